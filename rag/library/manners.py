@@ -42,4 +42,5 @@ class Manners:
         if likeness[nearest] < NEAR:
             return None
         kind, language = kinds[nearest]
-        return DirectAnswer(Speech(language).say(kind), made_by=LIBRARY)
+        own = Resolution(question, is_followup=False, method="unchanged")  # nothing is searched
+        return DirectAnswer(Speech(language).say(kind), made_by=LIBRARY, resolution=own)

@@ -30,6 +30,14 @@ def test_what_asks_nothing_is_answered_in_its_language(text, told):
     assert said_to(text).startswith(told)
 
 
+def test_a_greeting_within_a_conversation_searches_nothing():
+    resolved = Resolution("What does the Aero 5 cost? hello", True, "rules")
+
+    answer = Manners(EMBED).answer(None, "hello", resolved)
+
+    assert answer.resolution == Resolution("hello", False, "unchanged")
+
+
 @pytest.mark.parametrize("text", ["How long do refunds take?", "", "  ?", "hello " * 20])
 def test_a_question_is_left_to_the_documents(text):
     assert said_to(text) is None

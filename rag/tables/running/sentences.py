@@ -105,7 +105,7 @@ class Telling:
         if len(result.columns) != 2:
             return ""
         row, value = (cell_text(each) for each in result.shown(result.rows[0]))
-        row, value = f"**{row}**", value
+        row = f"**{row}**"
         column = self.plan.measures[0].column if self.plan.measures else by.by
         found = _SUPERLATIVE.search(result.question)
         if (found and not _PLAIN.search(found[0].split()[0])) or _is_adjective(found):
