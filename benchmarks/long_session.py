@@ -21,7 +21,7 @@ import click
 import numpy as np
 from sqlalchemy import Engine, event
 
-from rag.assistant import Assistant, Limits
+from rag.assistant import Assistant, TurnLimits
 from rag.database import migrate, open_engine
 from rag.followups.resolve import FollowUps
 from rag.llm.tokens import token_counter
@@ -30,7 +30,7 @@ from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Within
 from rag.seams import Matrix, ModelDelta, WriteRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.turns.answering import Answering
-from rag.turns.found import Shown
+from rag.turns.found import ShownSources
 from rag.turns.memory import Memory, MemoryRules
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")
@@ -115,7 +115,7 @@ def one_turn(session: SqlSession, memory: Memory, number: int) -> None:
     question, answer = turn(number * 7)
     opened = session.begin(question)
     memory.before_turn(session)
-    memory.prepare(session, opened, Shown())
+    memory.prepare(session, opened, ShownSources())
     ended = session.finish(replace(opened.answer, content=answer, status=MessageStatus.COMPLETE))
     memory.after_turn(session, opened, ended)
 
@@ -188,7 +188,7 @@ def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
         FollowUps(lexicon=lambda within: PRODUCTS),
         memory,
         Answering(FirstSentence()),
-        limits=Limits(),
+        limits=TurnLimits(),
     )
 
     def ask(number: int) -> None:

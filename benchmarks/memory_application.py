@@ -29,7 +29,7 @@ from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage,
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.tokens import count_tokens
-from rag.turns.found import Shown
+from rag.turns.found import ShownSources
 from rag.turns.memory import Memory, MemoryRules
 
 
@@ -121,7 +121,7 @@ def shared_prefix(
         session.register([_hit(number) for number in cited_numbers(answered["content"])])
         turn = session.begin(question["content"])
         sources = session.sources(cited_numbers(answered["content"]))
-        now = memory.prepare(session, turn, Shown(sources)).messages
+        now = memory.prepare(session, turn, ShownSources(sources)).messages
         if before:
             same = _alike(_joined(before), _joined(now))
             shares.append(

@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.corpora import data_option, packaged, rows_of
 from rag.answers.model_writer import ModelWriter
-from rag.assistant import Assistant, Limits
+from rag.assistant import Assistant, TurnLimits
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING, Text
 from rag.seams import ModelDelta, ModelRequest
@@ -99,7 +99,7 @@ def measure(application: Application, asked: list[str]) -> dict[str, np.ndarray]
     writer = ModelWriter(InstantModel())
     answering = Answering(writer)
     assistant = Assistant(
-        application.retriever, own._followups, own._memory, answering, limits=Limits()
+        application.retriever, own._followups, own._memory, answering, limits=TurnLimits()
     )
     session = application.store.create("benchmark")
     session.configure(replace(session.read().config, enabled=False))

@@ -49,12 +49,11 @@ from rag.records import (
 )
 from rag.seams import NO_WISHES, DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
 from rag.text.languages import told
-from rag.turns.answering import Answering
+from rag.turns.answering import Answering, EarlierTurns
 from rag.turns.drafting import Draft
 from rag.turns.found import Found, Prepared
 from rag.turns.memory import Memory
 
-Past = list[tuple[str, str]]  # questions with their answers, oldest first
 GOES_ON = re.compile(
     rf"(?:(?:{told('polite')}) )?(?:{told('goes_on')})(?: (?:{told('polite')}))?\W*", re.IGNORECASE
 )
@@ -66,7 +65,7 @@ INTERNAL = "Something went wrong on our side. Your question is kept: ask for the
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TurnLimits:
     """Bounds of one turn."""
 
     question_chars: int = 20_000
@@ -94,7 +93,7 @@ class Assistant:
         memory: Memory,
         answering: Answering,
         *,
-        limits: Limits,
+        limits: TurnLimits,
         metrics: Metrics | None = None,
     ) -> None:
         self._retriever = retriever
@@ -250,7 +249,7 @@ class Assistant:
                 return Resolution(before.resolved_query, is_followup=True, method="rules")
         return None
 
-    def _resolved(self, session: SessionHandle, question: str, past: Past) -> Resolution:
+    def _resolved(self, session: SessionHandle, question: str, past: EarlierTurns) -> Resolution:
         """With the documents that the last answer cited first."""
         resolution = self._followups.resolve(question, past, session.within())
         numbers = cited_numbers(past[-1][1])[:CITED_LAST] if past else []
@@ -259,7 +258,7 @@ class Assistant:
         cited = frozenset(each.document_id for each in session.sources(numbers))
         return replace(resolution, before=replace(resolution.before, documents=cited))
 
-    def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> Past:
+    def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> EarlierTurns:
         """The newest turns that succeeded before this one."""
         end = session.read().message_count if turn is None else turn.question.index
         start = max(0, end - 2 * self._limits.past_turns)
@@ -379,9 +378,9 @@ def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:
             session.finish(draft.broken(reason))
 
 
-def succeeded(messages: Sequence[Message]) -> Past:
+def succeeded(messages: Sequence[Message]) -> EarlierTurns:
     """Questions with the answers that came to a good end, oldest first."""
-    past: Past = []
+    past: list[tuple[str, str]] = []
     for question, answer in pairwise(messages):
         is_pair = question.role == Role.USER and answer.role == Role.ASSISTANT
         if is_pair and question.turn == answer.turn and answer.status is MessageStatus.COMPLETE:

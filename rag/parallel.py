@@ -8,23 +8,23 @@ from contextlib import closing, suppress
 from typing import Generic, Self, TypeVar
 
 Item = TypeVar("Item")
-Result = TypeVar("Result")
+Produced = TypeVar("Produced")
 LOOK_SECONDS = 0.1  # between two looks whether what waits for room is still wanted
 
 
 def as_done(
     items: Iterable[Item],
-    work: Callable[[Item], Result],
+    work: Callable[[Item], Produced],
     *,
     executor: Executor,
     at_once: int,
     patience: float,
-) -> Iterator[Result | None]:
+) -> Iterator[Produced | None]:
     """Results in the order in which they are done; None whenever none came for so many seconds.
 
     No more than `at_once` items are taken before their results are. Raises what `work` raises.
     """
-    pending: set[Future[Result]] = set()
+    pending: set[Future[Produced]] = set()
     rest, is_last = iter(items), False
     while True:
         while not is_last and len(pending) < at_once:

@@ -34,7 +34,7 @@ class Progress:
         return self.stage in {Stage.FINISHED, Stage.UNCHANGED, Stage.FAILED}
 
 
-class Waiting:
+class Unsearchable:
     """The documents that are stored and not yet searchable, with the chunks that they wait for.
 
     Chunks may be embedded before their document is added.

@@ -38,11 +38,11 @@ class _EmptyIsUnset(BaseModel):
         return {key: value for key, value in values.items() if value != ""}
 
 
-class _Section(_EmptyIsUnset):
+class _SettingsSection(_EmptyIsUnset):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class LlmSettings(_Section):
+class LlmSettings(_SettingsSection):
     """The language model; without `base_url` or `model` answers are extractive."""
 
     base_url: str | None = None
@@ -63,7 +63,7 @@ class LlmSettings(_Section):
         return self.model is not None
 
 
-class EmbeddingSettings(_Section):
+class EmbeddingSettings(_SettingsSection):
     """The embedding model; the packaged MiniLM unless another one is named."""
 
     model: str | None = None
@@ -79,7 +79,7 @@ class EmbeddingSettings(_Section):
         return self.model is None and self.base_url is None
 
 
-class ChecksSettings(_Section):
+class ChecksSettings(_SettingsSection):
     """Who judges statements that words leave open."""
 
     model: str = "auto"  # the language model of answers, if there is one; "off"; or another's name
@@ -87,7 +87,7 @@ class ChecksSettings(_Section):
     timeout_seconds: float = Field(JUDGEMENT.seconds, gt=0)
 
 
-class RetrievalSettings(_Section):
+class RetrievalSettings(_SettingsSection):
     """How sources are found."""
 
     limit: int = Field(8, ge=1, le=50)
@@ -98,7 +98,7 @@ class RetrievalSettings(_Section):
     )
 
 
-class ContextSettings(_Section):
+class ContextSettings(_SettingsSection):
     """What the model sees of a conversation."""
 
     compression_strategy: Literal["smart", "sliding_window"] = "smart"
@@ -111,7 +111,7 @@ class ContextSettings(_Section):
     max_pairs: int = Field(20, ge=1)
 
 
-class SummarizationSettings(_Section):
+class SummarizationSettings(_SettingsSection):
     """How old turns are summarised."""
 
     enabled: bool = True
@@ -122,7 +122,7 @@ class SummarizationSettings(_Section):
     timeout_seconds: float = Field(THREAD.seconds, gt=0)
 
 
-class FollowUpSettings(_Section):
+class FollowUpSettings(_SettingsSection):
     """How questions that lean on the conversation are resolved."""
 
     enabled: bool = True
@@ -132,7 +132,7 @@ class FollowUpSettings(_Section):
     timeout_seconds: float = Field(FOLLOW_UP.seconds, gt=0)
 
 
-class SessionSettings(_Section):
+class SessionSettings(_SettingsSection):
     """Where conversations are kept, and how long."""
 
     database_url: str | None = None
@@ -140,7 +140,7 @@ class SessionSettings(_Section):
     default_owner: str = "local"
 
 
-class DocumentSettings(_Section):
+class DocumentSettings(_SettingsSection):
     """What is read."""
 
     max_file_mb: float = Field(50, gt=0)
@@ -150,13 +150,13 @@ class DocumentSettings(_Section):
     keep_originals: bool = True
 
 
-class TableSettings(_Section):
+class TableSettings(_SettingsSection):
     """Where the rows of tables are kept: a folder, or a URL such as s3://bucket/tables."""
 
     url: str | None = None
 
 
-class SourceSettings(_Section):
+class SourceSettings(_SettingsSection):
     """What collections are kept in step with."""
 
     folders: tuple[Path, ...] = ()  # below these, who manages a collection may add folders
@@ -168,7 +168,7 @@ class SourceSettings(_Section):
     most_files: int = Field(20_000, ge=1)  # of one source
 
 
-class WebSettings(_Section):
+class WebSettings(_SettingsSection):
     """The server."""
 
     host: str = "127.0.0.1"
@@ -183,7 +183,7 @@ class WebSettings(_Section):
     metrics_token: SecretStr | None = None  # without one, only this machine is told figures
 
 
-class OidcSettings(_Section):
+class OidcSettings(_SettingsSection):
     """An OpenID Connect provider where callers log in, and what is taken from what it says."""
 
     discovery_url: str  # ends with /.well-known/openid-configuration
@@ -197,7 +197,7 @@ class OidcSettings(_Section):
     login_hours: float = Field(12, gt=0)
 
 
-class AuthSettings(_Section):
+class AuthSettings(_SettingsSection):
     """Who a caller is."""
 
     mode: Literal["single", "tokens", "proxy", "oidc"] = "single"
@@ -226,7 +226,7 @@ class AuthSettings(_Section):
         return frozenset(told.union(own))
 
 
-class JobSettings(_Section):
+class JobSettings(_SettingsSection):
     """Background work."""
 
     url: str | None = None

@@ -7,7 +7,7 @@ from pathlib import Path
 from jinja2 import FileSystemBytecodeCache
 from sqlalchemy import make_url
 
-from rag.assistant import Assistant, Limits
+from rag.assistant import Assistant, TurnLimits
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.memory.stored import Remembered, SummaryOptions
@@ -105,7 +105,7 @@ def remembering(application, model, later=None):
     memory.compact_later(later or (lambda session: memory.compact(session, force=False)))
     own = application.assistant
     answering = Answering(own._answering._writer)
-    return Assistant(application.retriever, own._followups, memory, answering, limits=Limits())
+    return Assistant(application.retriever, own._followups, memory, answering, limits=TurnLimits())
 
 
 def app_of(application):

@@ -6,7 +6,7 @@ import pytest
 
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
-from rag.assistant import Assistant, Limits
+from rag.assistant import Assistant, TurnLimits
 from rag.citations.register import as_source
 from rag.documents.files import IncomingFile
 from rag.errors import (
@@ -86,7 +86,7 @@ def with_model(application):
             plain._followups,
             plain._memory,
             Answering(ModelWriter(model), None),
-            limits=Limits(**limits),
+            limits=TurnLimits(**limits),
         )
         return assistant, model
 
@@ -434,7 +434,7 @@ class TestAnAnswerOfNoUse:
             writer = ModelWriter(ScriptedModel(*replies))
             answering = Answering(writer, fallback=CardWriter(HashEmbedder().embed))
             parts = (application.retriever, plain._followups, plain._memory, answering)
-            return Assistant(*parts, limits=Limits())
+            return Assistant(*parts, limits=TurnLimits())
 
         return asking
 

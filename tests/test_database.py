@@ -1,13 +1,24 @@
 """The migrations give exactly the schema that the code works with."""
 
+import shutil
 import sys
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
-from rag.database import metadata, migrate, open_engine, reading, storable, writing
+import rag.database.engine
+from rag.database import (
+    MIGRATIONS,
+    metadata,
+    migrate,
+    newest_revision,
+    open_engine,
+    reading,
+    storable,
+    writing,
+)
 from rag.errors import SetupError
 
 OURS_BY_HAND = {
@@ -39,6 +50,74 @@ class TestMigrations:
         with reading(any_engine) as connection:
             rows = connection.execute(text("SELECT version_num FROM alembic_version")).all()
         assert len(rows) == 1
+
+    def test_that_fail_leave_the_database_as_it_was_and_can_be_run_again(
+        self, own_engine, next_revision
+    ):
+        next_revision("raise OSError('No space left on device')")
+        before = revision_and_tables(own_engine)
+
+        with pytest.raises(OSError, match="No space"):
+            migrate(own_engine)
+
+        assert revision_and_tables(own_engine) == before
+        next_revision("pass")
+        migrate(own_engine)
+        revision, tables = revision_and_tables(own_engine)
+        assert (revision, tables - before[1]) == ("9998", {"more"})
+
+    @pytest.mark.parametrize(
+        ("revision", "told"),
+        [
+            ("9999", "a newer version of Groundnote may have used it"),
+            ("0012", "Start it once with"),
+        ],
+    )
+    def test_refuse_a_database_of_another_version(self, own_engine, revision, told):
+        with writing(own_engine) as connection:
+            connection.execute(text(f"UPDATE alembic_version SET version_num = '{revision}'"))
+        before = revision_and_tables(own_engine)
+
+        with pytest.raises(SetupError, match=told):
+            migrate(own_engine)
+
+        assert revision_and_tables(own_engine) == before
+
+
+def revision_and_tables(engine):
+    with reading(engine) as connection:
+        revision = connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
+        return revision, set(inspect(connection).get_table_names())
+
+
+@pytest.fixture(params=["engine", pytest.param("postgres_of_its_own", marks=pytest.mark.slow)])
+def own_engine(request):
+    """A database that nobody else works with: its schema will not be that of others."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def next_revision(tmp_path, monkeypatch):
+    """Write a revision after the newest: it adds a table, and then does what it is told."""
+    copy = shutil.copytree(MIGRATIONS, tmp_path / "migrations")
+    newest = newest_revision()
+    monkeypatch.setattr(rag.database.engine, "MIGRATIONS", copy)
+
+    def write(then):
+        (copy / "versions" / "9998_next.py").write_text(
+            f"""
+from alembic import op
+revision, down_revision = "9998", {newest!r}
+def upgrade():
+    op.execute("CREATE TABLE more (id INTEGER)")
+    {then}
+"""
+        )
+        newest_revision.cache_clear()
+
+    yield write
+    monkeypatch.undo()
+    newest_revision.cache_clear()
 
 
 class TestEngine:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from rag.answers.model_writer import ModelWriter
-from rag.assistant import Assistant, Limits
+from rag.assistant import Assistant, TurnLimits
 from rag.errors import Conflict, ModelUnavailable, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
 from rag.records import Judging as JudgingState
@@ -52,7 +52,7 @@ def asking(application):  # noqa: F811
                 ModelWriter(ScriptedModel(*(replies or (SAID,)))),
                 checks=Checks(judge, embedder),
             ),
-            limits=Limits(),
+            limits=TurnLimits(),
         )
 
     return asking

@@ -21,7 +21,7 @@ from rag.memory.transcript import spelled_out
 from rag.records import EVERYTHING, ContextConfig, Finished, ImportedMessage, MessageStatus
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
-from rag.turns.answering import Answering, Shown
+from rag.turns.answering import Answering, ShownSources
 from tests.applications import application_of, remembering
 from tests.fakes import ScriptedModel
 from tests.waiting import LONG
@@ -210,10 +210,12 @@ class TestSmallWindows:
         hits = application.retriever.search("weight of the Nimbus", EVERYTHING, limit=8)
         sources = session.register(hits)
 
-        alone = memory.prepare(session, session.begin("What does it weigh?"), Shown(sources))
+        alone = memory.prepare(session, session.begin("What does it weigh?"), ShownSources(sources))
         said = [ImportedMessage("user", "Hi. " * 50), ImportedMessage("assistant", "Hi.")]
         session.append(said, [])
-        beside = memory.prepare(session, session.begin("What does it weigh?"), Shown(sources))
+        beside = memory.prepare(
+            session, session.begin("What does it weigh?"), ShownSources(sources)
+        )
 
         assert len(alone.shown) > len(beside.shown) > 0
         assert beside.stats["pairs"] == 1

@@ -5,7 +5,7 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import event
 
-from rag.assistant import Assistant, Limits
+from rag.assistant import Assistant, TurnLimits
 from rag.followups.resolve import FollowUps
 from rag.memory.stored import Remembered
 from rag.records import Chunk, Finished, Hit, ImportedMessage
@@ -58,7 +58,7 @@ def memory():
 @pytest.fixture
 def assistant(memory):
     answering = Answering(Quoting())
-    return Assistant(OneSource(), FollowUps(), memory, answering, limits=Limits())
+    return Assistant(OneSource(), FollowUps(), memory, answering, limits=TurnLimits())
 
 
 def session_of(store, memory, turns):

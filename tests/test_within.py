@@ -28,7 +28,7 @@ from rag.retrieval.mentions import NameMentions
 from rag.retrieval.query import terms_of
 from rag.retrieval.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
-from rag.sessions.owned import Key
+from rag.sessions.owned import SessionKey
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan
@@ -100,7 +100,10 @@ def sources(read):
     """A case of a session's register, where what may not be read is told as what is gone."""
     return lambda library, within: library.connected(
         lambda connection: read(
-            connection, Key(library.session.id, library.session.owner), within, library.chunks
+            connection,
+            SessionKey(library.session.id, library.session.owner),
+            within,
+            library.chunks,
         )
     )
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from rag.answers.marking import Embed, Marks, marked_in
+from rag.answers.marking import EmbedTexts, MarkedSpans, marked_in
 from rag.answers.units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
 from rag.records import Card, Mention, ShownPassage, Source
@@ -22,7 +22,7 @@ Mentions = Callable[[str], Mention | None]
 
 def card_of(
     request: WriteRequest,
-    embed: Embed,
+    embed: EmbedTexts,
     lexicon: Sequence[str] = (),
     mentions: Mentions = lambda _: None,
 ) -> Card:
@@ -46,7 +46,7 @@ def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
     return max(request.relevance.get(each.number, UNKNOWN_RELEVANCE) for each in sources)
 
 
-def _shown(source: Source, text: str, marked: Marks = ()) -> ShownPassage:
+def _shown(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:
     told = dict.fromkeys((source.document_title, *source.heading_path))
     heading = " › ".join(filter(None, told))
     return ShownPassage(source.number, neutralise(heading), text, marked)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rag.answers.card import card_of
 from rag.answers.markdown import markdown_of
-from rag.answers.marking import Embed
+from rag.answers.marking import EmbedTexts
 from rag.answers.prompts import says_declined
 from rag.answers.wishes import kept_to
 from rag.records import Mention, Within
@@ -21,7 +21,7 @@ class CardWriter:
 
     def __init__(
         self,
-        embed: Embed,
+        embed: EmbedTexts,
         *,
         lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
         mentions: Callable[[str, Within], Mention | None] = lambda name, within: None,

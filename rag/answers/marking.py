@@ -9,8 +9,8 @@ from rag.seams import Matrix
 from rag.text.names import Lexicon
 from rag.text.words import is_function_word, language_of, stem, tokens
 
-Embed = Callable[[Sequence[str]], Matrix]
-Marks = tuple[tuple[int, int], ...]
+EmbedTexts = Callable[[Sequence[str]], Matrix]
+MarkedSpans = tuple[tuple[int, int], ...]
 NO_NAMES = Lexicon(())
 
 MOST = 2  # sentences of one passage
@@ -20,8 +20,8 @@ LEAST = 0.25  # of a unit that is marked
 
 
 def marked_in(
-    question: str, passages: Sequence[str], embed: Embed, names: Lexicon = NO_NAMES
-) -> tuple[list[Marks], float]:
+    question: str, passages: Sequence[str], embed: EmbedTexts, names: Lexicon = NO_NAMES
+) -> tuple[list[MarkedSpans], float]:
     """For each passage what is marked in it; and how near its nearest statement is by meaning.
 
     Nothing is marked where nothing stands out, nor what names others than the question does.
@@ -67,7 +67,7 @@ def _told(unit: Unit) -> str:
     return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
 
-def _alike(question: str, texts: Sequence[str], embed: Embed) -> list[float]:
+def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
     """How near each is by meaning; nothing where the model is away."""
     if not texts:
         return []
@@ -82,7 +82,7 @@ def _shared(asked: frozenset[str], code: str, unit: Unit) -> float:
     return WORDS * len(asked & _words(_told(unit), code)) / max(1, len(asked))
 
 
-def _marks(scored: Sequence[tuple[float, Unit]]) -> Marks:
+def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:
     ordered = sorted(scored, key=lambda pair: -pair[0])[:MOST]
     best = [unit for score, unit in ordered if score >= LEAST]
     chosen = best[:1] if "row" in (unit.kind for unit in best) else best

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rag.text.layout import Kind
+from rag.text.layout import LineKind
 from rag.text.sentences import Sentence, read_sentences
 
 # A table's header, some of its rows, and behind a gap the header again.
@@ -23,7 +23,7 @@ class Unit:
 
     start: int
     end: int
-    kind: Kind
+    kind: LineKind
     text: str
     above: str = ""  # the title, the lead-in or the header row that it stands below
 

@@ -13,7 +13,7 @@ from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
 from rag.text.languages import told
-from rag.text.layout import CELL, ENTRY, Kind, asks, leads_in
+from rag.text.layout import CELL, ENTRY, LineKind, asks, leads_in
 from rag.text.remembered import remembered
 from rag.text.sentences import Span, read_sentences, trimmed
 
@@ -28,7 +28,7 @@ class Statement:
     start: int
     end: int
     quote_start: int  # where a quotation begins that stands alone
-    kind: Kind
+    kind: LineKind
     lead_in: Span | None  # of a list's entry its sentence, of a table's row its head
     parts: tuple[Part, ...]
     states: bool  # whether it says anything that a source could carry
@@ -66,7 +66,7 @@ def _read(text: str) -> tuple[Statement, ...]:
         is_cited = bool(unit.markers) and not stands_first
         states = unit.is_prose or unit.kind == "row"
         states = states and (is_cited or states_something(unit.bare))
-        kind: Kind = "row" if unit.kind == "head" else unit.kind
+        kind: LineKind = "row" if unit.kind == "head" else unit.kind
         leans_alone = lead_in is None and leaning.get(start, False)
         found.append(
             Statement(unit.start, unit.end, start, kind, lead_in, parts, states, leans_alone)
@@ -88,7 +88,7 @@ class _Unit:
     text: str  # that it stands in
     start: int
     end: int
-    kind: Kind
+    kind: LineKind
     markers: tuple[Marker, ...] = ()
     entries: tuple[Span, ...] = ()  # what the markers of a lead-in stand for
     begins: bool = False  # its line

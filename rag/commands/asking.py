@@ -3,18 +3,18 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rag.commands.remote import RemoteServer, Told
+from rag.commands.remote import RemoteServer, ServerEvent
 from rag.records import Failed
 from rag.settings import Settings
 from rag.wiring.running import running_server
 
-Asking = Callable[[str], Iterator[Told]]  # a question to the events of its turn
+AskServer = Callable[[str], Iterator[ServerEvent]]  # a question to the events of its turn
 
 
 @contextmanager
 def asking_with(
     settings: Settings, session_id: str | None, collections: tuple[str, ...]
-) -> Iterator[tuple[Asking, str]]:
+) -> Iterator[tuple[AskServer, str]]:
     """What asks, and the session that it asks in."""
     url = running_server(settings.data_dir)
     if url is not None:
@@ -32,7 +32,7 @@ def asking_with(
 @contextmanager
 def _asking_here(
     settings: Settings, session_id: str | None, collections: tuple[str, ...]
-) -> Iterator[tuple[Asking, str]]:
+) -> Iterator[tuple[AskServer, str]]:
     from rag.web.api.sse import encode
     from rag.web.server import opened
 
@@ -44,7 +44,7 @@ def _asking_here(
             named = application.collections.named
             session.choose([named(owner, each).id for each in collections])
 
-        def asking(question: str) -> Iterator[Told]:
+        def asking(question: str) -> Iterator[ServerEvent]:
             for event in application.assistant.ask(session, question):
                 if isinstance(event, Failed):  # whoever asks here may know of wrong settings
                     yield "error", {"detail": event.message}

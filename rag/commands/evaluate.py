@@ -14,15 +14,15 @@ from rag.evaluation.measures import Graded, grade, read_questions
 from rag.evaluation.page import as_page
 from rag.evaluation.played import Check, Played, Replay
 from rag.evaluation.player import OWNER
-from rag.evaluation.replay import Options, Replayer, files_of, settings_for
+from rag.evaluation.replay import Replayer, ReplayOptions, files_of, settings_for
 from rag.settings import Settings
 
-AS_SET = Options()
+AS_SET = ReplayOptions()
 WRONG_FILE, FAILED, FINE = 2, 1, 0  # exit codes
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedConversations:
     """Which conversations, and how often."""
 
     paths: tuple[Path, ...]
@@ -49,7 +49,9 @@ class Compared:
     without: Replay | None = None
 
 
-def regress(settings: Settings, wanted: Wanted, options: Options = AS_SET) -> Iterator[Compared]:
+def regress(
+    settings: Settings, wanted: WantedConversations, options: ReplayOptions = AS_SET
+) -> Iterator[Compared]:
     """Replay each conversation in a library of its own, which is thrown away.
 
     Raises UserError where there is nothing to replay: untested is not passed.
@@ -72,7 +74,11 @@ def regress(settings: Settings, wanted: Wanted, options: Options = AS_SET) -> It
 
 
 def run(
-    settings: Settings, wanted: Wanted, options: Options, written: Written, console: Console
+    settings: Settings,
+    wanted: WantedConversations,
+    options: ReplayOptions,
+    written: Written,
+    console: Console,
 ) -> tuple[int, str]:
     """Replay, show and write; the exit code, and the JSON for programs."""
     earlier = report.read_report(written.compare) if written.compare else None

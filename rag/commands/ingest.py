@@ -26,7 +26,7 @@ POLL_SECONDS = 0.3
 
 
 @dataclass(slots=True)
-class Counts:
+class IngestCounts:
     """How an ingest ended, file by file."""
 
     ingested: int = 0
@@ -59,12 +59,12 @@ def was_ingested(settings: Settings, paths: Sequence[Path]) -> bool:
 
 def ingest_paths(
     settings: Settings, paths: Sequence[Path], *, console: Console, collection: str = ""
-) -> Counts:
+) -> IngestCounts:
     """Ingest files and folders with a progress bar, and tell how each file ended."""
     from rag.wiring.running import running_server
 
     files = collect(paths)
-    counts = Counts()
+    counts = IngestCounts()
     url = running_server(settings.data_dir)
     wanted = collection or DEFAULT_COLLECTION
     reports = _over_there(settings, url, files, wanted) if url else _here(settings, files, wanted)
@@ -184,7 +184,7 @@ def _bar(console: Console) -> Progress:
     )
 
 
-def _tell(counts: Counts, console: Console) -> None:
+def _tell(counts: IngestCounts, console: Console) -> None:
     parts = [f"{counts.ingested} files ingested ({counts.chunks} chunks)"]
     if counts.unchanged:
         parts.append(f"{counts.unchanged} unchanged")

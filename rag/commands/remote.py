@@ -11,7 +11,7 @@ from rag.errors import RagError
 TOKEN_VARIABLE = "GROUNDNOTE_TOKEN"
 DOCUMENTS_AT_ONCE = 1000
 
-Told = tuple[str, dict[str, Any]]  # the name of a server-sent event, and what it says
+ServerEvent = tuple[str, dict[str, Any]]  # the name of a server-sent event, and what it says
 
 
 def token_from_environment() -> str:
@@ -72,7 +72,7 @@ class RemoteServer:
         body = {"collections": list(collections)}
         return str(self._call("POST", "/sessions", json=body)["id"])
 
-    def ask(self, session_id: str, question: str) -> Iterator[Told]:
+    def ask(self, session_id: str, question: str) -> Iterator[ServerEvent]:
         """The events of one turn as the server sends them."""
         path = f"/sessions/{session_id}/messages"
         headers = {"Accept": "text/event-stream"}
@@ -112,7 +112,7 @@ class RemoteServer:
             ) from error
 
 
-def read_events(lines: Iterator[str]) -> Iterator[Told]:
+def read_events(lines: Iterator[str]) -> Iterator[ServerEvent]:
     """Server-sent events; comments and unknown fields are passed over."""
     name, told = "", list[str]()
     for line in lines:

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from rag.commands.remote import Told
+from rag.commands.remote import ServerEvent
 from rag.errors import RagError
 
 # A header, a rule and rows, as one piece.
@@ -22,7 +22,7 @@ class Failure(RagError):
     """The turn failed; what to tell is the message."""
 
 
-def show(told: Iterable[Told], console: Console) -> dict[str, Any]:
+def show(told: Iterable[ServerEvent], console: Console) -> dict[str, Any]:
     """Print an answer as it comes, then what it cites; returns the finished turn.
 
     Raises Failure when the turn ends with an error.

@@ -38,10 +38,12 @@ def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> N
     from rich.console import Console
 
     from rag.commands import evaluate as evaluation
-    from rag.evaluation.replay import Options
+    from rag.evaluation.replay import ReplayOptions
 
-    wanted = evaluation.Wanted(files, given["named"], given["repeats"], given["is_pair"])
-    options = Options(given["model"], given["records"], documents=given["documents"])
+    wanted = evaluation.WantedConversations(
+        files, given["named"], given["repeats"], given["is_pair"]
+    )
+    options = ReplayOptions(given["model"], given["records"], documents=given["documents"])
     outputs = {key: given[key] for key in ("html", "junit", "compare", "as_json")}
     written = evaluation.Written(**outputs)
     console = Console(stderr=written.as_json)

@@ -204,18 +204,31 @@ def storable(text: str) -> str:
 
 
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
+BEFORE_RELEASE = "a9da5e2b"  # the last with the steps that led to the first schema
 
 
 @cache
 def newest_revision() -> str:
     """Revisions are numbered by the names of their files."""
-    return max(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+    return _revisions()[-1]
+
+
+def _revisions() -> list[str]:
+    return sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
 
 
 def migrate(engine: Engine) -> None:
     """Bring the schema to the newest version; several processes may call it at once."""
-    if _revision(engine) == newest_revision():
+    revision = _revision(engine)
+    if revision == newest_revision():
         return  # nearly always, and without loading Alembic
+    if revision is not None and revision < _revisions()[0]:
+        raise SetupError(
+            f"The database {engine.url.render_as_string()} was made before the first release (its "
+            f"schema is {revision}, the first that was released {_revisions()[0]}). Start it once "
+            f"with commit {BEFORE_RELEASE} of Groundnote, which brings it up to date, or name "
+            "another database and add the documents again."
+        )
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

@@ -120,7 +120,7 @@ sections = Table(
 )
 
 # Lexical search reads an index that triggers (SQLite) or a generated column (PostgreSQL) keep
-# equal to this table; see migrations/versions.
+# equal to this table; see migrations/first.
 chunks = Table(
     "chunks",
     metadata,

@@ -27,7 +27,7 @@ HEADING_SHARE = 0.5  # of the embedder's tokens
 BLOCK = re.compile(r"[^\n]++(?:\n[^\n]++)*+")
 LIST_ENTRY = re.compile(r"^[ \t]*(?:[-*•] |\(?\d{1,3}[.)] )", re.MULTILINE)
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
-Span = tuple[int, int]
+Offsets = tuple[int, int]
 
 
 def document_id_for(name: str, collection_id: str = DEFAULT_COLLECTION) -> str:
@@ -77,10 +77,10 @@ def cut(  # noqa: PLR0913  (what a chunk is made of, and its two bounds)
     return _numbered(_fit(drafts, texts, count_tokens, max_tokens, target_words))
 
 
-def spans(text: str, target_words: int = TARGET_WORDS) -> list[Span]:
+def spans(text: str, target_words: int = TARGET_WORDS) -> list[Offsets]:
     """Where the chunks of a section's text begin and end; together they cover all that it says."""
     units = list(_units(text, target_words))
-    packed: list[Span] = []
+    packed: list[Offsets] = []
     for unit in units:
         if packed and _belongs(text, packed[-1], unit, target_words):
             packed[-1] = (packed[-1][0], unit[1])
@@ -93,7 +93,7 @@ def spans(text: str, target_words: int = TARGET_WORDS) -> list[Span]:
     return packed
 
 
-def _belongs(text: str, chunk: Span, unit: Span, target: int) -> bool:
+def _belongs(text: str, chunk: Offsets, unit: Offsets, target: int) -> bool:
     joined = _size(text, (chunk[0], unit[1]))
     if _size(text, chunk) < target * SMALL:
         return joined <= target * FULL
@@ -101,14 +101,14 @@ def _belongs(text: str, chunk: Span, unit: Span, target: int) -> bool:
     return joined <= target * FULL and joined - target < _size(text, unit) * 0.4
 
 
-def _size(text: str, span: Span) -> float:
+def _size(text: str, span: Offsets) -> float:
     """Words; long words and characters of languages without blanks count by their length."""
     piece = text[span[0] : span[1]]
     ideographs = 0 if piece.isascii() else sum(map(len, CJK.findall(piece)))
     return max(len(piece.split()), (len(piece) + 4 * ideographs) / CHARS_PER_WORD)
 
 
-def _units(text: str, target: int) -> Iterator[Span]:
+def _units(text: str, target: int) -> Iterator[Offsets]:
     for match in BLOCK.finditer(text):
         for unit in _entries(text, match.span()):
             if unit[0] == unit[1]:
@@ -119,7 +119,7 @@ def _units(text: str, target: int) -> Iterator[Span]:
                 yield from _parts(text, unit, target)
 
 
-def _entries(text: str, block: Span) -> Iterator[Span]:
+def _entries(text: str, block: Offsets) -> Iterator[Offsets]:
     """A list block entry by entry; any other block whole."""
     starts = [match.start() for match in LIST_ENTRY.finditer(text, *block)]
     if not starts:
@@ -130,7 +130,7 @@ def _entries(text: str, block: Span) -> Iterator[Span]:
         yield _trimmed(text, start, end)
 
 
-def _parts(text: str, unit: Span, target: int) -> Iterator[Span]:
+def _parts(text: str, unit: Offsets, target: int) -> Iterator[Offsets]:
     """The sentences of an overlong unit; the lines, if it is code."""
     is_code = text.startswith(CODE_INDENT, unit[0])
     for span in _lines(text, unit) if is_code else _sentences(text, unit):
@@ -140,16 +140,16 @@ def _parts(text: str, unit: Span, target: int) -> Iterator[Span]:
             yield from _words(text, span, target)
 
 
-def _sentences(text: str, unit: Span) -> Iterator[Span]:
+def _sentences(text: str, unit: Offsets) -> Iterator[Offsets]:
     for sentence in split_sentences(text[unit[0] : unit[1]]):
         yield unit[0] + sentence.start, unit[0] + sentence.end
 
 
-def _lines(text: str, unit: Span) -> Iterator[Span]:
+def _lines(text: str, unit: Offsets) -> Iterator[Offsets]:
     return (line.span() for line in re.compile(r"[^\n]+").finditer(text, *unit))
 
 
-def _words(text: str, span: Span, target: int) -> Iterator[Span]:
+def _words(text: str, span: Offsets, target: int) -> Iterator[Offsets]:
     """Pieces of an overlong sentence; each begins with the last words of the one before."""
     words = list(_short_words(text, span, target * CHARS_PER_WORD // 2))
     step = _fitting_count(text, words, target)
@@ -163,13 +163,13 @@ def _words(text: str, span: Span, target: int) -> Iterator[Span]:
         at = last + 1 - overlap
 
 
-def _fitting_count(text: str, words: Sequence[Span], target: int) -> int:
+def _fitting_count(text: str, words: Sequence[Offsets], target: int) -> int:
     """How many words on average make a chunk."""
     total = _size(text, (words[0][0], words[-1][1]))
     return max(1, int(len(words) * target / max(total, target)))
 
 
-def _short_words(text: str, span: Span, longest: int) -> Iterator[Span]:
+def _short_words(text: str, span: Offsets, longest: int) -> Iterator[Offsets]:
     """Words; one of thousands of characters, or text without blanks, in pieces."""
     for match in re.compile(r"\S+").finditer(text, *span):
         size = 10 if CJK.search(match.group()[:200]) else longest
@@ -177,7 +177,7 @@ def _short_words(text: str, span: Span, longest: int) -> Iterator[Span]:
             yield start, min(start + size, match.end())
 
 
-def _trimmed(text: str, start: int, end: int) -> Span:
+def _trimmed(text: str, start: int, end: int) -> Offsets:
     while end > start and text[end - 1].isspace():
         end -= 1
     while start < end and text[start] == "\n":
@@ -185,7 +185,7 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     return start, end
 
 
-def _piece(chunk: Chunk, section_text: str, span: Span) -> Chunk:
+def _piece(chunk: Chunk, section_text: str, span: Offsets) -> Chunk:
     start, end = span
     return replace(chunk, text=section_text[start:end], start=start, end=end)
 

@@ -22,7 +22,7 @@ RULE_TOKENS = 4  # of the line below the header, for each column
 WIDE_ROW_WORDS = 60  # header and first rows together
 PIECE = re.compile(r"\d{1,2}|[^\W\d]{1,7}|[^\w\s]")
 REPEATED_CHARS = 200  # of a cell that reaches over several: a longer one is said once
-Row = Sequence[str]
+Cells = Sequence[str]
 Spanning = tuple[str, int, int]  # a cell: its text, and over how many columns and rows it reaches
 
 
@@ -66,7 +66,7 @@ def _depth(rows: Sequence[Sequence[Spanning]], heads: int) -> int:
     return next((at for at, row in inner if any(at + cell[2] > heads for cell in row)), heads)
 
 
-def clean_rows(rows: Sequence[Row]) -> list[list[str]]:
+def clean_rows(rows: Sequence[Cells]) -> list[list[str]]:
     """Cells on one line each, rows equally long, empty rows and empty columns dropped."""
     cleaned = [[one_line(cell) for cell in row] for row in rows]
     width = max((len(row) for row in cleaned), default=0)
@@ -75,7 +75,7 @@ def clean_rows(rows: Sequence[Row]) -> list[list[str]]:
     return [[row[column] for column in used] for row in padded]
 
 
-def raw_table(name: str, locator: str, rows: Sequence[tuple[int, Row]]) -> RawTable | None:
+def raw_table(name: str, locator: str, rows: Sequence[tuple[int, Cells]]) -> RawTable | None:
     """Numbered rows as a grid that can be asked; None for what is no grid."""
     width = max((len(row) for _number, row in rows), default=0)
     if width < 2 or len(rows) < 2:
@@ -87,7 +87,7 @@ def raw_table(name: str, locator: str, rows: Sequence[tuple[int, Row]]) -> RawTa
     return RawTable(name, locator, written.getvalue(), width, len(rows))
 
 
-def table_parts(rows: Sequence[Row]) -> Iterator[str]:
+def table_parts(rows: Sequence[Cells]) -> Iterator[str]:
     """The text of each part of a cleaned table, in order; the first of `rows` is the header."""
     if not rows:
         return
@@ -103,8 +103,8 @@ def table_parts(rows: Sequence[Row]) -> Iterator[str]:
         yield write(header, part)
 
 
-def _groups(rows: Sequence[Row], limit: int, tokens: float = math.inf) -> Iterator[list[Row]]:
-    part: list[Row] = []
+def _groups(rows: Sequence[Cells], limit: int, tokens: float = math.inf) -> Iterator[list[Cells]]:
+    part: list[Cells] = []
     for row in rows:
         words = sum(map(_words, part)) + _words(row)
         size = sum(map(_tokens, part)) + _tokens(row)
@@ -117,7 +117,7 @@ def _groups(rows: Sequence[Row], limit: int, tokens: float = math.inf) -> Iterat
         yield part
 
 
-def _opening(part: Sequence[Row]) -> list[Row]:
+def _opening(part: Sequence[Cells]) -> list[Cells]:
     """The last rows that hold nothing but a label: they stand above what comes next."""
     at = len(part)
     while at > 1 and part[at - 1][0] and not any(part[at - 1][1:]) and len(part[at - 1]) > 1:
@@ -125,34 +125,34 @@ def _opening(part: Sequence[Row]) -> list[Row]:
     return list(part[at:])
 
 
-def _tokens(row: Row) -> int:
+def _tokens(row: Cells) -> int:
     """About as many as an embedding model makes of it: figures are cut small."""
     return sum(1 + len(PIECE.findall(cell)) for cell in row)
 
 
-def _words(row: Row) -> int:
+def _words(row: Cells) -> int:
     return sum(max(len(cell.split()), len(cell) // 9) for cell in row)
 
 
-def _is_wide(header: Row, body: Sequence[Row]) -> bool:
+def _is_wide(header: Cells, body: Sequence[Cells]) -> bool:
     sample = body[:20]
     typical = sum(map(_words, sample)) / len(sample)
     return _words(header) + typical > WIDE_ROW_WORDS
 
 
-def _write_pipes(header: Row, body: Sequence[Row]) -> str:
+def _write_pipes(header: Cells, body: Sequence[Cells]) -> str:
     rule = "| " + " | ".join("---" for _cell in header) + " |"
     return "\n".join([_pipe(header), rule, *map(_pipe, body)])
 
 
-def _pipe(row: Row) -> str:
+def _pipe(row: Cells) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
 
 
-def _write_records(header: Row, body: Sequence[Row]) -> str:
+def _write_records(header: Cells, body: Sequence[Cells]) -> str:
     return "\n".join(_record(header, row) for row in body)
 
 
-def _record(header: Row, row: Row) -> str:
+def _record(header: Cells, row: Cells) -> str:
     cells = zip(header, row, strict=True)
     return "- " + "; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell)

@@ -12,7 +12,7 @@ from rag.records import Finished, Source
 RANGE = re.compile(r"\[(\d{1,6})\]–\[(\d{1,6})\]")
 NOT_IN_NUMBERS = re.compile(r"[,\s*]")
 ROW = re.compile(r"\s*(?:>\s*)?\|")
-Held = tuple[str, bool, str]  # the expectation, whether it holds, what there is instead
+CheckOutcome = tuple[str, bool, str]  # the expectation, whether it holds, what there is instead
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class Earlier:
         }
 
 
-def of_answer(turn: Expectations, ended: Finished, past: Earlier) -> Iterator[Held]:
+def of_answer(turn: Expectations, ended: Finished, past: Earlier) -> Iterator[CheckOutcome]:
     """What is expected of an answer in words, sources and verdicts."""
     text, answer = ended.message.content, ended.message.answer
     sources = ", ".join(f"{s.document_name} ({s.locator})" for s in ended.sources)
@@ -58,7 +58,7 @@ def of_answer(turn: Expectations, ended: Finished, past: Earlier) -> Iterator[He
         yield expected, bool(before & now), f"{sorted(before)} then, {sorted(now)} now"
 
 
-def _of_question(turn: Expectations, ended: Finished) -> Iterator[Held]:
+def _of_question(turn: Expectations, ended: Finished) -> Iterator[CheckOutcome]:
     query = ended.message.resolved_query or ""
     if turn.resolves_to is not None:
         resolves = words_of(turn.resolves_to) <= words_of(query)
@@ -68,7 +68,7 @@ def _of_question(turn: Expectations, ended: Finished) -> Iterator[Held]:
         yield word, ended.message.is_followup == turn.follow_up, query
 
 
-def no_other_numbers(text: str, given: int) -> Held:
+def no_other_numbers(text: str, given: int) -> CheckOutcome:
     """Numbers 1 to `given` are what the conversation has given; no answer may show another."""
     other = [number for number in cited_numbers(text) if not 1 <= number <= given]
     return "gives no number that it was not given", not other, ", ".join(map(str, other))

@@ -10,8 +10,8 @@ from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
 from rag.evaluation.ending import ending
 from rag.evaluation.expected import (
+    CheckOutcome,
     Earlier,
-    Held,
     holds,
     is_same_value,
     no_other_numbers,
@@ -32,8 +32,8 @@ from rag.evaluation.script import (
     Remove,
     Restart,
     Script,
+    ScriptTurn,
     SettingsStep,
-    Turn,
     WantedStatement,
 )
 from rag.progress import Stage
@@ -97,7 +97,7 @@ class Player:
                 position.failed.add(position.at)
             yield played
 
-    def _turn(self, number: int, turn: Turn) -> Played:
+    def _turn(self, number: int, turn: ScriptTurn) -> Played:
         does: dict[type, Callable[[int, Any], Played]] = {
             Ask: self._ask,
             Regenerate: self._ask,
@@ -155,7 +155,7 @@ class Player:
             checks=tuple(checks),
         )
 
-    def _held(self, turn: Ask | Regenerate, ended: Finished, number: int) -> Iterator[Held]:
+    def _held(self, turn: Ask | Regenerate, ended: Finished, number: int) -> Iterator[CheckOutcome]:
         same = turn.same_number_as
         if same is not None and not self._position.past.numbers(same.turn, same.source):
             self._blame(number, "same_number_as", same.turn, f"cited nothing of {same.source}")
@@ -206,7 +206,7 @@ class Player:
                 return message.content.partition(SUMMARY_TITLE)[2].strip()
         return ""
 
-    def _kept(self, number: int, turn: Compress, summary: str) -> Iterator[Held]:
+    def _kept(self, number: int, turn: Compress, summary: str) -> Iterator[CheckOutcome]:
         for each in turn.states:
             yield self._states(number, each, summary)
         seen, past = numbers_in(summary), self._position.past
@@ -229,7 +229,7 @@ class Player:
             expected = f"the summary takes at most {turn.within_tokens:,} tokens"
             yield expected, tokens <= turn.within_tokens, f"{tokens:,}"
 
-    def _states(self, number: int, wanted: WantedStatement, summary: str) -> Held:
+    def _states(self, number: int, wanted: WantedStatement, summary: str) -> CheckOutcome:
         if wanted.turn is None:
             return f"states {wanted.words!r}", holds(summary, wanted.words), summary
         numbers = self._position.past.numbers(wanted.turn, wanted.source)
@@ -247,7 +247,9 @@ class Player:
         said = "\n".join(each.content for each in ends)
         return said.partition(SUMMARY_TITLE)[2].replace(wanted.ask, "") or ends[-1].content
 
-    def _brought_back(self, number: int, turn: Compress, recalled: Sequence[str]) -> Iterator[Held]:
+    def _brought_back(
+        self, number: int, turn: Compress, recalled: Sequence[str]
+    ) -> Iterator[CheckOutcome]:
         past = self._position.past
         for wanted, text in zip(turn.recalls, recalled, strict=True):
             said = past.said.get(wanted.turn, "")

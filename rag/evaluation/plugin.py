@@ -83,11 +83,11 @@ def _replayer(config: pytest.Config) -> Any:
     """One for all conversations of a run: they share libraries and the embedding model."""
     if REPLAYER not in config.stash:
         from rag.evaluation.libraries import Libraries
-        from rag.evaluation.replay import Options, Replayer, settings_for
+        from rag.evaluation.replay import Replayer, ReplayOptions, settings_for
         from rag.settings import load_settings
 
         named = config.getini("groundnote_settings")
-        options = Options(config.getoption("groundnote_model"))
+        options = ReplayOptions(config.getoption("groundnote_model"))
         settings = settings_for(load_settings(config.rootpath / named if named else None), options)
         replayer = Replayer(settings, Libraries(settings), options)
         config.stash[REPLAYER] = replayer

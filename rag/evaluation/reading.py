@@ -23,13 +23,13 @@ from rag.evaluation.script import (
     Import,
     Regenerate,
     Script,
-    Turn,
+    ScriptTurn,
 )
 
 ENDINGS = (".json", ".yaml", ".yml")
 MOST_BYTES = 5_000_000
 MOST_VALUES = 200_000  # of one file; with aliases a few lines can stand for billions
-Place = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 Model = TypeVar("Model", bound=BaseModel)
 PLAIN = {"null": None, "~": None, "": None, "true": True, "false": False}
 NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
@@ -42,9 +42,9 @@ class ScriptFile:
 
     path: Path
     data: Any
-    lines: Mapping[Place, int] = field(default_factory=dict)  # from 1
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)  # from 1
 
-    def error(self, place: Place, message: str) -> UserError:
+    def error(self, place: KeyPath, message: str) -> UserError:
         """What is wrong at a place, for people."""
         known = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.lines)
         turn = f", turn {int(place[1]) + 1}" if _is_turn(place) else ""
@@ -70,7 +70,7 @@ def read_source(path: Path) -> ScriptFile:
     text = read_text(path)
     try:
         data = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else None
-        node = yaml.compose(text.replace("\t", " "), Loader=_Lines)
+        node = yaml.compose(text.replace("\t", " "), Loader=_MarkedYaml)
     except json.JSONDecodeError as error:
         raise UserError(f"{path}, line {error.lineno}: not JSON; {_plain(error.msg)}.") from error
     except _Twice as error:
@@ -82,7 +82,7 @@ def read_source(path: Path) -> ScriptFile:
         raise UserError(f"{path}, line {line}: not YAML; {error.problem}.") from error
     except (yaml.YAMLError, RecursionError) as error:
         raise UserError(f"{path} cannot be read: {error}.") from error
-    lines: dict[Place, int] = {(): 1}
+    lines: dict[KeyPath, int] = {(): 1}
     try:
         made = _Built(path, lines).value(node, ()) if node is not None else None
     except RecursionError as error:
@@ -105,7 +105,7 @@ def read_text(path: Path) -> str:
 # ── Values with their lines ──────────────────────────────────────────────────────────────────
 
 
-class _Lines(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+class _MarkedYaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """Only its parser is used."""
 
 
@@ -132,10 +132,10 @@ class _Built:
     """Makes values of nodes, and notes their lines."""
 
     path: Path
-    lines: dict[Place, int]
+    lines: dict[KeyPath, int]
     count: int = 0
 
-    def value(self, node: yaml.Node, place: Place) -> Any:
+    def value(self, node: yaml.Node, place: KeyPath) -> Any:
         self.count += 1
         if self.count > MOST_VALUES:
             raise UserError(f"{self.path} holds more than {MOST_VALUES:,} values; split it.")
@@ -147,7 +147,7 @@ class _Built:
         assert isinstance(node, yaml.ScalarNode)
         return scalar(node.value, is_plain=not node.style)
 
-    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, place: KeyPath) -> dict[str, Any]:
         found: dict[str, Any] = {}
         for key, value in node.value:
             name, line = str(key.value), key.start_mark.line + 1
@@ -189,13 +189,13 @@ def _is_side(problem: Mapping[str, Any]) -> bool:
     return is_object or (problem["type"] == "too_short" and bool(problem["input"]))
 
 
-def _told(problem: Mapping[str, Any], source: ScriptFile) -> tuple[Place, str]:
+def _told(problem: Mapping[str, Any], source: ScriptFile) -> tuple[KeyPath, str]:
     """Where a problem is, and what."""
     place, value = _place(problem["loc"], source.data, problem["type"])
     return place, _message(problem, value, place, source.data)
 
 
-def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[Place, Any]:
+def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any]:
     """The place in the file: a validator's own steps left out."""
     place: list[str | int] = []
     if loc[:1] == ("turns",):
@@ -211,7 +211,7 @@ def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[Place, Any]:
     return tuple(place), data
 
 
-def _message(problem: Mapping[str, Any], value: Any, place: Place, data: Any) -> str:
+def _message(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
     kind, limits = problem["type"], problem.get("ctx", {})
     if kind == "extra_forbidden":
         return "there is no such key here" + _nearest(place, data)
@@ -232,7 +232,7 @@ def _message(problem: Mapping[str, Any], value: Any, place: Place, data: Any) ->
     return told.get(kind, f"an object with keys was expected, {_shown(value)} came")
 
 
-def _nearest(place: Place, data: Any) -> str:
+def _nearest(place: KeyPath, data: Any) -> str:
     if len(place) > 3 or "turns" not in data:
         return ""
     model = ACTIONS.get(_action(place, data), Script)
@@ -243,12 +243,12 @@ def _nearest(place: Place, data: Any) -> str:
     return f"; known are {', '.join(known)}"
 
 
-def _action(place: Place, data: Any) -> str:
+def _action(place: KeyPath, data: Any) -> str:
     turn = data["turns"][place[1]] if _is_turn(place) else {}
     return next((name for name in ACTIONS if name in turn), "")
 
 
-def _is_turn(place: Place) -> bool:
+def _is_turn(place: KeyPath) -> bool:
     return len(place) > 1 and place[0] == "turns" and isinstance(place[1], int)
 
 
@@ -277,7 +277,7 @@ def _plain(message: str) -> str:
 
 def _check_turns(script: Script, source: ScriptFile) -> None:
     for at, turn in enumerate(script.turns):
-        place: Place = ("turns", at)
+        place: KeyPath = ("turns", at)
         newest = max(_speaking(script.turns[:at]), default=0)
         for key, number in _named(turn):
             _check_earlier(script, at, number, source, (*place, key))
@@ -290,7 +290,7 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
             raise source.error((*place, "regenerate"), "nothing was asked before")
 
 
-def _named(turn: Turn) -> Iterator[tuple[str, int]]:
+def _named(turn: ScriptTurn) -> Iterator[tuple[str, int]]:
     """The turns that one names, with the key that does."""
     if isinstance(turn, Ask | Regenerate) and turn.same_number_as:
         yield "same_number_as", turn.same_number_as.turn
@@ -301,7 +301,9 @@ def _named(turn: Turn) -> Iterator[tuple[str, int]]:
         yield from (("recalls", each.turn) for each in turn.recalls)
 
 
-def _check_earlier(script: Script, at: int, number: int, source: ScriptFile, place: Place) -> None:
+def _check_earlier(
+    script: Script, at: int, number: int, source: ScriptFile, place: KeyPath
+) -> None:
     if number > len(script.turns):
         raise source.error(place, f"there is no turn {number}: there are {len(script.turns)}")
     if number > at:
@@ -311,10 +313,10 @@ def _check_earlier(script: Script, at: int, number: int, source: ScriptFile, pla
         raise source.error(place, f"turn {number} says nothing: it neither asks nor imports")
 
 
-def _speaking(turns: Iterable[Turn]) -> list[int]:
+def _speaking(turns: Iterable[ScriptTurn]) -> list[int]:
     spoken = (Ask, Regenerate, Import)
     return [number for number, turn in enumerate(turns, start=1) if isinstance(turn, spoken)]
 
 
-def _answers(turns: Iterable[Turn]) -> bool:
+def _answers(turns: Iterable[ScriptTurn]) -> bool:
     return any(isinstance(turn, Ask) for turn in turns)

@@ -28,7 +28,7 @@ MODELS = ("none", "recorded", "live")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ReplayOptions:
     """How conversations are replayed."""
 
     model: str = ""  # of MODELS; "": a recording if there is one, else what the settings say
@@ -54,7 +54,7 @@ class Replayer:
 
     settings: Settings
     libraries: Libraries
-    options: Options = Options()
+    options: ReplayOptions = ReplayOptions()
     _stack: ExitStack = field(default_factory=ExitStack)
     _shared: dict[Path, "Application"] = field(default_factory=dict)
 
@@ -117,7 +117,7 @@ class Replayer:
         return Recorded(recording) if is_recorded else None
 
 
-def settings_for(settings: Settings, options: Options) -> Settings:
+def settings_for(settings: Settings, options: ReplayOptions) -> Settings:
     """Without the model of the settings where none is to be asked."""
     return settings if options.model in ("", "live") else without_model(settings)
 

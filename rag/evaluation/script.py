@@ -14,8 +14,8 @@ from rag.records import ContextConfig, Verdict
 VERSION = 1
 VerdictName = Literal["supported", "computed", "contradicted", "off_subject", "open", "unsourced"]
 assert set(get_args(VerdictName)) == {each.value for each in Verdict}
-Words = Annotated[str, Field(min_length=1)]
-Several = Annotated[tuple[Words, ...], Field(min_length=1)]
+NonEmpty = Annotated[str, Field(min_length=1)]
+Several = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 TurnNumber = Annotated[int, Field(ge=1, strict=True)]
 Tokens = Annotated[int, Field(ge=1, strict=True)]
 
@@ -29,24 +29,24 @@ class Strict(BaseModel):
 class CitedPlace(Strict):
     """A document, and the place in it."""
 
-    document: Words
-    place: Words = Field(description='Words of where it stands, such as "page 3" or "1.1".')
+    document: NonEmpty
+    place: NonEmpty = Field(description='Words of where it stands, such as "page 3" or "1.1".')
 
 
 class SameNumber(Strict):
     """The source that an earlier turn cited from a document keeps its number."""
 
     turn: TurnNumber
-    source: Words
+    source: NonEmpty
 
 
 class Expectations(Strict):
     """What must hold of an answer."""
 
-    cites: tuple[Words | CitedPlace, ...] = Field((), description="Documents that it cites.")
-    says: tuple[Words, ...] = Field((), description="Words in a row, whatever their case.")
-    says_not: tuple[Words, ...] = ()
-    resolves_to: Words | None = Field(
+    cites: tuple[NonEmpty | CitedPlace, ...] = Field((), description="Documents that it cites.")
+    says: tuple[NonEmpty, ...] = Field((), description="Words in a row, whatever their case.")
+    says_not: tuple[NonEmpty, ...] = ()
+    resolves_to: NonEmpty | None = Field(
         None, description="Words that the question has once it stands alone."
     )
     follow_up: StrictBool | None = None
@@ -54,7 +54,7 @@ class Expectations(Strict):
     verdicts: Annotated[tuple[VerdictName, ...], Field(min_length=1)] | None = Field(
         None, description="Each of its citations has one of these."
     )
-    computes: Words | None = Field(None, description="A value of the table that it shows.")
+    computes: NonEmpty | None = Field(None, description="A value of the table that it shows.")
     same_number_as: SameNumber | None = None
     within_tokens: Tokens | None = Field(
         None, description="What a model would be sent after this turn takes at most so many."
@@ -64,7 +64,7 @@ class Expectations(Strict):
 class Ask(Expectations):
     """A question."""
 
-    ask: Words
+    ask: NonEmpty
 
 
 class Regenerate(Expectations):
@@ -76,17 +76,17 @@ class Regenerate(Expectations):
 class WantedStatement(Strict):
     """Words that stand in the summary, beside a number of a turn, if one is named."""
 
-    words: Words
+    words: NonEmpty
     turn: TurnNumber | None = None
-    source: Words | None = Field(None, description="The document, where the turn cites several.")
+    source: NonEmpty | None = Field(None, description="The document, where the turn cites several.")
 
 
 class Recalled(Strict):
     """Words of an earlier turn that a model would be sent again for a question."""
 
-    ask: Words
+    ask: NonEmpty
     turn: TurnNumber
-    words: Words
+    words: NonEmpty
 
 
 class Compress(Strict):
@@ -115,8 +115,8 @@ class BroughtSource(Strict):
     """A source behind a number of an imported transcript."""
 
     n: TurnNumber
-    document: Words
-    text: Words
+    document: NonEmpty
+    text: NonEmpty
     place: str = ""
 
 
@@ -155,9 +155,9 @@ class SettingsStep(Strict):
 class AddedDocument(Strict):
     """A document's name, with its text or the file it is in (beside the script)."""
 
-    name: Words
+    name: NonEmpty
     text: str | None = None
-    file: Words | None = None
+    file: NonEmpty | None = None
 
 
 class Add(Strict):
@@ -169,7 +169,7 @@ class Add(Strict):
 class Remove(Strict):
     """A document is deleted."""
 
-    remove: Words
+    remove: NonEmpty
 
 
 ACTIONS: dict[str, type[Strict]] = {
@@ -190,7 +190,7 @@ def action_of(turn: Any) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-Turn = Annotated[
+ScriptTurn = Annotated[
     Annotated[Ask, Tag("ask")]
     | Annotated[Compress, Tag("compress")]
     | Annotated[Import, Tag("import")]
@@ -206,9 +206,9 @@ Turn = Annotated[
 class Script(Strict):
     """A conversation that is replayed as a test."""
 
-    title: Words
-    documents: Words = Field(description="A folder beside this file, or beside its folder.")
-    turns: Annotated[tuple[Turn, ...], Field(min_length=1)]
+    title: NonEmpty
+    documents: NonEmpty = Field(description="A folder beside this file, or beside its folder.")
+    turns: Annotated[tuple[ScriptTurn, ...], Field(min_length=1)]
     version: Literal[1] = 1
     settings: Configured = Configured()
     schema_named: str = Field("", alias="$schema", description="For editors.")

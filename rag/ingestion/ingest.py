@@ -19,7 +19,7 @@ from rag.errors import IndexAway, ModelError
 from rag.ingestion.reading import FileReader, RightOf
 from rag.limits.shares import Lane
 from rag.parallel import Ahead
-from rag.progress import Progress, Stage, Waiting
+from rag.progress import Progress, Stage, Unsearchable
 from rag.records import EVERYTHING, Chunk, Document
 from rag.seams import ChunkIndex, Embedder, Matrix
 from rag.tables.store import TableStore
@@ -94,7 +94,7 @@ class Ingestion:
 
     def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         reports: SimpleQueue[Progress] = SimpleQueue()
-        waiting = Waiting()
+        waiting = Unsearchable()
         with Ahead(self._reader.stored(files, reports), most=BATCHES_AHEAD) as batches:
             while not batches.is_over:
                 stored = batches.take(patience=REPORT_SECONDS)
@@ -179,7 +179,7 @@ class Ingestion:
 
     # ── Embedding ────────────────────────────────────────────────────────────────────────────
 
-    def _finish(self, waiting: Waiting) -> Iterator[Progress]:
+    def _finish(self, waiting: Unsearchable) -> Iterator[Progress]:
         """Embed what waits."""
         try:
             while True:
@@ -194,7 +194,7 @@ class Ingestion:
             return
         yield from waiting.finished()
 
-    def _round(self, waiting: Waiting) -> Generator[Progress, None, int]:
+    def _round(self, waiting: Unsearchable) -> Generator[Progress, None, int]:
         """Embed some of what waits, in turn with others; returns how many chunks."""
         embedded = 0
 
@@ -210,7 +210,7 @@ class Ingestion:
             self._file_moved()
         return embedded
 
-    def _is_over(self, waiting: Waiting, embedded: int) -> bool:
+    def _is_over(self, waiting: Unsearchable, embedded: int) -> bool:
         if self._claims is not None:
             return self._claims.are_done(waiting.chunk_ids())
         return waiting.is_done() or not embedded

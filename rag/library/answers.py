@@ -7,9 +7,9 @@ from itertools import groupby
 
 from rag.answers.markdown import cited, plain
 from rag.citations.markers import neutralise
-from rag.library.asked import Asked, Kind, library_question
+from rag.library.asked import LibraryQuestion, LibraryTopic, library_question
 from rag.library.naming import (
-    Stretch,
+    DocumentStretch,
     documents_hinted,
     documents_named,
     files_named,
@@ -17,7 +17,7 @@ from rag.library.naming import (
     part_called,
     section_and_document,
 )
-from rag.library.summary import Statement, key_statements, statements_of
+from rag.library.summary import QuotedStretch, key_statements, statements_of
 from rag.library.told import MOST_LISTED, MOST_NEWEST, Speech, kinds_of, link, named, outline
 from rag.library.unread import UnreadFile
 from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source, Within
@@ -63,13 +63,13 @@ class LibraryAnswers:
         if asked is None:
             return self._of_a_file(session, question) or self._empty(session, Speech())
         speech = Speech(asked.language)
-        if asked.kind is Kind.UNREAD:
+        if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)
         if self._documents.is_empty(session.within()):
             return _told(speech.say("empty"), declined=True)
-        if asked.kind in (Kind.CONTENTS, Kind.NEWEST):
+        if asked.kind in (LibraryTopic.CONTENTS, LibraryTopic.NEWEST):
             return self._contents(session, asked, speech)
-        if asked.kind in (Kind.MENTIONS, Kind.TOPIC):
+        if asked.kind in (LibraryTopic.MENTIONS, LibraryTopic.TOPIC):
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
@@ -81,9 +81,11 @@ class LibraryAnswers:
 
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
-    def _contents(self, session: SessionHandle, asked: Asked, speech: Speech) -> DirectAnswer:
+    def _contents(
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
+    ) -> DirectAnswer:
         documents = self._documents.documents(session.within())
-        if asked.kind is Kind.NEWEST:
+        if asked.kind is LibraryTopic.NEWEST:
             newest = sorted(documents, key=lambda each: each.ingested_at, reverse=True)
             return _told(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
         size = speech.size(documents)
@@ -96,7 +98,7 @@ class LibraryAnswers:
         return _told("\n\n".join(said))
 
     def _not_read(
-        self, session: SessionHandle, asked: Asked, speech: Speech
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
         if asked.subject:
@@ -117,7 +119,7 @@ class LibraryAnswers:
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SessionHandle, asked: Asked, speech: Speech
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
     ) -> DirectAnswer | None:
         within = session.within()
         found = {
@@ -125,7 +127,7 @@ class LibraryAnswers:
         }
         if len(found) > 1 and not all(found.values()):
             found = {asked.subject: self._holding(_bare(asked.subject), within)}
-        if asked.kind is Kind.TOPIC and not all(found.values()):
+        if asked.kind is LibraryTopic.TOPIC and not all(found.values()):
             return None
         said: list[str] = []
         sources: list[Source] = []
@@ -180,7 +182,7 @@ class LibraryAnswers:
     # ── One document ─────────────────────────────────────────────────────────────────────────
 
     def _of_document(
-        self, session: SessionHandle, asked: Asked, speech: Speech
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
     ) -> DirectAnswer | None:
         failed = files_named(asked.subject, self._unread(session.owner))
         if failed:
@@ -193,13 +195,13 @@ class LibraryAnswers:
                 return None
             choice = speech.listed([each.document for each in found], MOST_LISTED)
             return _told(f"{speech.say('which')}\n\n{choice}", declined=True)
-        if asked.kind is Kind.SUMMARY:
+        if asked.kind is LibraryTopic.SUMMARY:
             return self._summary(session, found[0], speech) or self._about(
                 session, found[0], speech
             )
         return self._about(session, found[0], speech)
 
-    def _meant(self, session: SessionHandle, asked: Asked) -> list[Stretch]:
+    def _meant(self, session: SessionHandle, asked: LibraryQuestion) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
         within = session.within()
         if _THIS.fullmatch(asked.subject):
@@ -216,18 +218,18 @@ class LibraryAnswers:
                 named = self._spoken_of(session)
             parts = (part_called(heading, *self._read(each, within)) for each in named)
             return [part for part in parts if part is not None]
-        if asked.kind is not Kind.SUMMARY:
+        if asked.kind is not LibraryTopic.SUMMARY:
             return []
         parts_anywhere = self._part_anywhere(asked, within)
         return parts_anywhere or self._whole(documents_hinted(asked.subject, documents), within)
 
-    def _whole(self, documents: Sequence[Document], within: Within) -> list[Stretch]:
-        return [Stretch(*self._read(each, within)) for each in documents]
+    def _whole(self, documents: Sequence[Document], within: Within) -> list[DocumentStretch]:
+        return [DocumentStretch(*self._read(each, within)) for each in documents]
 
     def _read(self, document: Document, within: Within) -> tuple[Document, tuple[Section, ...]]:
         return document, tuple(self._documents.sections(document.id, within))
 
-    def _part_anywhere(self, asked: Asked, within: Within) -> list[Stretch]:
+    def _part_anywhere(self, asked: LibraryQuestion, within: Within) -> list[DocumentStretch]:
         """A section of that very heading, in whichever document."""
         parts = {}
         for chunk in self._mentions.everywhere(_bare(asked.subject), within):
@@ -248,7 +250,9 @@ class LibraryAnswers:
                 return [each for each in documents if each.id in ids]
         return documents if len(documents) == 1 else []
 
-    def _about(self, session: SessionHandle, found: Stretch, speech: Speech) -> DirectAnswer:
+    def _about(
+        self, session: SessionHandle, found: DocumentStretch, speech: Speech
+    ) -> DirectAnswer:
         document, sections = found.document, found.sections
         pages = max((each.page or 0 for each in sections), default=0)
         count = ("page", pages) if pages > 1 else ("section", len(sections))
@@ -266,7 +270,7 @@ class LibraryAnswers:
         return _told("\n\n".join(said), sources)
 
     def _summary(
-        self, session: SessionHandle, found: Stretch, speech: Speech
+        self, session: SessionHandle, found: DocumentStretch, speech: Speech
     ) -> DirectAnswer | None:
         statements = key_statements(found.sections, MOST_STATEMENTS)
         if len({each.heading for each in statements}) == 1:
@@ -281,7 +285,7 @@ class LibraryAnswers:
         return _told("\n\n".join([head, "\n".join(quoted)]), sources)
 
     def _quoted(
-        self, session: SessionHandle, document: Document, statements: Sequence[Statement]
+        self, session: SessionHandle, document: Document, statements: Sequence[QuotedStretch]
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.within())
@@ -297,7 +301,7 @@ def _told(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False
     return DirectAnswer(text, sources, made_by=LIBRARY, declined=declined)
 
 
-def _quotation(statement: Statement, number: int) -> str:
+def _quotation(statement: QuotedStretch, number: int) -> str:
     """Below its heading, which may be the question that it answers; without the list's sign."""
     words = cited(plain(neutralise(_SIGN.sub("", statement.text))), number)
     heading = plain(neutralise(statement.heading))
@@ -319,6 +323,6 @@ def _bare(subject: str) -> str:
     return _ARTICLE.sub("", subject.strip(f" {_QUOTES}"), count=1)
 
 
-def _chunk_at(chunks: Sequence[Chunk], statement: Statement) -> Chunk | None:
+def _chunk_at(chunks: Sequence[Chunk], statement: QuotedStretch) -> Chunk | None:
     of_section = (each for each in chunks if each.section_index == statement.section)
     return next((each for each in of_section if each.end > statement.start), None)

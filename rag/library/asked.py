@@ -11,7 +11,7 @@ from rag.text.languages import ENGLISH, LANGUAGES, Language, told
 from rag.text.late import re
 
 
-class Kind(StrEnum):
+class LibraryTopic(StrEnum):
     """What is asked."""
 
     CONTENTS = "contents"
@@ -24,16 +24,16 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LibraryQuestion:
     """A question about the library."""
 
-    kind: Kind
+    kind: LibraryTopic
     subject: str = ""  # as written: what is mentioned, or the name of a document or section
     language: Language = ENGLISH
 
 
 _FORMS = [
-    (Kind(kind), re.compile(form, re.IGNORECASE), language)
+    (LibraryTopic(kind), re.compile(form, re.IGNORECASE), language)
     for language in LANGUAGES
     for kind, forms in language.forms.items()
     for form in forms
@@ -44,7 +44,7 @@ _ENDS = re.compile(rf"[\s?!.。？…]*(?:,? (?:{_POLITE}))?[\s?!.。？…]*$",
 LONGEST = 200  # characters of a question that is looked at
 
 
-def library_question(question: str) -> Asked | None:
+def library_question(question: str) -> LibraryQuestion | None:
     """What a question asks of the library; None for a question to the documents."""
     text = " ".join(question.replace("’", "'").split())
     if len(text) > LONGEST:
@@ -55,5 +55,5 @@ def library_question(question: str) -> Asked | None:
         match = form.fullmatch(bare)
         if match is not None:
             subject = next(filter(None, match.groupdict().values()), "")
-            return Asked(kind, subject.strip(), language)
+            return LibraryQuestion(kind, subject.strip(), language)
     return None

@@ -20,21 +20,21 @@ _SECTION = re.compile(
 )
 _NUMBERED = re.compile(r"\d+(?:\.\d+)*")
 ENOUGH = 0.5  # of a document's words, if not all are said
-Words = tuple[str, ...]
+NameWords = tuple[str, ...]
 
 
-class Named(Protocol):
+class NamedDocuments(Protocol):
     """What has a file's name."""
 
     @property
     def name(self) -> str: ...
 
 
-N = TypeVar("N", bound=Named)
+N = TypeVar("N", bound=NamedDocuments)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class DocumentStretch:
     """A document, or a part of it."""
 
     document: Document
@@ -42,7 +42,7 @@ class Stretch:
     heading: str = ""  # of the part
 
 
-def words_of(name: str) -> Words:
+def words_of(name: str) -> NameWords:
     """The words of a name, stemmed, without those that say that it is a document."""
     found = [stem(word) for word in _SEPARATORS.sub(" ", name.casefold()).split()]
     while found and found[0] in _AROUND:
@@ -84,13 +84,13 @@ def _spoken(name: str) -> list[str]:
     return [each for each in told if " " in each]
 
 
-def _names_of(document: Document) -> list[Words]:
+def _names_of(document: Document) -> list[NameWords]:
     path = PurePosixPath(document.name)
     told = (document.title, path.stem, path.name, document.name)
     return [words_of(each) for each in told]
 
 
-def _likeness(wanted: Words, names: Sequence[Words]) -> float:
+def _likeness(wanted: NameWords, names: Sequence[NameWords]) -> float:
     """2 for a whole name, else the share of a name that is said, if all that is said is of it."""
     if wanted in names:
         return 2.0
@@ -110,14 +110,16 @@ def section_and_document(subject: str) -> tuple[str, str] | None:
     return section, document
 
 
-def part_called(heading: str, document: Document, sections: Sequence[Section]) -> Stretch | None:
+def part_called(
+    heading: str, document: Document, sections: Sequence[Section]
+) -> DocumentStretch | None:
     """The sections below the heading of that number or title."""
     for section in sections:
         for depth, title in enumerate(section.heading_path, start=1):
             if is_heading(heading, title):
                 above = section.heading_path[:depth]
                 within = tuple(each for each in sections if each.heading_path[:depth] == above)
-                return Stretch(document, within, title)
+                return DocumentStretch(document, within, title)
     return None
 
 

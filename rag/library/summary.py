@@ -23,7 +23,7 @@ SAID_BEFORE = 0.6  # … of one in a section that has been quoted already
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class QuotedStretch:
     """A stretch of a section, word for word."""
 
     section: int  # its index
@@ -35,7 +35,7 @@ class Statement:
     is_entry: bool
 
 
-def key_statements(sections: Sequence[Section], most: int) -> list[Statement]:
+def key_statements(sections: Sequence[Section], most: int) -> list[QuotedStretch]:
     """At most so many, in reading order."""
     found = [each for section in sections for each in statements_of(section)]
     words = [content_words(each.text) for each in found]
@@ -54,7 +54,7 @@ def key_statements(sections: Sequence[Section], most: int) -> list[Statement]:
 
 
 def _value(
-    statement: Statement, words: Sequence[str], worth: dict[str, float], quoted: set[int]
+    statement: QuotedStretch, words: Sequence[str], worth: dict[str, float], quoted: set[int]
 ) -> float:
     mean = sum(worth[word] for word in words) / max(len(words), ENOUGH_WORDS)
     if statement.is_first:
@@ -66,13 +66,13 @@ def _value(
     return mean * (SAID_BEFORE if statement.section in quoted else 1.0)
 
 
-def statements_of(section: Section) -> Iterator[Statement]:
+def statements_of(section: Section) -> Iterator[QuotedStretch]:
     """What can be quoted alone: sentences and entries, neither too short nor too long."""
     is_first = True
     for unit in units_of(section.text):
         if unit.kind != "row" and FEWEST_WORDS <= len(unit.text.split()) <= MOST_WORDS:
             heading = section.heading_path[-1] if section.heading_path else ""
-            yield Statement(
+            yield QuotedStretch(
                 section.index,
                 heading,
                 unit.start,

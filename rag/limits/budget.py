@@ -17,7 +17,7 @@ from rag.hangup import hang_up_reason
 CPU_SECONDS = 10.0
 PLANNING_SECONDS = 5.0  # over the widest tables two looks at the clock lie 1.2 s apart
 ITEMS_BETWEEN = 64  # looks at the clock
-Item = TypeVar("Item")
+Paced = TypeVar("Paced")
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ def spend(items: int = 1) -> None:
         budget.spend(items)
 
 
-def paced(items: Iterable[Item], *, weight: int = 1) -> Iterator[Item]:
+def paced(items: Iterable[Paced], *, weight: int = 1) -> Iterator[Paced]:
     """The items, each counted as it is taken; `weight` says how many small steps one is."""
     budget = _current.get()
     if budget is None:

@@ -17,7 +17,7 @@ from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
 from rag.limits.budget import current_owner
 
 PATIENCE_SECONDS = 20.0  # of one who waits for a place
-Told = Callable[[int], None]  # how many wait before
+TellPlace = Callable[[int], None]  # how many wait before
 
 
 @dataclass(eq=False, slots=True)
@@ -149,11 +149,11 @@ class Lane:
 
 
 _held: ContextVar[frozenset[int]] = ContextVar("held", default=frozenset())
-_tell: ContextVar[Told] = ContextVar("tell", default=lambda before: None)
+_tell: ContextVar[TellPlace] = ContextVar("tell", default=lambda before: None)
 
 
 @contextmanager
-def telling(tell: Told) -> Iterator[None]:
+def telling(tell: TellPlace) -> Iterator[None]:
     """Have it told how many wait before what this thread does inside."""
     before = _tell.get()
     _tell.set(tell)

@@ -137,7 +137,7 @@ class OpenAIChatModel:
 
     def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
         client = self._client()
-        patience = _Waiting(self._patience, request.patience)
+        patience = _WaitedSeconds(self._patience, request.patience)
         wrote = False
         try:
             with self._open(client, request) as response:
@@ -240,7 +240,9 @@ class OpenAIChatModel:
         self._habits.refused = bare.refused
         return opened
 
-    def _translated(self, error: BaseException, patience: "_Waiting", *, wrote: bool) -> ModelError:
+    def _translated(
+        self, error: BaseException, patience: "_WaitedSeconds", *, wrote: bool
+    ) -> ModelError:
         import openai
 
         match error:
@@ -263,7 +265,7 @@ class OpenAIChatModel:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _WaitedSeconds:
     """Counts the seconds spent waiting for the server, and gives up with TimeoutError."""
 
     between: Patience  # two pieces that say something; comments and pings do not

@@ -29,7 +29,7 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
         UnreadableReply: what came is not JSON.
         ServerComplaint: the reply holds an error instead of an answer.
     """
-    reading = _Reading()
+    reading = _ReplyLines()
     for line, is_whole in _lines(pieces):
         yield from reading.take(line)
         if reading.begun and not is_whole:
@@ -37,7 +37,7 @@ def read_events(pieces: Iterable[bytes]) -> Iterator[Mapping[str, Any]]:
     yield from reading.rest()
 
 
-class _Reading:
+class _ReplyLines:
     """The lines of a reply, as far as they were read."""
 
     def __init__(self) -> None:

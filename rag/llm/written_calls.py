@@ -27,7 +27,7 @@ _ANSWERS = (
     "answer", "final_answer", "final", "response", "content", "text", "output", "reply", "message",
     "result", "summary",
 )  # fmt: skip
-Found = list[tuple[str, str]]
+WrittenCalls = list[tuple[str, str]]
 
 
 # ── What begins with a mark ──────────────────────────────────────────────────────────────────
@@ -148,9 +148,9 @@ def _of_python(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _from_json(text: str) -> Found:
+def _from_json(text: str) -> WrittenCalls:
     start = regex.search(r"\{|\[(?=\s*[\[{])", text)
-    found: Found = []
+    found: WrittenCalls = []
     rest = text[start.start() :] if start else ""
     while rest.startswith(("{", "[")):
         length, value = _decode(rest)
@@ -161,7 +161,7 @@ def _from_json(text: str) -> Found:
     return found
 
 
-def calls_in_value(value: Any) -> Found:
+def calls_in_value(value: Any) -> WrittenCalls:
     """The calls that a JSON value is."""
     if isinstance(value, list):
         return [call for each in value for call in calls_in_value(each)]

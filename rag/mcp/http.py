@@ -15,7 +15,7 @@ PATH = "/mcp"
 NOT_ALLOWED = (401, 403)
 
 
-class Checked:
+class GuardedApp:
     """Passes on what the library lets in; each request is checked, for tokens are taken away."""
 
     def __init__(self, app: ASGIApp, library: LibraryApi) -> None:
@@ -45,7 +45,7 @@ class Checked:
 
 def http_app(server: MCPServer[Any], library: LibraryApi, *, host: str) -> ASGIApp:
     """The app to be served; requests that name another host than `host` are refused by the SDK."""
-    return Checked(server.streamable_http_app(streamable_http_path=PATH, host=host), library)
+    return GuardedApp(server.streamable_http_app(streamable_http_path=PATH, host=host), library)
 
 
 def serve_http(server: MCPServer[Any], library: LibraryApi, *, host: str, port: int) -> None:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.citations.scanner import Marker
 from rag.seams import TokenCounter
-from rag.text.layout import ENTRY, Kind, Lines, leads_in
+from rag.text.layout import ENTRY, LineKind, Lines, leads_in
 from rag.text.sentences import split_sentences
 
 USUAL = 600  # bytes of UTF-8, some 150 tokens: as much is one paragraph
@@ -90,7 +90,7 @@ class _Part:
 
     start: int
     end: int
-    kind: Kind
+    kind: LineKind
     level: int = _TEXT
     setting: tuple[str, ...] = ()
     whole: tuple[int, int] = (0, 0)
@@ -156,14 +156,14 @@ def _is_underlined(text: str, begun: _Part, line: str) -> bool:
     return begun.kind == "sentence" and is_one and bool(_UNDERLINE.match(line))
 
 
-def _level(kind: Kind, line: str) -> int:
+def _level(kind: LineKind, line: str) -> int:
     if kind == "heading":
         bare = line.lstrip(" \t>")
         return len(bare) - len(bare.lstrip("#"))
     return _BOLD_LEVEL if kind == "sentence" and _BOLD.match(line) else _TEXT
 
 
-def _goes_on(block: Kind, kind: Kind, line: str, is_blank: bool) -> bool:
+def _goes_on(block: LineKind, kind: LineKind, line: str, is_blank: bool) -> bool:
     """Whether a line goes on with a block; a list does so behind blank lines, too."""
     if block == "entry":
         return kind == "entry" or line[0] in " \t" or (not is_blank and kind == "sentence")

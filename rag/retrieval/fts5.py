@@ -17,8 +17,8 @@ from rag.retrieval.word_index import (
     IN_TEXT,
     MOST_WORDS,
     RANKED,
-    Places,
     Plan,
+    Positions,
     held_by,
     score,
     with_list,
@@ -163,7 +163,7 @@ class Fts5Words:
 
     def places(
         self, connection: Connection, collection_id: str, first_row: int
-    ) -> Iterator[tuple[str, Places]]:
+    ) -> Iterator[tuple[str, Positions]]:
         for statement in self._APART:
             connection.exec_driver_sql(statement)
         connection.execute(self._FILL, {"collection": collection_id, "first": first_row})
@@ -210,7 +210,7 @@ class _Stems:
                     self._found[letters].append(first + min(found.start(), IN_TEXT - 1))
         return len(heading) + len(told)
 
-    def places(self) -> dict[str, Places]:
+    def places(self) -> dict[str, Positions]:
         return {stem: np.unique(np.array(found)) for stem, found in self._found.items()}
 
     def _stem(self, word: str) -> str:

@@ -17,7 +17,7 @@ from rag.retrieval.fts5 import Fts5Words
 from rag.retrieval.held.words import CollectionWords, HeldWords, Lexemes
 from rag.retrieval.query import REMEMBERED, Term, names_in, terms_of, words_of
 from rag.retrieval.tsvector import TsvectorWords
-from rag.retrieval.vocabulary import Held, Vocabulary
+from rag.retrieval.vocabulary import CountChunks, Vocabulary
 from rag.retrieval.word_index import (
     MOST_COUNTED,
     MOST_SCORED,
@@ -35,7 +35,7 @@ _COUNT = text("SELECT count(*) FROM chunks")
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _KnownWords:
     """The words of a library that is too large to be held, as they were at a time."""
 
     size: int  # chunks
@@ -55,7 +55,7 @@ class LexicalIndex:
             TsvectorWords() if engine.dialect.name == "postgresql" else Fts5Words()
         )
         self._held = HeldWords(self._words)
-        self._known: _Known | None = None
+        self._known: _KnownWords | None = None
         self._reading = threading.Lock()
 
     def search(self, query: str, within: Within, *, limit: int) -> list[tuple[str, float]]:
@@ -122,7 +122,7 @@ class LexicalIndex:
     def _covered(
         self,
         connection: Connection,
-        known: _Known,
+        known: _KnownWords,
         query: str,
         within: Within,
         chunk_ids: Sequence[str],
@@ -140,7 +140,7 @@ class LexicalIndex:
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
 
     def _asked(
-        self, connection: Connection, known: _Known, query: str, within: Within
+        self, connection: Connection, known: _KnownWords, query: str, within: Within
     ) -> list[WeighedTerm]:
         """What to look up, with its frequencies; those of all collections are remembered."""
         known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
@@ -157,7 +157,7 @@ class LexicalIndex:
         return self._words.lexemes(connection, _meant(own.vocabulary, query, own.vocabulary.held))
 
     def _terms(
-        self, connection: Connection, known: _Known, query: str, within: Within
+        self, connection: Connection, known: _KnownWords, query: str, within: Within
     ) -> list[Term]:
         """What to look up, in the documents' own words where the query's are none of them."""
 
@@ -168,11 +168,11 @@ class LexicalIndex:
         held = known.vocabulary.held if within.ids is None else held_within
         return _meant(known.vocabulary, query, held)
 
-    def _size(self, connection: Connection, known: _Known, within: Within) -> int:
+    def _size(self, connection: Connection, known: _KnownWords, within: Within) -> int:
         return known.size if within.ids is None else chunk_count(connection, within)
 
     def _weighed(
-        self, connection: Connection, known: _Known, terms: Sequence[Term], within: Within
+        self, connection: Connection, known: _KnownWords, terms: Sequence[Term], within: Within
     ) -> list[WeighedTerm]:
         """With their frequencies: those of words are known, of common phrases guessed.
 
@@ -195,7 +195,7 @@ class LexicalIndex:
             for term, frequency in told.items()
         ]
 
-    def _told(self, known: _Known, term: Term) -> int | None:
+    def _told(self, known: _KnownWords, term: Term) -> int | None:
         """What the vocabulary says of a word, and of a phrase that would be dear to count."""
         counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
         if len(counts) == 1 and not term.is_prefix:
@@ -207,15 +207,15 @@ class LexicalIndex:
 
     # ── What is known of the library's words ─────────────────────────────────────────────────
 
-    def _knowing(self, connection: Connection) -> _Known:
+    def _knowing(self, connection: Connection) -> _KnownWords:
         """What is known by now; read beside the query, which does not wait."""
         newest = int(connection.execute(_NEWEST).scalar_one() or 0)
         known = self._known
         if known is None or (known.newest != newest and self._is_time(known)):
             threading.Thread(target=self._read_beside, name="words", daemon=True).start()
-        return known or _Known(newest, newest, Vocabulary({}, self._words.stemmer))
+        return known or _KnownWords(newest, newest, Vocabulary({}, self._words.stemmer))
 
-    def _is_time(self, known: _Known) -> bool:
+    def _is_time(self, known: _KnownWords) -> bool:
         return time.monotonic() - known.read_at > known.seconds / SHARE_OF_TIME
 
     def _read_beside(self) -> None:
@@ -228,7 +228,7 @@ class LexicalIndex:
                     began = time.monotonic()
                     words = Vocabulary(self._words.vocabulary(connection), self._words.stemmer)
                     now = time.monotonic()
-                    self._known = _Known(size, newest, words, now, now - began)
+                    self._known = _KnownWords(size, newest, words, now, now - began)
             finally:
                 self._reading.release()
 
@@ -241,7 +241,7 @@ def _readable(connection: Connection, chunk_ids: Sequence[str], within: Within) 
     return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))
 
 
-def _meant(vocabulary: Vocabulary, query: str, held: Held) -> list[Term]:
+def _meant(vocabulary: Vocabulary, query: str, held: CountChunks) -> list[Term]:
     """Two words of a query may mean one of the documents."""
     terms, spoken = terms_of(query), language_of(query)
     if spoken.joins_words:

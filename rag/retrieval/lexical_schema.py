@@ -1,4 +1,4 @@
-"""What the database needs for lexical search: DDL that the migrations copy.
+"""What the database needs for lexical search: DDL that the first migration copies.
 
 One index over headings, texts and collections of chunks, kept equal to the table: SQLite
 `chunks_fts` by triggers, PostgreSQL `chunks.words` as a generated column. Scripts that are written

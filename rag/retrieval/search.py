@@ -16,7 +16,7 @@ from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.passages import grown, merged, section_of
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 
-Vector = NDArray[np.float32]
+QueryVector = NDArray[np.float32]
 
 CANDIDATES = 100  # from each index
 # Of more chunks the similarity is asked for: most that only the words found are among them.
@@ -85,7 +85,7 @@ class HybridRetriever:
     def _rated(
         self,
         found: Sequence[Hit],
-        own: Vector,
+        own: QueryVector,
         similar: Mapping[str, float],
         queries: tuple[str, str],
         within: Within,
@@ -106,7 +106,7 @@ class HybridRetriever:
             for key, hit in zip(ids, found, strict=True)
         ]
 
-    def _vectors(self, query: str, before: Before) -> tuple[Vector, Vector]:
+    def _vectors(self, query: str, before: Before) -> tuple[QueryVector, QueryVector]:
         """The query's own vector, and with what was said before mixed in; of length 1."""
         said = [(_either(text), weight) for text, weight in before.said if text.strip()]
         rows = self._embedder.embed([query, *(text for text, _ in said)])
@@ -129,7 +129,7 @@ class HybridRetriever:
         return dict(ranked(total)[:CANDIDATES])
 
     def _best(
-        self, vector: Vector, words: Mapping[str, float], within: Within
+        self, vector: QueryVector, words: Mapping[str, float], within: Within
     ) -> tuple[list[tuple[str, float]], dict[str, float]]:
         """Ids of chunks with their score, best first, and how similar the nearest are."""
         similar = self._nearest(vector, within)
@@ -138,11 +138,11 @@ class HybridRetriever:
         again = self._nearest(self._moved(vector, _fused(similar, words)), within)
         return ranked(_fused(again, words)), similar
 
-    def _nearest(self, vector: Vector, within: Within) -> dict[str, float]:
+    def _nearest(self, vector: QueryVector, within: Within) -> dict[str, float]:
         [found] = self._index.nearest(vector[None], within, limit=SIMILARITIES)
         return dict(found)
 
-    def _moved(self, vector: Vector, fused: Mapping[str, float]) -> Vector:
+    def _moved(self, vector: QueryVector, fused: Mapping[str, float]) -> QueryVector:
         """A query's vector towards the best chunks (Rocchio), to search again.
 
         What both indexes agree on says in the documents' own words what the query is about.
@@ -192,7 +192,7 @@ class HybridRetriever:
         return [*(best[place] for place in order), *rest]
 
 
-def _unit(vector: Vector) -> Vector:
+def _unit(vector: QueryVector) -> QueryVector:
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 

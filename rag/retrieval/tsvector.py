@@ -20,8 +20,8 @@ from rag.retrieval.word_index import (
     IN_TEXT,
     MOST_WORDS,
     RANKED,
-    Places,
     Plan,
+    Positions,
     held_by,
     score,
 )
@@ -103,7 +103,7 @@ class TsvectorWords:
 
     def places(
         self, connection: Connection, collection_id: str, first_row: int
-    ) -> Iterator[tuple[str, Places]]:
+    ) -> Iterator[tuple[str, Positions]]:
         asked = {"collection": collection_id, "first": first_row}
         for row in connection.execute(self._WORDS_OF, asked):
             yield row.lexeme, np.array(row.places, dtype=np.int64)
@@ -155,7 +155,7 @@ class TsvectorWords:
 
 def _places(
     written: Iterable[Row[Any]], lexemes: Mapping[Term, Sequence[str]]
-) -> dict[str, Places]:
+) -> dict[str, Positions]:
     """Where these stand, of columns such as `'aero':1A,7B 'batteri':3B`."""
     wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
     each = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
@@ -166,7 +166,7 @@ def _places(
     return {lexeme: _numbered(told) for lexeme, told in found.items()}
 
 
-def _numbered(told: Sequence[tuple[int, str]]) -> Places:
+def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
     """Of rows and the places there."""
     rows = np.repeat([row for row, _ in told], [each.count(",") + 1 for _, each in told])
     at = np.fromstring(",".join(each for _, each in told).translate(_AS_NUMBERS), sep=",")

@@ -18,7 +18,7 @@ from rag.retrieval.embedded.holding import acquire, release
 from rag.retrieval.held.vectors import ExactVectors
 from rag.seams import Matrix
 
-Found = TypeVar("Found")
+FromIndex = TypeVar("FromIndex")
 
 PLACE = "collection"  # what the index knows of a chunk: where it is
 PAGE = 5000  # chunks written in one request
@@ -195,8 +195,8 @@ class ChromaIndex:
             release(self._directory)
 
     def _use(
-        self, act: Callable[[Any], Found], otherwise: Found, *, create: int | None = None
-    ) -> Found:
+        self, act: Callable[[Any], FromIndex], otherwise: FromIndex, *, create: int | None = None
+    ) -> FromIndex:
         """Act on the collection; `otherwise` if there is none and none is to be created."""
         from chromadb.errors import NotFoundError
 

@@ -29,7 +29,7 @@ FORM_WEIGHT, PART_WEIGHT = 0.9, 0.5  # of a word with another ending, of one tha
 SHORTEST_STEM, LONGEST_STEM = 3, 40
 _LAST = chr(0x10FFFF)  # behind every letter
 
-Held = Callable[[str], int]  # in how many of the asker's chunks a word is
+CountChunks = Callable[[str], int]  # in how many of the asker's chunks a word is
 
 
 class Vocabulary:
@@ -64,7 +64,7 @@ class Vocabulary:
     def _compounds(self) -> Compounds:
         return Compounds(self._words)
 
-    def related(self, terms: Sequence[Term], rules: str, held: Held) -> Iterator[Term]:
+    def related(self, terms: Sequence[Term], rules: str, held: CountChunks) -> Iterator[Term]:
         """The terms, and for each word what it is in another form or shares a part with.
 
         `rules` are the stemmer's of a language that writes compounds as one word.
@@ -87,7 +87,9 @@ class Vocabulary:
                 counts = term.counts and not (is_told or others) and each == parts[0]
                 yield Term((each,), weight=PART_WEIGHT * term.weight, counts=counts)
 
-    def meant(self, terms: Sequence[Term], names: frozenset[str], held: Held) -> Iterator[Term]:
+    def meant(
+        self, terms: Sequence[Term], names: frozenset[str], held: CountChunks
+    ) -> Iterator[Term]:
         """The terms, and for words the library does not know those that were meant.
 
         A mistyped word counts as the one that it stands for, a name never does: `Aera 5` may be
@@ -108,7 +110,7 @@ class Vocabulary:
             if typed:
                 yield replace(term, tokens=(typed,), counts=term.counts and word not in names)
 
-    def _longer(self, stem: str, known: int, held: Held) -> str:
+    def _longer(self, stem: str, known: int, held: CountChunks) -> str:
         """The word that begins with this one and is far more usual in the library."""
         best, most = "", MORE_USUAL * known
         if most >= self._highest:  # tens of thousands of words may begin so
@@ -124,7 +126,7 @@ class Vocabulary:
                 best, most = word, count
         return best
 
-    def _likest(self, stem: str, held: Held) -> str:
+    def _likest(self, stem: str, held: CountChunks) -> str:
         """The word that one slip of the keyboard makes of it, two in a long one."""
         if len(stem) < TYPO_LETTERS:
             return ""

@@ -29,10 +29,10 @@ K1, B = 1.2, 0.75  # of BM25, as in FTS5
 
 IN_TEXT = 1 << 15  # of a place, beside its position; without it the place is in the heading
 
-Places = NDArray[np.int64]  # of a lexeme: row << 16 | IN_TEXT | position
-Counts = NDArray[np.float64]  # one for each of some rows
+Positions = NDArray[np.int64]  # of a lexeme: row << 16 | IN_TEXT | position
+PerRow = NDArray[np.float64]  # one for each of some rows
 
-NOWHERE: Places = np.empty(0, dtype=np.int64)
+NOWHERE: Positions = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class WordIndex(Protocol):
 
     def places(
         self, connection: Connection, collection_id: str, first_row: int
-    ) -> Iterator[tuple[str, Places]]:
+    ) -> Iterator[tuple[str, Positions]]:
         """Each lexeme of a collection's chunks from a row on, with where it stands, in order."""
 
 
@@ -132,7 +132,7 @@ def idf(size: int, frequency: int) -> float:
 def score(
     weighed: Iterable[WeighedTerm],
     lexemes: Mapping[Term, Sequence[str]],
-    places: Mapping[str, Places],
+    places: Mapping[str, Positions],
     lengths: Mapping[int, int],
 ) -> dict[int, float]:
     """BM25 over these terms, by row (Robertson and Zaragoza, 2009); lengths are of the rows."""
@@ -147,18 +147,18 @@ def score(
 
 
 def held_by(
-    lexemes: Mapping[Term, Sequence[str]], places: Mapping[str, Places], ids: Mapping[int, str]
+    lexemes: Mapping[Term, Sequence[str]], places: Mapping[str, Positions], ids: Mapping[int, str]
 ) -> list[list[str]]:
     """For each term, the ids of the rows that it stands in."""
     found = (_of_term(of_term, places) >> 16 for of_term in lexemes.values())
     return [[ids[row] for row in np.unique(rows).tolist()] for rows in found]
 
 
-def _of_term(lexemes: Sequence[str], places: Mapping[str, Places]) -> Places:
+def _of_term(lexemes: Sequence[str], places: Mapping[str, Positions]) -> Positions:
     return in_a_row([places.get(lexeme, NOWHERE) for lexeme in lexemes])
 
 
-def in_a_row(places: Sequence[Places]) -> Places:
+def in_a_row(places: Sequence[Positions]) -> Positions:
     """Where these begin to stand one after the other."""
     starts, *rest = places or [NOWHERE]
     for step, later in enumerate(rest, start=1):
@@ -167,14 +167,14 @@ def in_a_row(places: Sequence[Places]) -> Places:
     return starts
 
 
-def counts_in(rows: NDArray[np.int64], places: Places) -> Counts:
+def counts_in(rows: NDArray[np.int64], places: Positions) -> PerRow:
     """How often something stands in each of the rows; in a heading it counts more."""
     weights = np.where(places & IN_TEXT, 1.0, HEADING_WEIGHT)
     counts = np.bincount(np.searchsorted(rows, places >> 16), weights, len(rows))
     return counts.astype(np.float64, copy=False)
 
 
-def saturated(count: Counts, relative_length: Counts) -> Counts:
+def saturated(count: PerRow, relative_length: PerRow) -> PerRow:
     """BM25's share of one term: it levels off, the later the longer the chunk."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
 

@@ -38,7 +38,7 @@ class ContextPreferences:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ContextParts:
     """What a context can be made of; only `system` and `question` must be in it."""
 
     system: str
@@ -104,7 +104,7 @@ def message_tokens(message: ChatMessage, count: TokenCounter) -> int:
 
 
 def assemble(
-    parts: Parts, selection: Selection, *, budget_tokens: int, count: TokenCounter
+    parts: ContextParts, selection: Selection, *, budget_tokens: int, count: TokenCounter
 ) -> Context:
     """The context for one question: one system message, then user and assistant in turn.
 
@@ -207,7 +207,7 @@ def _put_before(question: ChatMessage, text: str, purse: _Purse) -> tuple[ChatMe
     return (longer if fits else question), fits
 
 
-def _recent(parts: Parts, most: int, purse: _Purse) -> list[Pair]:
+def _recent(parts: ContextParts, most: int, purse: _Purse) -> list[Pair]:
     """The newest: all there are, or as many as leave room for what is recalled of the others."""
     before = purse.left
     if 2 * min(most, len(parts.recent)) >= parts.message_count:

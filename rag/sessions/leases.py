@@ -27,17 +27,17 @@ NOT_JUDGED = "The check failed: the program was ended meanwhile."
 LOST = "The server was stopped while it wrote this answer. Ask for it again."
 
 Clock = Callable[[], datetime]
-Stop = Callable[[], None]
-Place = tuple[str, int, int]  # session, index, revision
+StopWriting = Callable[[], None]
+AnswerKey = tuple[str, int, int]  # session, index, revision
 
 
 @dataclass(slots=True)
-class _Held:
+class _Lease:
     """One lease of this process."""
 
     begun_at: float = field(default_factory=time.monotonic)
     text: str = ""
-    stop: Stop = lambda: None
+    stop: StopWriting = lambda: None
     written: str | None = None  # the text that is written down; None: nothing is yet
     renewed_at: datetime | None = field(default=None)
 
@@ -48,7 +48,7 @@ class Leases:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._held: dict[Place, _Held] = {}
+        self._held: dict[AnswerKey, _Lease] = {}
         self._change = threading.Condition()
         self._is_beating = False
 
@@ -56,7 +56,7 @@ class Leases:
         """From now on; nothing is written down for a moment."""
         with self._change:
             place = (session_id, answer.index, answer.revision)
-            self._held[place] = _Held()
+            self._held[place] = _Lease()
             if not self._is_beating:
                 self._is_beating = True
                 mine = (weakref.ref(self), self._change)  # it ends with the store of these leases
@@ -71,11 +71,11 @@ class Leases:
         if held is not None and held.written is not None:
             self._forget(place)
 
-    def _forget(self, place: Place) -> None:
+    def _forget(self, place: AnswerKey) -> None:
         with writing(self._engine) as connection:
             connection.execute(delete(running_answers).where(_at(place)))
 
-    def tell(self, session_id: str, index: int, text: str, stop: Stop) -> None:
+    def tell(self, session_id: str, index: int, text: str, stop: StopWriting) -> None:
         """What is written so far, and how to end it."""
         with self._change:
             for place, held in self._held.items():
@@ -98,11 +98,11 @@ class Leases:
                 continue  # the database is away: the next beat tries again
         return True
 
-    def _is_due(self, held: _Held) -> bool:
+    def _is_due(self, held: _Lease) -> bool:
         age = time.monotonic() - held.begun_at
         return BEAT_SECONDS / 2 <= age <= LONGEST.total_seconds()
 
-    def _renew(self, place: Place, held: _Held) -> None:
+    def _renew(self, place: AnswerKey, held: _Lease) -> None:
         now, text = self._clock(), held.text
         fresh = held.renewed_at is not None and now - held.renewed_at < RENEWED_EVERY
         if held.written is not None and held.written == text and fresh:
@@ -117,7 +117,7 @@ class Leases:
         if is_over:  # it ended meanwhile
             self._forget(place)
 
-    def _write(self, place: Place, text: str, now: datetime) -> bool:
+    def _write(self, place: AnswerKey, text: str, now: datetime) -> bool:
         values = {"text": storable(text), "lease_until": now + LEASE}
         with writing(self._engine) as connection:
             renewed = connection.execute(
@@ -139,7 +139,7 @@ class Leases:
                 )
         return renewed is not None and bool(renewed.is_stopped)
 
-    def _is_stopped(self, place: Place) -> bool:
+    def _is_stopped(self, place: AnswerKey) -> bool:
         with reading(self._engine) as connection:
             query = select(running_answers.c.is_stopped).where(_at(place))
             return bool(connection.execute(query).scalar_one_or_none())
@@ -236,7 +236,7 @@ def ask_to_stop(engine: Engine, session_id: str, owner: str, index: int) -> bool
         return asked.rowcount > 0
 
 
-def _at(place: Place) -> ColumnElement[bool]:
+def _at(place: AnswerKey) -> ColumnElement[bool]:
     session_id, index, revision = place
     table = running_answers.c
     return (table.session_id == session_id) & (table.index == index) & (table.revision == revision)

@@ -12,7 +12,7 @@ from rag.sessions.context import Pair, pairs_of
 SYSTEM_MESSAGES = 4  # of a client that are read at most
 OPEN_TURNS = 256  # whose state is remembered
 REMEMBERED_SESSIONS = 1024  # whose instructions are
-Kept = TypeVar("Kept")
+KeptValue = TypeVar("KeptValue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Instructions:
         return text
 
 
-def _keep(kept: dict[str, Kept], key: str, value: Kept, most: int) -> None:
+def _keep(kept: dict[str, KeptValue], key: str, value: KeptValue, most: int) -> None:
     """Of what was kept, the oldest is forgotten."""
     kept.pop(key, None)
     kept[key] = value

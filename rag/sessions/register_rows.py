@@ -14,7 +14,7 @@ from rag.citations.register import assign_numbers, content_hash
 from rag.database import chunks, documents, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import NOTHING, ImportedMessage, Role, Source, Within
-from rag.sessions.owned import IS_MINE, OWNED, Key, found
+from rag.sessions.owned import IS_MINE, OWNED, SessionKey, found
 from rag.sessions.rows import source_columns, source_from
 
 HIGHEST_IMPORTED = 9_999
@@ -50,7 +50,7 @@ _RESULT = select(table_results.c.content).where(
 _COUNTED = select(sessions.c.source_count).where(IS_MINE)
 
 
-def register(connection: Connection, key: Key, shown: Sequence[Source]) -> None:
+def register(connection: Connection, key: SessionKey, shown: Sequence[Source]) -> None:
     """Give new sources the next free numbers, in order; the caller holds the session's row lock."""
     wanted = [source.chunk_id for source in shown]
     known = {
@@ -80,13 +80,13 @@ def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> Non
     )
 
 
-def source_count(connection: Connection, key: Key) -> int:
+def source_count(connection: Connection, key: SessionKey) -> int:
     """Numbers 1 to this are registered."""
     return int(found(connection, key, _COUNTED)[0].source_count)
 
 
 def read(
-    connection: Connection, key: Key, within: Within, numbers: Sequence[int] | None = None
+    connection: Connection, key: SessionKey, within: Within, numbers: Sequence[int] | None = None
 ) -> list[Source]:
     """Sources by number, with what became of them."""
     if numbers is None:
@@ -98,7 +98,7 @@ def read(
 
 
 def of_chunks(
-    connection: Connection, key: Key, within: Within, chunk_ids: Sequence[str]
+    connection: Connection, key: SessionKey, within: Within, chunk_ids: Sequence[str]
 ) -> list[Source]:
     """The sources that these chunks are, by number; those that are registered."""
     rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
@@ -118,7 +118,7 @@ def keep_result(
         )
 
 
-def result(connection: Connection, key: Key, number: int) -> dict[str, Any] | None:
+def result(connection: Connection, key: SessionKey, number: int) -> dict[str, Any] | None:
     """The table that a source is."""
     rows = found(connection, key, _RESULT, number=number)
     return dict(rows[0].content) if rows else None
@@ -126,7 +126,7 @@ def result(connection: Connection, key: Key, number: int) -> dict[str, Any] | No
 
 def bring(
     connection: Connection,
-    key: Key,
+    key: SessionKey,
     messages: Iterable[ImportedMessage],
     brought: Sequence[Source],
 ) -> None:

@@ -26,12 +26,11 @@ from rag.records import (
 )
 from rag.seams import FoundMessages, OpenTurn, Overview
 from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
-from rag.sessions.owned import IS_MINE, Key, absent
+from rag.sessions.owned import IS_MINE, SessionKey, absent
 from rag.sessions.rows import session_from
 
-Clock = Callable[[], datetime]
-Asked = ParamSpec("Asked")
-Read = TypeVar("Read")
+Arguments = ParamSpec("Arguments")
+Returned = TypeVar("Returned")
 Readable = Callable[[str], Within]  # of an owner: the collections that it may read now
 TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
@@ -43,7 +42,13 @@ class SqlSession:
     """One session of one owner; see `rag.seams.SessionHandle` for every promise."""
 
     def __init__(
-        self, engine: Engine, key: Key, held: leases.Leases, readable: Readable, *, clock: Clock
+        self,
+        engine: Engine,
+        key: SessionKey,
+        held: leases.Leases,
+        readable: Readable,
+        *,
+        clock: leases.Clock,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -79,10 +84,10 @@ class SqlSession:
 
     def _look(
         self,
-        read: Callable[Concatenate[Connection, Key, Asked], Read],
-        *asked: Asked.args,
-        **named: Asked.kwargs,
-    ) -> Read:
+        read: Callable[Concatenate[Connection, SessionKey, Arguments], Returned],
+        *asked: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Returned:
         """By one statement that asks for the owner itself."""
         with self._engine.connect() as connection:
             return read(connection, self._key, *asked, **named)
@@ -285,7 +290,7 @@ class SqlConversationStore:
         engine: Engine,
         *,
         readable: Readable = lambda owner: EVERYTHING,
-        clock: Clock = lambda: datetime.now(UTC),
+        clock: leases.Clock = lambda: datetime.now(UTC),
     ) -> None:
         """`readable` is asked anew each time: a right that is taken away ends at once."""
         self._engine = engine
@@ -318,7 +323,11 @@ class SqlConversationStore:
 
     def _handle(self, session_id: str, owner: str) -> SqlSession:
         return SqlSession(
-            self._engine, Key(session_id, owner), self._leases, self._readable, clock=self._clock
+            self._engine,
+            SessionKey(session_id, owner),
+            self._leases,
+            self._readable,
+            clock=self._clock,
         )
 
     def open(self, session_id: str, *, owner: str) -> SqlSession:

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 from rag.database import sessions, storable, summaries
 from rag.records import Summary
 from rag.seams import Overview
-from rag.sessions.owned import IS_MINE, OWNED, Key, absent, found
+from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, found
 from rag.sessions.rows import session_from, summary_from
 
 ON_REQUEST = -1  # the epoch of summaries made on request: it never was, and is never over
@@ -44,12 +44,12 @@ _ON_REQUEST = (
 _EPOCH = select(sessions.c.epoch).where(IS_MINE)
 
 
-def epoch(connection: Connection, key: Key) -> int:
+def epoch(connection: Connection, key: SessionKey) -> int:
     """The number that ends when summaries are forgotten."""
     return int(found(connection, key, _EPOCH)[0].epoch)
 
 
-def overview(connection: Connection, key: Key) -> Overview:
+def overview(connection: Connection, key: SessionKey) -> Overview:
     """The session with what is part of its context now."""
     rows = connection.execute(_OVERVIEW, key.asking()).all()
     if not rows:
@@ -63,7 +63,7 @@ def overview(connection: Connection, key: Key) -> Overview:
     )
 
 
-def on_request(connection: Connection, key: Key) -> list[Summary]:
+def on_request(connection: Connection, key: SessionKey) -> list[Summary]:
     """Those that somebody asked for, oldest first."""
     return [summary_from(row) for row in found(connection, key, _ON_REQUEST)]
 
@@ -118,7 +118,7 @@ def remove(connection: Connection, ids: Sequence[int]) -> None:
     connection.execute(delete(summaries).where(summaries.c.id.in_(ids)))
 
 
-def remove_over(connection: Connection, key: Key, start: int, end: int) -> None:
+def remove_over(connection: Connection, key: SessionKey, start: int, end: int) -> None:
     """Delete those that stand for one of these messages; what they covered is summarised anew.
 
     One that is being made of them now will come too late.

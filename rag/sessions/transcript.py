@@ -31,7 +31,7 @@ from rag.database import message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
 from rag.seams import FoundMessage, FoundMessages, OpenTurn
-from rag.sessions.owned import IS_MINE, OWNED, Key, absent, check, found
+from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, check, found
 from rag.sessions.rows import SAID, details_of, message_from, said_from
 
 SNIPPET_CHARS = 80  # on each side of a match
@@ -106,7 +106,7 @@ _JUDGED = _TOLD.where(messages.c.status == MessageStatus.COMPLETE.value)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NewMessages:
     """What is taken for new messages, and how many sources there were at that moment."""
 
     index: int  # of the first message
@@ -115,8 +115,8 @@ class Place:
 
 
 def reserve(
-    connection: Connection, key: Key, count: int, *, now: datetime, title: str = ""
-) -> Place:
+    connection: Connection, key: SessionKey, count: int, *, now: datetime, title: str = ""
+) -> NewMessages:
     """Take the next `count` indices and one turn number.
 
     The row lock orders writers. A session without a title gets this one. Raises NotFound.
@@ -125,7 +125,7 @@ def reserve(
     place = connection.execute(_RESERVED, asked).one_or_none()
     if place is None:
         raise absent(key)
-    return Place(place.message_count - count, place.turn_count - 1, place.source_count)
+    return NewMessages(place.message_count - count, place.turn_count - 1, place.source_count)
 
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
@@ -148,7 +148,7 @@ def _columns(message: Message) -> dict[str, Any]:
     }
 
 
-def begin(connection: Connection, key: Key, question: str, *, now: datetime) -> OpenTurn:
+def begin(connection: Connection, key: SessionKey, question: str, *, now: datetime) -> OpenTurn:
     """Store a question and the place of its answer; the first one names the session."""
     title = storable(" ".join(question.split()))[:TITLE_CHARS]
     place = reserve(connection, key, 2, now=now, title=title)
@@ -159,7 +159,7 @@ def begin(connection: Connection, key: Key, question: str, *, now: datetime) -> 
 
 
 def begin_again(
-    connection: Connection, key: Key, session: Session, index: int, *, now: datetime
+    connection: Connection, key: SessionKey, session: Session, index: int, *, now: datetime
 ) -> OpenTurn:
     """A new revision of the last answer; the caller holds the session's row lock."""
     old, question = _last(connection, key, index)
@@ -180,7 +180,7 @@ def begin_again(
     return OpenTurn(question, *store(connection, session.id, fresh))
 
 
-def _last(connection: Connection, key: Key, index: int) -> tuple[Message, Message]:
+def _last(connection: Connection, key: SessionKey, index: int) -> tuple[Message, Message]:
     """An answer and its question."""
     there = {message.index: message for message in read(connection, key, index - 1, index + 1)}
     old, question = there.get(index), there.get(index - 1)
@@ -191,7 +191,7 @@ def _last(connection: Connection, key: Key, index: int) -> tuple[Message, Messag
     return old, question
 
 
-def erase(connection: Connection, key: Key, session: Session, index: int) -> None:
+def erase(connection: Connection, key: SessionKey, session: Session, index: int) -> None:
     """Blank a question and all that was answered to it; the caller holds the session's row lock."""
     old, question = _last(connection, key, index)
     if old.status is MessageStatus.PENDING:
@@ -213,7 +213,7 @@ def erase(connection: Connection, key: Key, session: Session, index: int) -> Non
         connection.execute(update(sessions).where(sessions.c.id == session.id).values(title=""))
 
 
-def finish(connection: Connection, key: Key, answer: Message) -> Message:
+def finish(connection: Connection, key: SessionKey, answer: Message) -> Message:
     """End a pending answer, once."""
     answer = replace(answer, content=storable(answer.content))
     ended = {"said": answer.content, "ended": answer.status.value}
@@ -221,14 +221,19 @@ def finish(connection: Connection, key: Key, answer: Message) -> Message:
     return answer
 
 
-def judge(connection: Connection, key: Key, answer: Message) -> Message:
+def judge(connection: Connection, key: SessionKey, answer: Message) -> Message:
     """Tell more of a finished answer, without a word of it."""
     _change(connection, key, answer, _JUDGED, "is not a finished answer")
     return answer
 
 
 def _change(
-    connection: Connection, key: Key, answer: Message, change: Update, reason: str, **more: str
+    connection: Connection,
+    key: SessionKey,
+    answer: Message,
+    change: Update,
+    reason: str,
+    **more: str,
 ) -> None:
     told = {"at": answer.index, "at_revision": answer.revision, "new_details": details_of(answer)}
     if connection.execute(change, key.asking(**told, **more)).rowcount != 1:
@@ -236,19 +241,21 @@ def _change(
         raise Conflict(f"Message {answer.index} {reason}; nothing was changed.")
 
 
-def read(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
+def read(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
     """The newest revisions of messages `[start, end)`, in order."""
     rows = found(connection, key, _MESSAGES, first=start, stop=end)
     return [message_from(row) for row in _newest(rows)]
 
 
-def read_said(connection: Connection, key: Key, start: int, end: int) -> list[Message]:
+def read_said(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
     """As `read`, without what is known of answers beside their text."""
     rows = found(connection, key, _SAID, first=start, stop=end)
     return [said_from(row) for row in _newest(rows)]
 
 
-def without_vectors(connection: Connection, key: Key, *, before: int, limit: int) -> list[Message]:
+def without_vectors(
+    connection: Connection, key: SessionKey, *, before: int, limit: int
+) -> list[Message]:
     """The newest messages before an index that say something and have no vector."""
     rows = found(connection, key, _WITHOUT_VECTORS, stop=before, most=limit)
     return [said_from(row) for row in _newest(rows[::-1])]
@@ -307,7 +314,7 @@ def _found(row: Any, wanted: str) -> FoundMessage:
 
 
 def bring(
-    connection: Connection, key: Key, brought: Sequence[ImportedMessage], *, now: datetime
+    connection: Connection, key: SessionKey, brought: Sequence[ImportedMessage], *, now: datetime
 ) -> None:
     """Append messages from elsewhere; a turn begins at each that is not an answer."""
     turn = -1

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from rag.database import message_vectors as table
-from rag.sessions.owned import OWNED, Key, found
+from rag.sessions.owned import OWNED, SessionKey, found
 
 _ITS = (table.c.session_id == bindparam("its_id"), OWNED)
 _OF = select(table.c.index, table.c.vector).where(
@@ -30,12 +30,12 @@ def save(connection: Connection, session_id: str, vectors: Mapping[int, Any]) ->
     connection.execute(insert(table), rows)
 
 
-def of(connection: Connection, key: Key, indices: Sequence[int]) -> dict[int, Any]:
+def of(connection: Connection, key: SessionKey, indices: Sequence[int]) -> dict[int, Any]:
     """Those that are saved. Raises NotFound."""
     return _arrays(found(connection, key, _OF, wanted=list(indices)))
 
 
-def besides(connection: Connection, key: Key, known: Collection[int]) -> dict[int, Any]:
+def besides(connection: Connection, key: SessionKey, known: Collection[int]) -> dict[int, Any]:
     """Those of messages that are not known; raises NotFound.
 
     Mostly these are the newest: what is older is counted, and listed only if it is not all known.

@@ -17,14 +17,14 @@ ENDING = ".parquet"
 BLOCK = 1 << 20
 
 
-class Kept(NamedTuple):
+class NotedFile(NamedTuple):
     """A file as it was when it was noted."""
 
     size: int
     checksum: str  # SHA-256
 
 
-Noted = Mapping[str, Kept]
+Noted = Mapping[str, NotedFile]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +43,14 @@ class Places:
 
 def kept_by(
     engine: Engine, places: Places, before: tuple[Noted, Noted] | None
-) -> tuple[dict[str, Kept], dict[str, Kept]]:
+) -> tuple[dict[str, NotedFile], dict[str, NotedFile]]:
     """Originals and rows that the database names, as they are where they are new here.
 
     What was noted stays so as long as it is named: a file that is gone is missed.
     """
     of_originals, of_rows = before or ({}, {})
     originals = {
-        key: of_originals.get(key) or Kept(path.stat().st_size, key)
+        key: of_originals.get(key) or NotedFile(path.stat().st_size, key)
         for key in _ids(engine, documents.c.content_hash)
         if key in of_originals or (path := places.original(key)).is_file()
     }
@@ -60,7 +60,7 @@ def kept_by(
         if key in of_rows:
             rows[key] = of_rows[key]
         elif file is not None and file.is_file():
-            rows[key] = Kept(file.stat().st_size, checksum(file))
+            rows[key] = NotedFile(file.stat().st_size, checksum(file))
     return originals, rows
 
 
@@ -69,7 +69,7 @@ def _ids(engine: Engine, column: ColumnElement[str]) -> set[str]:
         return set(connection.execute(select(column)).scalars())
 
 
-def is_as_noted(path: Path | None, kept: Kept, *, reads: bool) -> bool:
+def is_as_noted(path: Path | None, kept: NotedFile, *, reads: bool) -> bool:
     """Whether it is there in its length, and, if it is read, with its content."""
     if path is None:
         return True

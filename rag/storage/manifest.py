@@ -19,7 +19,7 @@ from rag.database import collections, documents, reading, sessions, tables, vers
 from rag.documents.storing.index_debts import IndexDebts
 from rag.errors import SetupError
 from rag.records import EVERYTHING
-from rag.storage.kept import Kept, Places, kept_by
+from rag.storage.kept import NotedFile, Places, kept_by
 
 FILE = "manifest.json"
 
@@ -35,8 +35,8 @@ class Manifest:
     noted_at: str
     library: int = 0  # by which its database is known; 0 where it has no room for that
     versions: dict[str, int] = field(default_factory=dict)  # of collections: they only grow
-    originals: dict[str, Kept] = field(default_factory=dict)  # by the hash of their content
-    rows: dict[str, Kept] = field(default_factory=dict)  # of tables, by their ids
+    originals: dict[str, NotedFile] = field(default_factory=dict)  # by the hash of their content
+    rows: dict[str, NotedFile] = field(default_factory=dict)  # of tables, by their ids
 
     def __str__(self) -> str:
         return (
@@ -109,7 +109,7 @@ def noted(folder: Path) -> Manifest | None:
     with suppress(OSError, ValueError, TypeError):
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
         for part in ("originals", "rows"):
-            told[part] = {key: Kept(*of) for key, of in told.get(part, {}).items()}
+            told[part] = {key: NotedFile(*of) for key, of in told.get(part, {}).items()}
         return Manifest(**told)
     return None
 

@@ -50,7 +50,7 @@ SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class TableTurn:
     """One turn that asked a table: what later ones may lean on."""
 
     query: str
@@ -88,7 +88,7 @@ class TableAnswers:
             return self._each_told(session, question, choice, within)
         return None if choice is None else self._computed(session, question, choice, bool(entries))
 
-    def ask(self, question: str, within: Within, past: Sequence[Entry] = ()) -> TableResult:
+    def ask(self, question: str, within: Within, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
         refuse_long(question)
         choice = self._of_the_talk(question, past, within, is_asked=True)
@@ -112,7 +112,7 @@ class TableAnswers:
         session.keep_result(source.number, result.table_id, result.as_dict())
         return replace(source, state=SourceState.CURRENT)  # it was just computed
 
-    def past(self, session: SessionHandle) -> list[Entry]:
+    def past(self, session: SessionHandle) -> list[TableTurn]:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
         last = next((each for each in reversed(messages) if each.answer and _is_told(each)), None)
@@ -125,7 +125,7 @@ class TableAnswers:
                 resolved = answer.resolved_query or question.content
                 line = answer.content.split("\n", 1)[0]
                 when = answer.created_at.isoformat()
-                entries.append(Entry(question.content, resolved, result, line, when))
+                entries.append(TableTurn(question.content, resolved, result, line, when))
         return entries
 
     def _of_source(
@@ -139,7 +139,7 @@ class TableAnswers:
         rest = question.replace(f"[{numbers[0]}]", " ")
         if all(word in SHOW for word in normalised(rest).split()):
             return self._told(session, result)
-        entry = Entry(rest, rest, result, "", "")
+        entry = TableTurn(rest, rest, result, "", "")
         choice = self._follow_up(rest, [entry], session.within())
         return choice if choice is None else self._computed(session, question, choice, True)
 
@@ -187,7 +187,7 @@ class TableAnswers:
         return Choice(table, Understood(plan, SURE))
 
     def _of_the_talk(
-        self, question: str, past: Sequence[Entry], within: Within, *, is_asked: bool = False
+        self, question: str, past: Sequence[TableTurn], within: Within, *, is_asked: bool = False
     ) -> Choice | DirectAnswer | TableResult | None:
         """What it changes of the table before; what it asks by itself, where it does not say."""
         followed = self._follow_up(question, past, within)
@@ -212,7 +212,7 @@ class TableAnswers:
         words = [each for each in words if each not in pointing]
         return _declined(not_understood(table, last.words, words)) if words else None
 
-    def _follow_up(self, question: str, past: Sequence[Entry], within: Within) -> Choice | None:
+    def _follow_up(self, question: str, past: Sequence[TableTurn], within: Within) -> Choice | None:
         if not past:
             return None
         last = past[-1].result

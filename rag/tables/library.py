@@ -17,7 +17,7 @@ from rag.tables.asking.planner import understand
 from rag.tables.asking.words import ADJECTIVES, IDLE, SYNONYMS, parted, stems, words_of
 from rag.tables.bounds import LONGEST_QUESTION
 from rag.tables.plan import Choice, TablePlan, Understood, checked, in_words, of_group, plan_from
-from rag.tables.running.engine import Answered, Limits, run
+from rag.tables.running.engine import Answered, QueryLimits, run
 from rag.tables.running.result import (
     MODEL_SQL,
     TableResult,
@@ -46,13 +46,13 @@ class TableLibrary:
     def __init__(
         self,
         store: TableStore,
-        limits: Limits | None = None,
+        limits: QueryLimits | None = None,
         *,
         meaning: Meaning | None = None,
     ) -> None:
         self.store = store
         self._meaning = meaning
-        self._limits = limits or Limits()
+        self._limits = limits or QueryLimits()
         self._turn = threading.Lock()
         self._indexes: OrderedDict[str, TableIndex] = OrderedDict()
         self._dictionaries: OrderedDict[str, Answered] = OrderedDict()

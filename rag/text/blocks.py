@@ -32,7 +32,7 @@ class Window:
 @lru_cache(maxsize=512)
 def read_windows(text: str) -> tuple[Window, ...]:
     """All windows of a text, in order; a table gives its cells, and each row whole."""
-    return tuple(islice(_Reader(text).read(), _MOST_WINDOWS))
+    return tuple(islice(_BlockReader(text).read(), _MOST_WINDOWS))
 
 
 def plain(text: str) -> str:
@@ -45,7 +45,7 @@ def cells_of(line: str) -> list[str]:
     return [plain(found[0]) for found in CELL.finditer(line.strip().strip("|"))]
 
 
-class _Reader:
+class _BlockReader:
     """Walks over a text and remembers heading, lead-in and table header."""
 
     def __init__(self, text: str) -> None:

@@ -3,14 +3,14 @@
 import re
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["code", "rule", "head", "row", "heading", "entry", "sentence"]
+LineKind: TypeAlias = Literal["code", "rule", "head", "row", "heading", "entry", "sentence"]
 
 ENTRY = re.compile(r"[ \t>]*(?:[-*+•◦‣–]|\(?\d{1,3}[.)]|\(?[A-Za-z][.)])[ \t]+(?=\S)")
 CELL = re.compile(r"(?:\\.|[^|\\])+")
 _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})(?![^\n]*`)")
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _QUOTE = " \t>"  # before a line in a quotation
-_KINDS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+_KINDS: tuple[tuple[LineKind, re.Pattern[str]], ...] = (
     ("rule", re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$|(?:[-*_=][ \t]*){3,}$")),
     ("row", re.compile(r"\|")),
     ("heading", re.compile(r"#{1,6}[ \t]")),
@@ -34,7 +34,7 @@ class Lines:
         self._in_list = False
         self._indented = False
 
-    def kind(self, line: str) -> Kind:
+    def kind(self, line: str) -> LineKind:
         if self.is_code(line):
             return "code"
         bare = line.strip(_QUOTE)

@@ -15,7 +15,7 @@ import regex
 from sentencex import segment
 
 from rag.text.languages import all_meanings, told
-from rag.text.layout import ENTRY, Kind, Lines
+from rag.text.layout import ENTRY, LineKind, Lines
 
 
 class Span(NamedTuple):
@@ -31,7 +31,7 @@ class Sentence:
 
     start: int
     end: int
-    kind: Kind
+    kind: LineKind
     begins: bool  # its line
 
 
@@ -87,10 +87,10 @@ def read_sentences(text: str) -> list[Sentence]:
     return found
 
 
-def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
+def _blocks(text: str) -> Iterator[tuple[int, int, LineKind]]:
     """Stretches of lines that no sentence crosses."""
     lines = Lines()
-    begun: tuple[int, int, Kind] | None = None
+    begun: tuple[int, int, LineKind] | None = None
     for found in _LINE.finditer(text):
         start, end = found.span(1)
         kind = lines.kind(found[1])
@@ -104,7 +104,7 @@ def _blocks(text: str) -> Iterator[tuple[int, int, Kind]]:
         yield begun
 
 
-def _continues(text: str, block: tuple[int, int, Kind], start: int, line: str) -> bool:
+def _continues(text: str, block: tuple[int, int, LineKind], start: int, line: str) -> bool:
     """Whether a line goes on with the sentence of the line before: broken by width, not by will."""
     stripped = line.lstrip()
     if not stripped or block[2] not in _PROSE:

@@ -43,17 +43,17 @@ from rag.seams.judging import Judge
 from rag.tokens import count_tokens
 from rag.turns.composed import all_cited, notices_beside, quoted, set_aside
 from rag.turns.drafting import Draft, Registered, through_gate
-from rag.turns.found import Found, Prepared, Shown
+from rag.turns.found import Found, Prepared, ShownSources
 from rag.turns.given import given, is_for_a_program
 from rag.turns.tools import ToolRoom
 from rag.turns.weakness import weakness
 
 log = logging.getLogger(__name__)
-Past = Sequence[tuple[str, str]]  # questions with their answers, oldest first
+EarlierTurns = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
 
 
-class Remarks(Protocol):
+class LibraryRemarks(Protocol):
     """What the library has to say beside an answer."""
 
     def __call__(
@@ -66,7 +66,7 @@ class Beside:
     """What speaks besides the writer: answers that need none, and remarks on those of one."""
 
     direct: Sequence[DirectAnswers] = ()
-    remarks: Remarks | None = None
+    remarks: LibraryRemarks | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Answering:
             offers=draft.offers,
         )
 
-    def worth_showing(self, found: "Found") -> Shown:
+    def worth_showing(self, found: "Found") -> ShownSources:
         """The sources that the writer gets: a card shows what it wants of them, a model all."""
         return found.all() if self._fallback is None else found.to_the_point()
 
@@ -217,7 +217,12 @@ class Answering:
         )
 
     def gated(
-        self, session: SessionHandle, found: "Found", draft: "Draft", answer: Answer, past: Past
+        self,
+        session: SessionHandle,
+        found: "Found",
+        draft: "Draft",
+        answer: Answer,
+        past: EarlierTurns,
     ) -> Answer:
         """The answer; where the model's is surely of no use, the passages first and it below.
 

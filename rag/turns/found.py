@@ -37,7 +37,7 @@ class Prepared:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownSources:
     """What the writer is shown of what was found."""
 
     sources: Sequence[Source] = ()
@@ -60,7 +60,7 @@ class Found:
         """Whether something was found that answers, as it seems."""
         return max(self.relevance.values(), default=0.0) >= SURE
 
-    def to_the_point(self) -> Shown:
+    def to_the_point(self) -> ShownSources:
         """The first of them, and those that are not far less likely to answer than the best."""
         shown = tuple(
             source
@@ -70,10 +70,10 @@ class Found:
         likely = [n for n, each in enumerate(shown, 1) if self._is_near(each, HARDLY_LIKELY)]
         return replace(self.all(), sources=shown, whole=max(likely, default=1))
 
-    def all(self) -> Shown:
+    def all(self) -> ShownSources:
         """All of them, with what stands around them."""
         resolved = self.resolution.query if self.resolution.is_followup else ""
-        return Shown(self.sources, resolved=resolved, is_sure=self.is_sure)
+        return ShownSources(self.sources, resolved=resolved, is_sure=self.is_sure)
 
     def _is_near(self, source: Source, times: float) -> bool:
         """Whether the odds of the best to answer are at most so many times those of this one."""

@@ -24,8 +24,8 @@ from rag.seams import NO_WISHES, OpenTurn, SessionHandle, TokenCounter, Wishes
 from rag.sessions.context import (
     MESSAGE_TOKENS,
     Context,
+    ContextParts,
     HistoryRoom,
-    Parts,
     Selection,
     assemble,
     message_tokens,
@@ -33,7 +33,7 @@ from rag.sessions.context import (
     put_back,
 )
 from rag.sessions.open_turns import Instructions, OpenTurns, State
-from rag.turns.found import Prepared, Shown
+from rag.turns.found import Prepared, ShownSources
 from rag.turns.given import room_beside
 from rag.turns.statistics import stats_of
 from rag.turns.tools import ToolOffer, offered
@@ -99,7 +99,7 @@ class Memory:
         self,
         session: SessionHandle,
         turn: OpenTurn,
-        shown: Shown,
+        shown: ShownSources,
         *,
         fewer: int = 0,
         wishes: Wishes = NO_WISHES,
@@ -317,10 +317,10 @@ class Memory:
         *,
         before: int | None = None,
         requested: Sequence[Message] = (),
-    ) -> Parts:
+    ) -> ContextParts:
         """What a context is made of: what was said before a message, else all."""
         before = state.session.message_count if before is None else before
-        return Parts(
+        return ContextParts(
             system=self._system(state, budget),
             question=question,
             summaries=state.summaries,
@@ -329,7 +329,7 @@ class Memory:
             message_count=before,
         )
 
-    def _assembled(self, state: State, parts: Parts, tokens: int, fewer: int = 0) -> Context:
+    def _assembled(self, state: State, parts: ContextParts, tokens: int, fewer: int = 0) -> Context:
         config = state.session.config
         at_most = config.recent_message_count // 2 if _slides(config) else None
         selection = Selection(at_most, fewer)
@@ -339,7 +339,7 @@ class Memory:
         self,
         session: SessionHandle,
         context: Context,
-        parts: Parts,
+        parts: ContextParts,
         question: str,
         spare: int = 0,
     ) -> Context:

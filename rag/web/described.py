@@ -17,7 +17,7 @@ from pydantic_core import to_jsonable_python
 from rag.web.problems import REFUSALS
 
 
-class Told(BaseModel):
+class Described(BaseModel):
     """What programs are sent, made of records whose fields have the same names, or an alias."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=True)
@@ -76,7 +76,7 @@ class DescribedApp(OpenAPI):
     def make_response(self, rv: Any) -> Response:
         """A model, alone or before a status, becomes JSON."""
         given, rest = (rv[0], rv[1:]) if isinstance(rv, tuple) else (rv, ())
-        plain = given.as_json() if isinstance(given, Told) else given
+        plain = given.as_json() if isinstance(given, Described) else given
         return super().make_response((plain, *rest) if rest else plain)
 
     def generate_spec_json(self) -> None:

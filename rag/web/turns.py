@@ -24,13 +24,13 @@ KEPT_SECONDS = 60.0  # after its end: for a page that comes back late
 ENDING_SECONDS = 5.0  # that a server which ends waits for its answers
 SHUT_DOWN = "The server was stopped while it wrote this answer. Ask for it again."
 
-Ask = Callable[[SessionHandle], Iterator[Event]]
+RunTurn = Callable[[SessionHandle], Iterator[Event]]
 
 
 class _Noting:
     """A session that notes which answer is begun in it."""
 
-    def __init__(self, session: SessionHandle, turn: "Turn") -> None:
+    def __init__(self, session: SessionHandle, turn: "RunningTurn") -> None:
         self._session = session
         self._turn = turn
 
@@ -45,7 +45,7 @@ class _Noting:
 
 
 @dataclass(eq=False, slots=True)
-class Turn:
+class RunningTurn:
     """One turn while it runs and for a moment after: every event, for whoever comes."""
 
     session: SessionHandle
@@ -169,12 +169,12 @@ class Turns:
 
     def __init__(self, most: int) -> None:
         self._room = threading.BoundedSemaphore(most)
-        self._turns: list[Turn] = []
+        self._turns: list[RunningTurn] = []
         self._lock = threading.Lock()
 
-    def start(self, session: SessionHandle, ask: Ask) -> Turn:
+    def start(self, session: SessionHandle, ask: RunTurn) -> RunningTurn:
         """Begin a turn. Raises what asking raises before anything is stored."""
-        turn = Turn(session)
+        turn = RunningTurn(session)
         events = ask(cast(SessionHandle, _Noting(session, turn)))
         with self._lock:
             now = time.monotonic()
@@ -187,11 +187,11 @@ class Turns:
         threading.Thread(target=self._run, args=(turn, events), name="turn", daemon=True).start()
         return turn
 
-    def _run(self, turn: Turn, events: Iterator[Event]) -> None:
+    def _run(self, turn: RunningTurn, events: Iterator[Event]) -> None:
         with self._room:
             turn.run(events)
 
-    def find(self, session: SessionHandle, answer: Message) -> Turn | None:
+    def find(self, session: SessionHandle, answer: Message) -> RunningTurn | None:
         """The one of this process that writes, or wrote, this attempt at an answer."""
         wanted = (session.id, answer.index, answer.revision)
         with self._lock:
@@ -202,7 +202,7 @@ class Turns:
         """Whether one runs."""
         return bool(self._running())
 
-    def _running(self) -> list[Turn]:
+    def _running(self) -> list[RunningTurn]:
         with self._lock:
             return [turn for turn in self._turns if turn.ended_at is None]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from rag.answers.card_writer import CardWriter
 from rag.answers.model_writer import ModelWriter
-from rag.assistant import Assistant, Limits
+from rag.assistant import Assistant, TurnLimits
 from rag.followups.resolve import CUE_WORDS, FollowUps
 from rag.library.answers import LibraryAnswers
 from rag.library.manners import Manners
@@ -144,7 +144,7 @@ def assistant_of(application: "Application") -> Assistant:
         ),
         application.memory,
         answering,
-        limits=Limits(
+        limits=TurnLimits(
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
             past_turns=follow_up.max_turns,

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from rag.wiring.application import Application
 
 READY_SECONDS = 4.0  # for all checks together
-Check = Callable[[], Any]  # raises what is wrong
+ReadinessProbe = Callable[[], Any]  # raises what is wrong
 
 
-def checks_of(application: "Application") -> dict[str, Check]:
+def checks_of(application: "Application") -> dict[str, ReadinessProbe]:
     """Of one application, by what it tells of them."""
-    checks: dict[str, Check] = {
+    checks: dict[str, ReadinessProbe] = {
         "database": lambda: _ask_database(application),
         "embedding_model": lambda: _ask_model(application),
         "index": lambda: _ask_index(application),
@@ -36,7 +36,7 @@ def checks_of(application: "Application") -> dict[str, Check]:
     return checks
 
 
-def looked_at(checks: Mapping[str, Check]) -> dict[str, bool]:
+def looked_at(checks: Mapping[str, ReadinessProbe]) -> dict[str, bool]:
     """All at once; what takes too long does not work."""
     pool = ThreadPoolExecutor(len(checks))
     asked = {name: pool.submit(_works, check) for name, check in checks.items()}
@@ -45,7 +45,7 @@ def looked_at(checks: Mapping[str, Check]) -> dict[str, bool]:
     return {name: each.done() and each.result() for name, each in asked.items()}
 
 
-def _works(check: Check) -> bool:
+def _works(check: ReadinessProbe) -> bool:
     try:
         check()
     except Exception:  # noqa: BLE001 - whatever it is, it does not work

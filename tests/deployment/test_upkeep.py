@@ -1,39 +1,25 @@
-"""Backup, restore, upgrade and roll-back, with the very commands of the documentation."""
+"""Backup and restore, with the very commands of the documentation."""
 
-import base64
-import json
 import os
 import subprocess
 import sys
-from datetime import datetime
 from io import BytesIO
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from alembic import command, op
-from alembic.config import Config
-from sqlalchemy import MetaData, insert, text
 
-from rag.database import MIGRATIONS, migrate, newest_revision, open_engine, reading, writing
-from rag.errors import SetupError
-from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.storage import compare
 from rag.web import create_app
 from rag.wiring.building import build
 from tests.conftest import postgres_database
 from tests.deployment.conftest import ROOT, until
-from tests.fakes import HashEmbedder
 
 DATABASES = ("sqlite", "postgresql")
 MANUAL = (
     b"# Aero 5 manual\n\n## Weight\n\nThe Aero 5 weighs 120 g.\n\n## Battery\n\nIt lasts 30 hours."
 )
 PRICES = b"product,price\nAero 5,79\nAero 5 Pro,129\n"
-WRITTEN = Path(__file__).with_name("early_rows.json")  # rows that an early version wrote
-EARLY = "0002"
-BOOL = {"is_embedded", "is_fold", "is_active"}
 
 
 def commands():
@@ -141,128 +127,3 @@ def test_a_backup_of_a_running_library_comes_back_whole(place):
         application.jobs.start()
         until(lambda client=client: client.get(f"/api/v1/jobs/{job}").get_json()["state"] == "done")
         application.stop()
-
-
-# ── Upgrade and roll-back ────────────────────────────────────────────────────────────────────
-
-
-def at_early_schema(url):
-    """A database as an early version left it."""
-    engine = open_engine(url)
-    upgrade(engine, EARLY)
-    known = MetaData()
-    known.reflect(engine)
-    with writing(engine) as connection:
-        for name, rows in json.loads(WRITTEN.read_text()).items():
-            table = known.tables[name]
-            connection.execute(
-                insert(table), [{k: _value(k, v) for k, v in r.items()} for r in rows]
-            )
-            if engine.dialect.name == "postgresql" and "row" in table.c:
-                highest = f"(SELECT max(row) FROM {name})"
-                connection.execute(text(f"SELECT setval('{name}_row_seq', {highest})"))
-    return engine
-
-
-def _value(key, value):
-    if isinstance(value, dict) and "base64" in value:
-        return base64.b64decode(value["base64"])
-    if isinstance(value, dict) and "moment" in value:
-        return datetime.fromisoformat(value["moment"])
-    return bool(value) if key in BOOL else value
-
-
-def upgrade(engine, revision):
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
-    with writing(engine, follows_keys=False) as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, revision)
-
-
-def revision_of(engine):
-    with reading(engine) as connection:
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one()
-
-
-def said(engine):
-    with reading(engine) as connection:
-        rows = connection.execute(text("SELECT content FROM messages ORDER BY row"))
-        return [row.content for row in rows]
-
-
-@pytest.fixture(params=DATABASES)
-def old_url(request, tmp_path):
-    if request.param == "sqlite":
-        yield f"sqlite:///{tmp_path}/var/groundnote.db"
-        return
-    with postgres_database(f"upgrade_{os.getpid()}") as url:
-        yield url
-
-
-def test_a_library_of_an_early_version_is_whole_after_the_upgrade(old_url, tmp_path):
-    at_early_schema(old_url).dispose()
-    written = json.loads(WRITTEN.read_text())
-    session_id = written["sessions"][0]["id"]
-
-    settings = Settings(data_dir=tmp_path / "var", sessions={"database_url": old_url})
-    application = build(settings, embedder=HashEmbedder())
-    client = create_app(application).test_client()
-    messages, sources, summaries, listed = everything(client, session_id)
-
-    assert revision_of(application.engine) == newest_revision()
-    kept = [(each["index"], each["content"], each["status"]) for each in messages["messages"]]
-    assert kept == [(row["index"], row["content"], row["status"]) for row in written["messages"]]
-    told = [(each["n"], each["text"], each["state"]) for each in sources["sources"]]
-    assert told == [(row["number"], row["text"], "current") for row in written["sources"]]
-    assert summaries["summaries"] == []  # they are derived, and made again
-    assert {each["name"] for each in listed["documents"]} == {"aero.md", "prices.csv"}
-    with_word = application.documents.page(EVERYTHING, limit=9, words="PRICES").documents
-    assert [each.name for each in with_word] == ["prices.csv"]
-    assert application.repair().missing_vectors  # the folder of vectors was left behind
-    assert compare(application.engine, application.index.chunk_ids()).is_whole
-    assert [hit.chunk.document_name for hit in application.retriever.search("battery", EVERYTHING)]
-    found = client.get(f"/api/v1/sessions/{session_id}/search?q=battery").get_json()
-    assert found["total"] > 0, found
-    assert "[2]" in ask(client, session_id, "How long does the battery of the Aero 5 last?")
-    application.stop()
-
-
-def test_each_step_of_the_upgrade_keeps_what_was_said(old_url):
-    engine = at_early_schema(old_url)
-    before = said(engine)
-
-    for revision in range(int(EARLY) + 1, int(newest_revision()) + 1):
-        upgrade(engine, f"{revision:04}")
-        assert said(engine) == before
-    engine.dispose()
-
-
-def test_an_upgrade_that_fails_leaves_the_database_as_it_was(old_url, monkeypatch):
-    engine = at_early_schema(old_url)
-    before = said(engine)
-
-    def fail(*_arguments, **_more):
-        raise OSError("No space left on device")
-
-    with monkeypatch.context() as broken:
-        broken.setattr(op, "create_index", fail)
-        with pytest.raises(OSError, match="No space"):
-            migrate(engine)
-
-    assert (revision_of(engine), said(engine)) == (EARLY, before)
-    migrate(engine)
-    assert (revision_of(engine), said(engine)) == (newest_revision(), before)
-    engine.dispose()
-
-
-def test_an_older_version_refuses_the_database_of_a_newer_one(old_url, tmp_path):
-    engine = open_engine(old_url)
-    migrate(engine)
-    with writing(engine) as connection:
-        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
-    engine.dispose()
-
-    settings = Settings(data_dir=tmp_path / "var", sessions={"database_url": old_url})
-    with pytest.raises(SetupError, match="a newer version of Groundnote may have used it"):
-        build(settings, embedder=HashEmbedder())

@@ -4,7 +4,7 @@ import json
 from contextlib import contextmanager
 
 from rag.evaluation.libraries import Libraries
-from rag.evaluation.replay import Options, Replayer
+from rag.evaluation.replay import Replayer, ReplayOptions
 from rag.settings import Settings
 from tests.fakes import HashEmbedder
 
@@ -27,7 +27,7 @@ BROUGHT = {
         {"n": 2, "document": "log.txt", "text": "4.1 m high. The Nimbus 7 stands in hall 9."},
     ],
 }
-AS_SET = Options()
+AS_SET = ReplayOptions()
 HOW_LONG = {"ask": "How long do refunds take?"}
 
 

@@ -7,7 +7,7 @@ import pytest
 from rag.errors import UserError
 from rag.evaluation.libraries import Libraries
 from rag.evaluation.recorded import Recorded, Recorder, recording_of
-from rag.evaluation.replay import Options, Replayer, files_of
+from rag.evaluation.replay import Replayer, ReplayOptions, files_of
 from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest
 from rag.settings import Settings
@@ -117,7 +117,7 @@ def test_a_library_is_ingested_once_for_all_runs(place, monkeypatch):
 def test_without_compaction_nothing_is_summarised(place):
     path = written(place, [BROUGHT, HOW_LONG, {"compress": True}, HOW_LONG])
 
-    with replaying(place, Options(compacts=False)) as replayer:
+    with replaying(place, ReplayOptions(compacts=False)) as replayer:
         replay = replayer.replay(path)
 
     assert replay.passed
@@ -157,13 +157,13 @@ class TestRecordings:
     def test_that_are_wanted_must_be_there(self, place):
         path = written(place, [HOW_LONG], "none.json")
 
-        with replaying(place, Options("recorded")) as replayer:
+        with replaying(place, ReplayOptions("recorded")) as replayer:
             assert "no recording" in replayer.replay(path).error
 
     def test_need_a_model_to_be_made(self, place):
         path = written(place, [HOW_LONG], "none.json")
 
-        with replaying(place, Options(records=True)) as replayer:
+        with replaying(place, ReplayOptions(records=True)) as replayer:
             assert "no model to record" in replayer.replay(path).error
 
 

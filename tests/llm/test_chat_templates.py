@@ -8,7 +8,7 @@ from rag.llm.habits import Asking, Habits, in_turn
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, SummaryReport, ToolCall
 from rag.seams import ModelRequest
-from rag.sessions.context import Pair, Parts, Selection, assemble, put_back
+from rag.sessions.context import ContextParts, Pair, Selection, assemble, put_back
 from tests.openai_server import OpenAIServer, failure, reply
 
 ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."
@@ -93,7 +93,7 @@ def context(turn):
     summaries = [
         Summary(0, 2 * first, "The lamp is red [1].", (1,), (), SummaryReport(1, 1, 0, 0), 8)
     ][: bool(first)]
-    parts = Parts(
+    parts = ContextParts(
         "Cite.",
         "Sources: …\n\nQuestion: and now?",
         summaries=summaries,

@@ -14,7 +14,7 @@ from rag.errors import IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
 from rag.retrieval import vectors
 from rag.retrieval.embedded.holding import LOCK_FILE, holder_of
-from rag.retrieval.held.vectors import ExactVectors, Place
+from rag.retrieval.held.vectors import CollectionScope, ExactVectors
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import ChunkIndex
 from tests.fakes import MemoryIndex
@@ -341,11 +341,13 @@ def test_vectors_of_any_length_are_compared_by_direction(
 class TestKeptVectors:
     """Those of a server, where others write as well, and more than there is room for."""
 
-    def kept(self, **options: Any) -> tuple[ExactVectors, dict[Place, list[str]], list[Place]]:
-        there: dict[Place, list[str]] = {"1": ["a", "b"], "2": ["c"]}
-        reads: list[Place] = []
+    def kept(
+        self, **options: Any
+    ) -> tuple[ExactVectors, dict[CollectionScope, list[str]], list[CollectionScope]]:
+        there: dict[CollectionScope, list[str]] = {"1": ["a", "b"], "2": ["c"]}
+        reads: list[CollectionScope] = []
 
-        def read(collection: Place) -> tuple[list[str], Any]:
+        def read(collection: CollectionScope) -> tuple[list[str], Any]:
             reads.append(collection)
             held = list(there[collection])
             return held, np.ones((len(held), 4), dtype=np.float32)
@@ -417,7 +419,7 @@ class TestKeptVectors:
     def test_read_while_somebody_wrote_are_not_kept(self) -> None:
         exact, _there, reads = self.kept()
 
-        def read(collection: Place) -> tuple[list[str], Any]:
+        def read(collection: CollectionScope) -> tuple[list[str], Any]:
             reads.append(collection)
             exact.remove(["a"])
             return ["a", "b"], np.ones((2, 4), dtype=np.float32)

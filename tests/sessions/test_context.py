@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from rag.records import Message, MessageStatus, Role, Summary, SummaryReport
-from rag.sessions.context import Pair, Parts, Selection, assemble
+from rag.sessions.context import ContextParts, Pair, Selection, assemble
 from rag.sessions.summary_rows import overlaps
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -33,7 +33,7 @@ def sent(parts, budget_tokens):
 def test_a_pair_that_does_not_fit_leaves_no_hole():
     recent = [pair(0, "first", "short"), pair(2, "second", "long " * 200), pair(4, "last", "short")]
 
-    *_, question = told = sent(Parts("rules", "Now?", recent=recent), 80)
+    *_, question = told = sent(ContextParts("rules", "Now?", recent=recent), 80)
 
     assert told == ["rules", "last", "short", question]
 
@@ -41,7 +41,7 @@ def test_a_pair_that_does_not_fit_leaves_no_hole():
 def test_of_summaries_that_do_not_all_fit_the_newest_stays():
     old, new = summary(0, 8, "old " * 200), summary(8, 12, "The Aero 5 weighs 120 g [1].")
 
-    rules, _question = sent(Parts("rules", "Now?", summaries=[old, new]), 80)
+    rules, _question = sent(ContextParts("rules", "Now?", summaries=[old, new]), 80)
 
     assert "The Aero 5 weighs 120 g [1]." in rules
     assert "Messages before 8 are left out" in rules

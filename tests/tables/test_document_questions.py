@@ -7,7 +7,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.tables.answers import Entry
+from rag.tables.answers import TableTurn
 from tests.applications import application_of
 from tests.tables.test_said import BOOKINGS
 
@@ -89,7 +89,7 @@ def answers(tmp_path_factory):
 def past(request, answers):
     asked = "Total price EUR by channel"
     result = answers.ask(asked, EVERYTHING)
-    return [] if request.param == "first" else [Entry(asked, asked, result, "", "")]
+    return [] if request.param == "first" else [TableTurn(asked, asked, result, "", "")]
 
 
 def test_questions_to_documents_are_left_to_the_writer(answers, past):
@@ -101,9 +101,9 @@ def test_questions_to_documents_are_left_to_the_writer(answers, past):
 
 def test_what_takes_a_table_back_still_does(answers):
     first = answers.ask("Total price EUR by channel", EVERYTHING)
-    past = [Entry("Total price EUR by channel", "", first, "", "")]
+    past = [TableTurn("Total price EUR by channel", "", first, "", "")]
     second = answers.ask("only paid", EVERYTHING, past)
-    past.append(Entry("only paid", "", second, "", ""))
+    past.append(TableTurn("only paid", "", second, "", ""))
 
     for back in ("undo that please", "go back"):
         assert answers.ask(back, EVERYTHING, past).rows == first.rows

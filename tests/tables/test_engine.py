@@ -6,7 +6,7 @@ import pytest
 
 from rag.errors import TooLarge, UserError
 from rag.hangup import HangUp
-from rag.tables.running.engine import Limits
+from rag.tables.running.engine import QueryLimits
 from rag.tables.running.engine import run as run_all
 from rag.tables.running.model_sql import parsed
 
@@ -59,7 +59,7 @@ REFUSED = [
 
 @pytest.mark.parametrize(("rows", "more"), [(1_999, True), (2_000, False), (2_001, False)])
 def test_says_whether_there_are_more_rows_than_it_gives(files, rows, more):
-    found = run(files, parsed("SELECT n FROM data", ["data"]), Limits(rows=rows))
+    found = run(files, parsed("SELECT n FROM data", ["data"]), QueryLimits(rows=rows))
 
     assert (len(found.rows), found.has_more) == (min(rows, 2_000), more)
 
@@ -90,7 +90,7 @@ class TestSqlOfAModel:
         endless = "SELECT sum(a.n * b.n + c.n) FROM data a, data b, data c, data d"
 
         with pytest.raises(TooLarge, match=r"longer than 0\.3 seconds"):
-            run(files, parsed(endless, ["data"]), Limits(seconds=0.3))
+            run(files, parsed(endless, ["data"]), QueryLimits(seconds=0.3))
 
         assert run(files, parsed("SELECT count(*) FROM data", ["data"])).rows == [(2_000,)]
 
@@ -122,7 +122,7 @@ class TestSqlOfAModel:
         from sqlglot import parse_one
 
         with pytest.raises(TooLarge):
-            run(files, parse_one(sql, read="duckdb"), Limits(seconds=1))
+            run(files, parse_one(sql, read="duckdb"), QueryLimits(seconds=1))
 
         assert run(files, parsed("SELECT count(*) FROM data", ["data"])).rows == [(2_000,)]
 

@@ -9,7 +9,7 @@ import pytest
 
 from rag.hangup import hang_up_reason
 from rag.records import MessageStatus, Text
-from rag.web.turns import EXTENSION, Turn, Turns
+from rag.web.turns import EXTENSION, RunningTurn, Turns
 from tests.waiting import LONG, until
 from tests.web.conftest import events_of
 
@@ -225,7 +225,7 @@ def test_a_server_that_ends_says_so_in_its_answers():
     class Session:
         id, owner = "s", "anna"
 
-    turn: Turn = turns.start(Session(), ask)
+    turn: RunningTurn = turns.start(Session(), ask)
     turns.close()
 
     assert "server was stopped" in reasons[0]

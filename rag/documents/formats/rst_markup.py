@@ -46,7 +46,7 @@ PICTURES = word_set("image figure thumbnail")
 KNOWN_ROLES = frozenset(english.roles) - {"index"}  # which docutils only names
 
 
-class _Options(dict[str, Callable[..., Any]]):
+class _AnyOptions(dict[str, Callable[..., Any]]):
     """Options of any name are taken as they come."""
 
     def __missing__(self, name: str) -> Callable[..., Any]:
@@ -61,7 +61,7 @@ class _Lenient(Directive):  # type: ignore[misc]  # docutils has no types
 
     optional_arguments = 1
     final_argument_whitespace = True
-    option_spec = _Options()
+    option_spec = _AnyOptions()
     has_content = True
 
     def words(self) -> str:
@@ -153,15 +153,15 @@ class _Titled(_Lenient):
 
 
 class _ListTable(ListTable):  # type: ignore[misc]
-    option_spec: ClassVar[Any] = _Options(ListTable.option_spec)
+    option_spec: ClassVar[Any] = _AnyOptions(ListTable.option_spec)
 
 
 class _CsvTable(CSVTable):  # type: ignore[misc]
-    option_spec: ClassVar[Any] = _Options(CSVTable.option_spec)
+    option_spec: ClassVar[Any] = _AnyOptions(CSVTable.option_spec)
 
 
 class _RstTable(RSTTable):  # type: ignore[misc]
-    option_spec: ClassVar[Any] = _Options(RSTTable.option_spec)
+    option_spec: ClassVar[Any] = _AnyOptions(RSTTable.option_spec)
 
 
 KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (

@@ -42,7 +42,7 @@ As = Callable[[str], frozenset[str]]  # of an owner: the members that it counts 
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class CollectionOf:
     """A collection as one owner sees it."""
 
     collection: Collection
@@ -96,7 +96,7 @@ class Collections:
         """NONE as well where there is no such collection."""
         return self.rights(owner, collection_id).get(collection_id, Right.NONE)
 
-    def held(self, owner: str) -> list[Held]:
+    def held(self, owner: str) -> list[CollectionOf]:
         """The collections that an owner may read, by name, with how many documents are in each."""
         rights = self.rights(owner)
         counted = select(document_table.c.collection_id, func.count()).group_by(
@@ -108,16 +108,16 @@ class Collections:
             counting = counted.where(document_table.c.collection_id.in_(rights))
             counts = {row[0]: row[1] for row in connection.execute(counting)}
         found.sort(key=lambda each: (each.id != DEFAULT_COLLECTION, each.name.casefold(), each.id))
-        return [Held(each, rights[each.id], counts.get(each.id, 0)) for each in found]
+        return [CollectionOf(each, rights[each.id], counts.get(each.id, 0)) for each in found]
 
-    def collection(self, owner: str, collection_id: str) -> Held:
+    def collection(self, owner: str, collection_id: str) -> CollectionOf:
         """Raises NotFound, also where the owner may not read it."""
         for each in self.held(owner):
             if each.id == collection_id:
                 return each
         raise NotFound(f"There is no collection {collection_id[:60]!r}.")
 
-    def named(self, owner: str, wanted: str) -> Held:
+    def named(self, owner: str, wanted: str) -> CollectionOf:
         """By id or by name, as people type it. Raises NotFound and UserError."""
         held = self.held(owner)
         found = [each for each in held if each.id == wanted] or [

@@ -1,22 +1,35 @@
 -- The first schema. Frozen: later changes are migrations of their own.
-CREATE TABLE documents (
+CREATE TABLE audit (
+    "row" INTEGER NOT NULL,
+    at DATETIME NOT NULL,
+    owner VARCHAR(200) NOT NULL,
+    action VARCHAR(40) NOT NULL,
+    subject TEXT NOT NULL,
+    address VARCHAR(100) NOT NULL,
+    PRIMARY KEY ("row")
+)
+-- next
+CREATE TABLE collections (
     id VARCHAR(40) NOT NULL,
     name TEXT NOT NULL,
-    title TEXT NOT NULL,
-    media_type TEXT NOT NULL,
-    content_hash VARCHAR(64) NOT NULL,
-    size_bytes INTEGER NOT NULL,
-    chunk_count INTEGER NOT NULL,
-    names JSON NOT NULL,
-    ingested_at DATETIME NOT NULL,
+    owner VARCHAR(200) NOT NULL,
+    everybody INTEGER NOT NULL,
+    version BIGINT DEFAULT '0' NOT NULL,
     PRIMARY KEY (id),
-    UNIQUE (name)
+    CONSTRAINT one_collection_per_name UNIQUE (owner, name)
+)
+-- next
+CREATE TABLE embedding_claims (
+    chunk_id VARCHAR(40) NOT NULL,
+    until DATETIME NOT NULL,
+    PRIMARY KEY (chunk_id)
 )
 -- next
 CREATE TABLE jobs (
     id VARCHAR(40) NOT NULL,
     kind VARCHAR(20) NOT NULL,
     subject TEXT NOT NULL,
+    owner VARCHAR(200) DEFAULT '' NOT NULL,
     state VARCHAR(20) NOT NULL,
     done INTEGER NOT NULL,
     total INTEGER NOT NULL,
@@ -24,6 +37,37 @@ CREATE TABLE jobs (
     seconds FLOAT,
     created_at DATETIME NOT NULL,
     updated_at DATETIME NOT NULL,
+    collection_id VARCHAR(40) DEFAULT '1' NOT NULL,
+    attempts INTEGER DEFAULT '0' NOT NULL,
+    due_at DATETIME,
+    has_arrived BOOLEAN DEFAULT 0 NOT NULL,
+    PRIMARY KEY (id)
+)
+-- next
+CREATE TABLE logins (
+    id VARCHAR(64) NOT NULL,
+    owner VARCHAR(200) NOT NULL,
+    credential VARCHAR(64) NOT NULL,
+    created_at DATETIME NOT NULL,
+    last_used_at DATETIME NOT NULL,
+    expires_at DATETIME NOT NULL,
+    address VARCHAR(100) NOT NULL,
+    agent TEXT NOT NULL,
+    groups JSON DEFAULT '[]' NOT NULL,
+    PRIMARY KEY (id)
+)
+-- next
+CREATE INDEX logins_by_owner ON logins (owner)
+-- next
+CREATE TABLE measurements (
+    process VARCHAR(40) NOT NULL,
+    samples JSON NOT NULL,
+    updated_at DATETIME NOT NULL,
+    PRIMARY KEY (process)
+)
+-- next
+CREATE TABLE moved_chunks (
+    id VARCHAR(40) NOT NULL,
     PRIMARY KEY (id)
 )
 -- next
@@ -43,32 +87,76 @@ CREATE TABLE sessions (
     turn_count INTEGER NOT NULL,
     source_count INTEGER NOT NULL,
     epoch INTEGER NOT NULL,
+    requested_start INTEGER,
+    requested_end INTEGER,
+    collections JSON,
+    forgotten INTEGER DEFAULT '0' NOT NULL,
     PRIMARY KEY (id)
 )
 -- next
 CREATE INDEX sessions_by_owner ON sessions (owner, last_used_at)
 -- next
-CREATE TABLE chunks (
-    "row" INTEGER NOT NULL,
+CREATE TABLE uploads (
     id VARCHAR(40) NOT NULL,
-    document_id VARCHAR(40) NOT NULL,
-    section_index INTEGER NOT NULL,
-    position INTEGER NOT NULL,
-    locator TEXT NOT NULL,
-    heading TEXT NOT NULL,
-    heading_path JSON NOT NULL,
-    text TEXT NOT NULL,
-    start INTEGER NOT NULL,
-    "end" INTEGER NOT NULL,
-    is_embedded BOOLEAN NOT NULL,
-    PRIMARY KEY ("row"),
-    UNIQUE (id),
-    FOREIGN KEY(document_id) REFERENCES documents (id) ON DELETE CASCADE
+    content BLOB NOT NULL,
+    PRIMARY KEY (id)
 )
 -- next
-CREATE INDEX chunks_by_document ON chunks (document_id, position)
+CREATE TABLE collection_members (
+    collection_id VARCHAR(40) NOT NULL,
+    member VARCHAR(220) NOT NULL,
+    "right" INTEGER NOT NULL,
+    PRIMARY KEY (collection_id, member),
+    FOREIGN KEY(collection_id) REFERENCES collections (id) ON DELETE CASCADE
+)
 -- next
-CREATE INDEX chunks_to_embed ON chunks (is_embedded)
+CREATE INDEX collections_by_member ON collection_members (member)
+-- next
+CREATE TABLE document_sources (
+    id VARCHAR(40) NOT NULL,
+    address TEXT NOT NULL,
+    kind VARCHAR(40) NOT NULL,
+    name TEXT NOT NULL,
+    collection_id VARCHAR(40) NOT NULL,
+    owner VARCHAR(200) NOT NULL,
+    include JSON NOT NULL,
+    exclude JSON NOT NULL,
+    depth INTEGER NOT NULL,
+    every_seconds INTEGER,
+    watch BOOLEAN NOT NULL,
+    is_operators BOOLEAN NOT NULL,
+    state VARCHAR(20) NOT NULL,
+    reason TEXT NOT NULL,
+    counts JSON NOT NULL,
+    created_at DATETIME NOT NULL,
+    last_synced_at DATETIME,
+    next_due_at DATETIME,
+    PRIMARY KEY (id),
+    CONSTRAINT one_source_per_address UNIQUE (collection_id, address),
+    FOREIGN KEY(collection_id) REFERENCES collections (id)
+)
+-- next
+CREATE INDEX sources_by_due ON document_sources (next_due_at)
+-- next
+CREATE TABLE documents (
+    id VARCHAR(40) NOT NULL,
+    name TEXT NOT NULL,
+    title TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    content_hash VARCHAR(64) NOT NULL,
+    size_bytes INTEGER NOT NULL,
+    chunk_count INTEGER NOT NULL,
+    names JSON NOT NULL,
+    ingested_at DATETIME NOT NULL,
+    owner VARCHAR(200) DEFAULT '' NOT NULL,
+    collection_id VARCHAR(40) NOT NULL,
+    report JSON DEFAULT '{}' NOT NULL,
+    folded TEXT DEFAULT '' NOT NULL,
+    url TEXT DEFAULT '' NOT NULL,
+    PRIMARY KEY (id),
+    CONSTRAINT one_document_per_name UNIQUE (collection_id, name),
+    FOREIGN KEY(collection_id) REFERENCES collections (id)
+)
 -- next
 CREATE TABLE message_vectors (
     session_id VARCHAR(40) NOT NULL,
@@ -94,15 +182,15 @@ CREATE TABLE messages (
     FOREIGN KEY(session_id) REFERENCES sessions (id) ON DELETE CASCADE
 )
 -- next
-CREATE TABLE sections (
-    document_id VARCHAR(40) NOT NULL,
+CREATE TABLE running_answers (
+    session_id VARCHAR(40) NOT NULL,
     "index" INTEGER NOT NULL,
-    heading_path JSON NOT NULL,
-    locator TEXT NOT NULL,
+    revision INTEGER NOT NULL,
     text TEXT NOT NULL,
-    page INTEGER,
-    PRIMARY KEY (document_id, "index"),
-    FOREIGN KEY(document_id) REFERENCES documents (id) ON DELETE CASCADE
+    lease_until DATETIME NOT NULL,
+    is_stopped BOOLEAN NOT NULL,
+    PRIMARY KEY (session_id, "index", revision),
+    FOREIGN KEY(session_id) REFERENCES sessions (id) ON DELETE CASCADE
 )
 -- next
 CREATE TABLE sources (
@@ -128,20 +216,24 @@ CREATE TABLE summaries (
     epoch INTEGER NOT NULL,
     start INTEGER NOT NULL,
     "end" INTEGER NOT NULL,
-    is_fold BOOLEAN NOT NULL,
-    is_active BOOLEAN NOT NULL,
     text TEXT NOT NULL,
     required JSON NOT NULL,
-    claims JSON NOT NULL,
     report JSON NOT NULL,
     tokens INTEGER NOT NULL,
     created_at DATETIME NOT NULL,
     PRIMARY KEY (id),
-    CONSTRAINT one_summary_per_range UNIQUE (session_id, epoch, start, "end", is_fold),
+    CONSTRAINT one_summary_per_range UNIQUE (session_id, epoch, start, "end"),
     FOREIGN KEY(session_id) REFERENCES sessions (id) ON DELETE CASCADE
 )
 -- next
-CREATE INDEX summaries_by_session ON summaries (session_id, is_active, start)
+CREATE TABLE table_results (
+    session_id VARCHAR(40) NOT NULL,
+    number INTEGER NOT NULL,
+    table_id VARCHAR(40) NOT NULL,
+    content JSON NOT NULL,
+    PRIMARY KEY (session_id, number),
+    FOREIGN KEY(session_id) REFERENCES sessions (id) ON DELETE CASCADE
+)
 -- next
 CREATE TABLE transcript_hashes (
     owner VARCHAR(200) NOT NULL,
@@ -154,44 +246,103 @@ CREATE TABLE transcript_hashes (
 -- next
 CREATE INDEX transcript_hashes_by_session ON transcript_hashes (session_id)
 -- next
-CREATE VIRTUAL TABLE messages_substrings USING fts5(
-        content, content='messages', content_rowid='row', tokenize='trigram')
+CREATE TABLE chunks (
+    "row" INTEGER NOT NULL,
+    id VARCHAR(40) NOT NULL,
+    document_id VARCHAR(40) NOT NULL,
+    section_index INTEGER NOT NULL,
+    position INTEGER NOT NULL,
+    locator TEXT NOT NULL,
+    heading TEXT NOT NULL,
+    heading_path JSON NOT NULL,
+    text TEXT NOT NULL,
+    start INTEGER NOT NULL,
+    "end" INTEGER NOT NULL,
+    is_embedded BOOLEAN NOT NULL,
+    collection_id VARCHAR(40) DEFAULT '1' NOT NULL,
+    PRIMARY KEY ("row"),
+    UNIQUE (id),
+    FOREIGN KEY(document_id) REFERENCES documents (id) ON DELETE CASCADE
+)
 -- next
-CREATE VIRTUAL TABLE messages_words USING fts5(
-        session_id, content, content='messages', content_rowid='row',
-        tokenize='porter unicode61 remove_diacritics 2')
+CREATE INDEX chunks_by_collection ON chunks (collection_id)
+-- next
+CREATE INDEX chunks_by_document ON chunks (document_id, position)
+-- next
+CREATE INDEX chunks_to_embed ON chunks (is_embedded)
+-- next
+CREATE TABLE sections (
+    document_id VARCHAR(40) NOT NULL,
+    "index" INTEGER NOT NULL,
+    heading_path JSON NOT NULL,
+    locator TEXT NOT NULL,
+    text TEXT NOT NULL,
+    page INTEGER,
+    PRIMARY KEY (document_id, "index"),
+    FOREIGN KEY(document_id) REFERENCES documents (id) ON DELETE CASCADE
+)
+-- next
+CREATE TABLE source_files (
+    source_id VARCHAR(40) NOT NULL,
+    document_id VARCHAR(40) NOT NULL,
+    name TEXT NOT NULL,
+    document_name TEXT NOT NULL,
+    mark TEXT NOT NULL,
+    content_hash VARCHAR(64) NOT NULL,
+    size BIGINT,
+    url TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    standing VARCHAR(20) NOT NULL,
+    removed_at DATETIME,
+    PRIMARY KEY (source_id, document_id),
+    FOREIGN KEY(source_id) REFERENCES document_sources (id) ON DELETE CASCADE
+)
+-- next
+CREATE INDEX source_files_by_content ON source_files (content_hash)
+-- next
+CREATE INDEX source_files_by_document ON source_files (document_id)
+-- next
+CREATE TABLE tables (
+    id VARCHAR(40) NOT NULL,
+    document_id VARCHAR(40) NOT NULL,
+    position INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    locator TEXT NOT NULL,
+    row_count INTEGER NOT NULL,
+    columns JSON NOT NULL,
+    words TEXT NOT NULL,
+    PRIMARY KEY (id),
+    FOREIGN KEY(document_id) REFERENCES documents (id) ON DELETE CASCADE
+)
+-- next
+CREATE INDEX tables_by_document ON tables (document_id, position)
+-- next
+INSERT INTO collections (id, name, owner, everybody) VALUES ('1', 'Library', '', 2)
+-- next
+CREATE VIRTUAL TABLE messages_substrings USING fts5(
+    content, content='messages', content_rowid='row', tokenize='trigram')
 -- next
 CREATE TRIGGER messages_added AFTER INSERT ON messages BEGIN
-        INSERT INTO messages_substrings (rowid, content) VALUES (new.row, new.content);
-        INSERT INTO messages_words (rowid, session_id, content)
-            VALUES (new.row, new.session_id, new.content);
-    END
+    INSERT INTO messages_substrings (rowid, content) VALUES (new.row, new.content);
+END
 -- next
 CREATE TRIGGER messages_removed AFTER DELETE ON messages BEGIN
-        INSERT INTO messages_substrings (messages_substrings, rowid, content)
-            VALUES ('delete', old.row, old.content);
-        INSERT INTO messages_words (messages_words, rowid, session_id, content)
-            VALUES ('delete', old.row, old.session_id, old.content);
-    END
+    INSERT INTO messages_substrings (messages_substrings, rowid, content) VALUES ('delete', old.row, old.content);
+END
 -- next
 CREATE TRIGGER messages_finished AFTER UPDATE OF content ON messages BEGIN
-        INSERT INTO messages_substrings (messages_substrings, rowid, content)
-            VALUES ('delete', old.row, old.content);
-        INSERT INTO messages_substrings (rowid, content) VALUES (new.row, new.content);
-        INSERT INTO messages_words (messages_words, rowid, session_id, content)
-            VALUES ('delete', old.row, old.session_id, old.content);
-        INSERT INTO messages_words (rowid, session_id, content)
-            VALUES (new.row, new.session_id, new.content);
-    END
+    INSERT INTO messages_substrings (messages_substrings, rowid, content) VALUES ('delete', old.row, old.content);
+    INSERT INTO messages_substrings (rowid, content) VALUES (new.row, new.content);
+END
 -- next
-CREATE VIRTUAL TABLE chunks_fts USING fts5(heading, text, content='', tokenize="porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'")
+CREATE VIRTUAL TABLE chunks_fts USING fts5(heading, text, place, content='', tokenize="porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'")
 -- next
 CREATE TABLE text_positions (n INTEGER PRIMARY KEY)
 -- next
 INSERT INTO text_positions WITH RECURSIVE counted(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM counted WHERE n < 16384) SELECT n FROM counted
 -- next
-CREATE TRIGGER chunks_added AFTER INSERT ON chunks BEGIN INSERT INTO chunks_fts (rowid, heading, text) VALUES (new.row, CASE WHEN new.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.heading, n, 3) || ' ' WHEN substr(new.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.heading, n, 2) || ' ' ELSE substr(new.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(new.heading) ORDER BY n)) || substr(new.heading, 16385) ELSE new.heading END, CASE WHEN new.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.text, n, 3) || ' ' WHEN substr(new.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.text, n, 2) || ' ' ELSE substr(new.text, n, 1) END AS piece FROM text_positions WHERE n <= length(new.text) ORDER BY n)) || substr(new.text, 16385) ELSE new.text END); END
+CREATE TRIGGER chunks_added AFTER INSERT ON chunks BEGIN INSERT INTO chunks_fts (rowid, heading, text, place) VALUES (new.row, CASE WHEN new.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.heading, n, 3) || ' ' WHEN substr(new.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.heading, n, 2) || ' ' ELSE substr(new.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(new.heading) ORDER BY n)) || substr(new.heading, 16385) ELSE new.heading END, CASE WHEN new.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.text, n, 3) || ' ' WHEN substr(new.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.text, n, 2) || ' ' ELSE substr(new.text, n, 1) END AS piece FROM text_positions WHERE n <= length(new.text) ORDER BY n)) || substr(new.text, 16385) ELSE new.text END, new.collection_id); END
 -- next
-CREATE TRIGGER chunks_removed AFTER DELETE ON chunks BEGIN INSERT INTO chunks_fts (chunks_fts, rowid, heading, text) VALUES ('delete', old.row, CASE WHEN old.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.heading, n, 3) || ' ' WHEN substr(old.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.heading, n, 2) || ' ' ELSE substr(old.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(old.heading) ORDER BY n)) || substr(old.heading, 16385) ELSE old.heading END, CASE WHEN old.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.text, n, 3) || ' ' WHEN substr(old.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.text, n, 2) || ' ' ELSE substr(old.text, n, 1) END AS piece FROM text_positions WHERE n <= length(old.text) ORDER BY n)) || substr(old.text, 16385) ELSE old.text END); END
+CREATE TRIGGER chunks_removed AFTER DELETE ON chunks BEGIN INSERT INTO chunks_fts (chunks_fts, rowid, heading, text, place) VALUES ('delete', old.row, CASE WHEN old.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.heading, n, 3) || ' ' WHEN substr(old.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.heading, n, 2) || ' ' ELSE substr(old.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(old.heading) ORDER BY n)) || substr(old.heading, 16385) ELSE old.heading END, CASE WHEN old.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.text, n, 3) || ' ' WHEN substr(old.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.text, n, 2) || ' ' ELSE substr(old.text, n, 1) END AS piece FROM text_positions WHERE n <= length(old.text) ORDER BY n)) || substr(old.text, 16385) ELSE old.text END, old.collection_id); END
 -- next
-CREATE TRIGGER chunks_changed AFTER UPDATE OF heading, text ON chunks BEGIN INSERT INTO chunks_fts (chunks_fts, rowid, heading, text) VALUES ('delete', old.row, CASE WHEN old.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.heading, n, 3) || ' ' WHEN substr(old.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.heading, n, 2) || ' ' ELSE substr(old.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(old.heading) ORDER BY n)) || substr(old.heading, 16385) ELSE old.heading END, CASE WHEN old.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.text, n, 3) || ' ' WHEN substr(old.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.text, n, 2) || ' ' ELSE substr(old.text, n, 1) END AS piece FROM text_positions WHERE n <= length(old.text) ORDER BY n)) || substr(old.text, 16385) ELSE old.text END); INSERT INTO chunks_fts (rowid, heading, text) VALUES (new.row, CASE WHEN new.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.heading, n, 3) || ' ' WHEN substr(new.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.heading, n, 2) || ' ' ELSE substr(new.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(new.heading) ORDER BY n)) || substr(new.heading, 16385) ELSE new.heading END, CASE WHEN new.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.text, n, 3) || ' ' WHEN substr(new.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.text, n, 2) || ' ' ELSE substr(new.text, n, 1) END AS piece FROM text_positions WHERE n <= length(new.text) ORDER BY n)) || substr(new.text, 16385) ELSE new.text END); END
+CREATE TRIGGER chunks_changed AFTER UPDATE OF heading, text, collection_id ON chunks BEGIN INSERT INTO chunks_fts (chunks_fts, rowid, heading, text, place) VALUES ('delete', old.row, CASE WHEN old.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.heading, n, 3) || ' ' WHEN substr(old.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.heading, n, 2) || ' ' ELSE substr(old.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(old.heading) ORDER BY n)) || substr(old.heading, 16385) ELSE old.heading END, CASE WHEN old.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(old.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(old.text, n, 3) || ' ' WHEN substr(old.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(old.text, n, 2) || ' ' ELSE substr(old.text, n, 1) END AS piece FROM text_positions WHERE n <= length(old.text) ORDER BY n)) || substr(old.text, 16385) ELSE old.text END, old.collection_id); INSERT INTO chunks_fts (rowid, heading, text, place) VALUES (new.row, CASE WHEN new.heading GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.heading, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.heading, n, 3) || ' ' WHEN substr(new.heading, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.heading, n, 2) || ' ' ELSE substr(new.heading, n, 1) END AS piece FROM text_positions WHERE n <= length(new.heading) ORDER BY n)) || substr(new.heading, 16385) ELSE new.heading END, CASE WHEN new.text GLOB '*[ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]*' THEN (SELECT group_concat(piece, '') FROM (SELECT CASE WHEN substr(new.text, n, 1) GLOB '[ก-๛ກ-ໟက-႟ក-៹]' THEN ' ' || substr(new.text, n, 3) || ' ' WHEN substr(new.text, n, 1) GLOB '[ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿]' THEN ' ' || substr(new.text, n, 2) || ' ' ELSE substr(new.text, n, 1) END AS piece FROM text_positions WHERE n <= length(new.text) ORDER BY n)) || substr(new.text, 16385) ELSE new.text END, new.collection_id); END

@@ -18,7 +18,7 @@ KNOWN_FILE = "known.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownModel:
     """One model as it was when its converted form last made a vector."""
 
     key: str  # by the content of all its files: the name of the converted form's folder
@@ -43,15 +43,17 @@ def folder_of(model: str | None) -> Path | None:
     return Path(model) if model is not None and Path(model).is_dir() else None
 
 
-def known(model: Path, cache: Path) -> Known | None:
+def known(model: Path, cache: Path) -> KnownModel | None:
     """What was noted of a model whose own files are unchanged since."""
     with suppress(OSError, ValueError, TypeError, KeyError):
-        found = Known(**json.loads((cache / KNOWN_FILE).read_text(encoding="utf-8"))[str(model)])
+        found = KnownModel(
+            **json.loads((cache / KNOWN_FILE).read_text(encoding="utf-8"))[str(model)]
+        )
         return found if found.files == state(model) else None
     return None
 
 
-def works_as_before(model: Path, cache: Path) -> Known | None:
+def works_as_before(model: Path, cache: Path) -> KnownModel | None:
     """The same, if also the converted form and what runs it are unchanged."""
     found = known(model, cache)
     is_same = found is not None and found.converted == _state_converted(cache / found.key)
@@ -61,7 +63,7 @@ def works_as_before(model: Path, cache: Path) -> Known | None:
 def note(model: Path, converted: Path, dimensions: int) -> None:
     """Remember that this converted form has just made a vector."""
     path = converted.parent / KNOWN_FILE
-    new = Known(converted.name, state(model), _state_converted(converted), dimensions)
+    new = KnownModel(converted.name, state(model), _state_converted(converted), dimensions)
     if known(model, path.parent) == new:
         return
     notes = {}

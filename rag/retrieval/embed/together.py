@@ -11,7 +11,7 @@ MOST = 32  # texts in one batch
 
 
 @dataclass(slots=True)
-class _Asked:
+class _EmbeddingRequest:
     texts: Sequence[str]
     vectors: "Matrix | None" = None
     done: threading.Event = field(default_factory=threading.Event)
@@ -27,10 +27,10 @@ class Together:
         self._embed = embed
         self._turn = threading.Lock()
         self._lock = threading.Lock()
-        self._waiting: list[_Asked] = []
+        self._waiting: list[_EmbeddingRequest] = []
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        own = _Asked(texts)
+        own = _EmbeddingRequest(texts)
         with self._lock:
             self._waiting.append(own)
         with self._turn:
@@ -40,7 +40,7 @@ class Together:
             return self._embed(texts)
         return own.vectors
 
-    def _work(self, own: _Asked) -> None:
+    def _work(self, own: _EmbeddingRequest) -> None:
         batch = self._taken(own)
         try:
             vectors = self._embed([text for asked in batch for text in asked.texts])
@@ -55,7 +55,7 @@ class Together:
             for asked in batch:
                 asked.done.set()
 
-    def _taken(self, own: _Asked) -> list[_Asked]:
+    def _taken(self, own: _EmbeddingRequest) -> list[_EmbeddingRequest]:
         """The own one first, then who waits longest, as many as go together."""
         with self._lock:
             batch, room = [own], MOST - len(own.texts)

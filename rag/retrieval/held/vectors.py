@@ -22,7 +22,7 @@ from rag.seams import Matrix
 
 # Rows that are compared at once: of more, two threads take a share each and spin as they wait.
 AT_ONCE = 1_000
-Place = str | None  # a collection, or all of them
+CollectionScope = str | None  # a collection, or all of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,8 @@ class ExactVectors:
 
     def __init__(
         self,
-        read: Callable[[Place], tuple[Sequence[str], Matrix]],
-        count: Callable[[Place], int],
+        read: Callable[[CollectionScope], tuple[Sequence[str], Matrix]],
+        count: Callable[[CollectionScope], int],
         *,
         most: int,
         most_of_all: int,
@@ -64,8 +64,8 @@ class ExactVectors:
         self._count = count
         self._most, self._most_of_all = most, most_of_all
         self._fresh_seconds = fresh_seconds
-        self._held: OrderedDict[Place, VectorsHeld] = OrderedDict()
-        self._sizes: dict[Place, int] = {}  # roughly: counted once, then as they grow
+        self._held: OrderedDict[CollectionScope, VectorsHeld] = OrderedDict()
+        self._sizes: dict[CollectionScope, int] = {}  # roughly: counted once, then as they grow
         self._writes = 0
         self._lock = threading.RLock()
 
@@ -73,7 +73,7 @@ class ExactVectors:
         self, vectors: Matrix, within: Within, *, limit: int
     ) -> list[list[tuple[str, float]]] | None:
         """For each vector, best first; None if the collections are too large to be held."""
-        wanted: list[Place] = [None] if within.ids is None else [*sorted(within.ids)]
+        wanted: list[CollectionScope] = [None] if within.ids is None else [*sorted(within.ids)]
         most = self._most_of_all if within.ids is None else self._most
         if not most or sum(map(self._size, wanted)) > most:
             return None
@@ -98,7 +98,7 @@ class ExactVectors:
         }
         return found if len(found) == len(chunk_ids) else None
 
-    def _size(self, collection: Place) -> int:
+    def _size(self, collection: CollectionScope) -> int:
         held = self._held.get(collection)
         if held is not None:
             return len(held.rows)
@@ -106,7 +106,7 @@ class ExactVectors:
             self._sizes[collection] = self._count(collection)
         return self._sizes[collection]
 
-    def _of(self, collection: Place) -> VectorsHeld:
+    def _of(self, collection: CollectionScope) -> VectorsHeld:
         with self._lock:
             held, writes = self._held.get(collection), self._writes
             if held is not None and time.monotonic() - held.read_at < self._fresh_seconds:

@@ -22,8 +22,8 @@ from rag.retrieval.query import Term
 from rag.retrieval.vocabulary import Vocabulary
 from rag.retrieval.word_index import (
     NOWHERE,
-    Counts,
-    Places,
+    PerRow,
+    Positions,
     WordIndex,
     chunk_count,
     counts_in,
@@ -45,7 +45,7 @@ class CollectionHeld:
 
     version: int
     chunks: Mapping[int, str]  # their ids by row, the oldest first
-    places: Mapping[str, Places]  # of each lexeme, in order
+    places: Mapping[str, Positions]  # of each lexeme, in order
 
 
 class CollectionWords:
@@ -101,17 +101,17 @@ class CollectionWords:
             found += self._counts(term, lexemes)
         return [self._ids[at] for at in np.flatnonzero(found)[:limit]]
 
-    def _idf(self, counts: Counts) -> float:
+    def _idf(self, counts: PerRow) -> float:
         return idf(len(self._ids), int(np.count_nonzero(counts)))
 
-    def _counts(self, term: Term, lexemes: Sequence[str]) -> Counts:
+    def _counts(self, term: Term, lexemes: Sequence[str]) -> PerRow:
         """How often each chunk holds these one after the other; in a heading they count more."""
         if term.is_prefix and term.is_letters and len(lexemes) == 1:
             words = self.vocabulary.beginning(lexemes[0])
             return counts_in(self._rows, np.concatenate([NOWHERE, *map(self._places, words)]))
         return counts_in(self._rows, in_a_row([self._places(lexeme) for lexeme in lexemes]))
 
-    def _places(self, lexeme: str) -> Places:
+    def _places(self, lexeme: str) -> Positions:
         found = [part[lexeme] for part in self._parts if lexeme in part]
         return found[0] if len(found) == 1 else np.sort(np.concatenate([NOWHERE, *found]))
 
@@ -186,13 +186,13 @@ class HeldWords:
         return CollectionHeld(version, chunks, places)
 
 
-def _joined(places: Mapping[str, Places]) -> tuple[Places, NDArray[np.int64]]:
+def _joined(places: Mapping[str, Positions]) -> tuple[Positions, NDArray[np.int64]]:
     """Those of all words as one, and where each word's begin."""
     counts = [len(each) for each in places.values()]
     return np.concatenate([*places.values()]), np.cumsum([0, *counts[:-1]])
 
 
-def _in_rows(places: Mapping[str, Places], rows: Sequence[int]) -> dict[str, Places]:
+def _in_rows(places: Mapping[str, Positions], rows: Sequence[int]) -> dict[str, Positions]:
     """What stands in these chunks; words that stand in none are left out."""
     joined, firsts = _joined(places)
     stays = np.isin(joined >> 16, np.array(rows, dtype=np.int64))

@@ -11,7 +11,7 @@ from rag.text.languages import told
 HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
 TOTAL = re.compile(rf"{told('totals')}|\u2211", re.IGNORECASE)
-Row = tuple[int, list[str]]  # with its number in the file
+FileRow = tuple[int, list[str]]  # with its number in the file
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,10 +19,10 @@ class Grid:
     """One table of a sheet: its column names and its rows."""
 
     names: tuple[str, ...]
-    rows: Sequence[Row]
+    rows: Sequence[FileRow]
 
 
-def grids(rows: Sequence[Row]) -> Iterator[Grid]:
+def grids(rows: Sequence[FileRow]) -> Iterator[Grid]:
     """The tables of a sheet, from top to bottom and left to right; titles above them are not."""
     if len(rows) > LONGEST_SPLIT:
         yield from filter(None, [_grid(rows)])
@@ -34,16 +34,16 @@ def grids(rows: Sequence[Row]) -> Iterator[Grid]:
                 yield grid
 
 
-def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
+def _blocks(rows: Sequence[FileRow]) -> list[list[FileRow]]:
     """Cut at blank rows where what follows begins with a header of its own."""
-    blocks: list[list[Row]] = []
+    blocks: list[list[FileRow]] = []
     for row in rows:
         is_gap = bool(blocks) and row[0] > blocks[-1][-1][0] + 1
         if not blocks or is_gap:
             blocks.append([row])
         else:
             blocks[-1].append(row)
-    merged: list[list[Row]] = []
+    merged: list[list[FileRow]] = []
     for block in blocks:
         if merged and _are_notes(block, merged[-1]):
             continue
@@ -54,13 +54,13 @@ def _blocks(rows: Sequence[Row]) -> list[list[Row]]:
     return merged
 
 
-def _are_notes(block: Sequence[Row], above: Sequence[Row]) -> bool:
+def _are_notes(block: Sequence[FileRow], above: Sequence[FileRow]) -> bool:
     """Whether a block behind a gap only says something below a table: footnotes are no rows."""
     is_wide = _filled(above[-1][1]) > 2
     return is_wide and all(_filled(row) == 1 for _number, row in block)
 
 
-def _opens(block: Sequence[Row]) -> bool:
+def _opens(block: Sequence[FileRow]) -> bool:
     """Whether a block begins with words above figures, as a table does."""
     if len(block) < 2:
         return False
@@ -72,7 +72,7 @@ def _opens(block: Sequence[Row]) -> bool:
     return len(words) > 1 and has_figures and not any(map(_is_figure, words))
 
 
-def _side_by_side(block: Sequence[Row]) -> Iterator[list[Row]]:
+def _side_by_side(block: Sequence[FileRow]) -> Iterator[list[FileRow]]:
     """Cut at columns that are blank from top to bottom."""
     width = max(len(row) for _number, row in block)
     used = [any(i < len(row) and row[i].strip() for _number, row in block) for i in range(width)]
@@ -90,7 +90,7 @@ def _side_by_side(block: Sequence[Row]) -> Iterator[list[Row]]:
         yield [row for row in rows if any(cell.strip() for cell in row[1])]
 
 
-def _grid(rows: Sequence[Row]) -> Grid | None:
+def _grid(rows: Sequence[FileRow]) -> Grid | None:
     if len(rows) < 2:
         return None
     at = _header_at([row for _number, row in rows[:HEADER_LOOK]])
@@ -116,7 +116,7 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
     return 0
 
 
-def _is_grouping(above: Row, header: Row) -> bool:
+def _is_grouping(above: FileRow, header: FileRow) -> bool:
     """Whether the row directly above the names says of several of them to what they belong."""
     (number, row), (own, names) = above, header
     return own == number + 1 and _filled(row[1:]) > 1 and not any(map(_is_figure, row + names))

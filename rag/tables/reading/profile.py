@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.reading.types import Reading, is_blank
+from rag.tables.reading.types import ColumnReading, is_blank
 from rag.tables.wordforms import LONGEST_EXAMPLE
 
 EXAMPLES = 12
@@ -17,7 +17,11 @@ DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
 
 
 def profile(
-    name: str, reading: Reading, values: pa.ChunkedArray, text: pa.ChunkedArray, has_text: bool
+    name: str,
+    reading: ColumnReading,
+    values: pa.ChunkedArray,
+    text: pa.ChunkedArray,
+    has_text: bool,
 ) -> TableColumn:
     """Of one column, its rows of totals apart."""
     known = values.drop_null()

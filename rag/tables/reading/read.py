@@ -13,7 +13,7 @@ from rag.records import ColumnType, RawTable, TableColumn
 from rag.tables.bounds import MOST_COLUMNS
 from rag.tables.reading.layout import LONGEST_SPLIT, Grid, grids, is_total
 from rag.tables.reading.profile import profile
-from rag.tables.reading.types import BLANK, ROW, TOTAL, Reading, is_blank, reading_of
+from rag.tables.reading.types import BLANK, ROW, TOTAL, ColumnReading, is_blank, reading_of
 
 DECIDING = 2_000  # distinct texts that decide what a column is
 BLOCK_BYTES = 4 * 1024 * 1024
@@ -134,7 +134,7 @@ def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
     return pa.array([False] * first + flags, pa.bool_())
 
 
-def _column(text: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, Reading, bool]:
+def _column(text: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, ColumnReading, bool]:
     """Values, how they were read, and whether the texts say more than the values do."""
     trimmed = pc.utf8_trim_whitespace(text)
     fast = _plain_numbers(trimmed)

@@ -45,15 +45,15 @@ FALSE = all_words("no") | {"✗", "✘"}
 _AROUND_DAYS = all_words("weekdays") | all_words("around_days")
 MONEY = re.compile(rf"[{CURRENCY}]|\b(?:EUR|USD|GBP|CHF)\b")
 CODE = re.compile(r"0\d+")
-Value = float | int | bool | date | datetime | None
+CellValue = float | int | bool | date | datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ColumnReading:
     """How the texts of one column are to be read."""
 
     type: ColumnType
-    read: Callable[[str], Value]
+    read: Callable[[str], CellValue]
     unit: str = ""
     note: str = ""
 
@@ -63,13 +63,13 @@ def is_blank(text: str) -> bool:
     return text.strip().casefold() in BLANK
 
 
-def reading_of(texts: Sequence[str], header: str = "") -> Reading:
+def reading_of(texts: Sequence[str], header: str = "") -> ColumnReading:
     """The way to read a column, from distinct texts of it."""
     filled = [text for text in map(str.strip, texts) if not is_blank(text)]
-    plain = Reading(ColumnType.TEXT, lambda text: None)
+    plain = ColumnReading(ColumnType.TEXT, lambda text: None)
     if not filled or any(CODE.fullmatch(text) for text in filled):
         return plain
-    attempts: list[Callable[[Sequence[str]], Reading]] = [
+    attempts: list[Callable[[Sequence[str]], ColumnReading]] = [
         _booleans, _quarters, _dates, _durations, lambda some: _numbers(some, header),
     ]  # fmt: skip
     for attempt in attempts:
@@ -83,43 +83,43 @@ def reading_of(texts: Sequence[str], header: str = "") -> Reading:
 # ── Booleans, quarters, durations ────────────────────────────────────────────────────────────
 
 
-def _booleans(filled: Sequence[str]) -> Reading:
+def _booleans(filled: Sequence[str]) -> ColumnReading:
     lowered = {text.casefold() for text in filled}
     is_pair = lowered <= TRUE | FALSE and bool(lowered & TRUE)
 
-    def read(text: str) -> Value:
+    def read(text: str) -> CellValue:
         known = text.strip().casefold()
         return known in TRUE if is_pair and known in TRUE | FALSE else None
 
-    return Reading(ColumnType.BOOLEAN, read)
+    return ColumnReading(ColumnType.BOOLEAN, read)
 
 
-def _quarters(_filled: Sequence[str]) -> Reading:
-    def read(text: str) -> Value:
+def _quarters(_filled: Sequence[str]) -> ColumnReading:
+    def read(text: str) -> CellValue:
         found = QUARTER.fullmatch(text.strip())
         if not found:
             return None
         year = int(found["y1"] or found["y2"] or 0)
         return (year + 2000 if 0 < year < 100 else year) * 10 + int(found["q"])
 
-    return Reading(ColumnType.QUARTER, read)
+    return ColumnReading(ColumnType.QUARTER, read)
 
 
-def _durations(_filled: Sequence[str]) -> Reading:
-    def read(text: str) -> Value:
+def _durations(_filled: Sequence[str]) -> ColumnReading:
+    def read(text: str) -> CellValue:
         found = DURATION.fullmatch(text.strip())
         if not found:
             return None
         hours, minutes, seconds = found.groups()
         return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
 
-    return Reading(ColumnType.DURATION, read)
+    return ColumnReading(ColumnType.DURATION, read)
 
 
 # ── Dates ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _dates(filled: Sequence[str]) -> Reading:
+def _dates(filled: Sequence[str]) -> ColumnReading:
     firsts, seconds, dotted = [], [], False
     for text in filled:
         found = NUMERIC_DATE.fullmatch(text)
@@ -130,7 +130,9 @@ def _dates(filled: Sequence[str]) -> Reading:
     month_first = bool(firsts) and not dotted and max(firsts) <= 12 and max(seconds) > 12
     is_open = bool(firsts) and not dotted and max(firsts) <= 12 and max(seconds) <= 12
     note = "read as day before month: nothing in the column says which" if is_open else ""
-    return Reading(ColumnType.DATE, lambda text: read_date(text, month_first=month_first), "", note)
+    return ColumnReading(
+        ColumnType.DATE, lambda text: read_date(text, month_first=month_first), "", note
+    )
 
 
 def read_date(text: str, *, month_first: bool = False) -> date | datetime | None:
@@ -175,7 +177,7 @@ def _from_words(text: str) -> date | None:
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _numbers(filled: Sequence[str], header: str) -> Reading:
+def _numbers(filled: Sequence[str], header: str) -> ColumnReading:
     comma_is_decimal = _comma_is_decimal(filled)
     units: dict[str, int] = {}
     for text in filled[:2000]:
@@ -184,12 +186,14 @@ def _numbers(filled: Sequence[str], header: str) -> Reading:
     usual = max(units, key=lambda unit: units[unit])
     named = {unit for unit in units if unit}
     if len(named) > 1 and len(named) > 0.1 * len(filled):
-        return Reading(ColumnType.NUMBER, lambda text: None)  # kg beside m: no sum means anything
+        return ColumnReading(
+            ColumnType.NUMBER, lambda text: None
+        )  # kg beside m: no sum means anything
     unit = usual or unit_in_header(header)
     is_code = len(named) == 1 and not usual and bool(named & set("ABCDEFGHJ"))
     if is_code:
-        return Reading(ColumnType.NUMBER, lambda text: None)
-    return Reading(
+        return ColumnReading(ColumnType.NUMBER, lambda text: None)
+    return ColumnReading(
         ColumnType.NUMBER, lambda text: read_number(text, comma_is_decimal=comma_is_decimal), unit
     )
 

@@ -35,14 +35,14 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class QueryLimits:
     """Bounds of one query."""
 
     seconds: float = SECONDS
     rows: int = MOST_ROWS
 
 
-def run(path: str, *queries: str, limits: Limits | None = None) -> list[Answered]:
+def run(path: str, *queries: str, limits: QueryLimits | None = None) -> list[Answered]:
     """Run statements over one Parquet file, which they see as `data`.
 
     Raises:
@@ -55,7 +55,7 @@ def run(path: str, *queries: str, limits: Limits | None = None) -> list[Answered
         return []
     with QUERIES.place(), _fenced(path) as connection:
         each = paced(queries, weight=ITEMS_BETWEEN)  # the clock is looked at before each
-        return [_timed(connection, query, limits or Limits()) for query in each]
+        return [_timed(connection, query, limits or QueryLimits()) for query in each]
 
 
 @contextmanager
@@ -92,7 +92,7 @@ def _interrupt(connection: "duckdb.DuckDBPyConnection") -> None:
         connection.interrupt()
 
 
-def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: Limits) -> Answered:
+def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: QueryLimits) -> Answered:
     import duckdb
 
     timer = threading.Timer(limits.seconds, connection.interrupt)

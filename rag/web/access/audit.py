@@ -12,7 +12,7 @@ LONGEST_SUBJECT = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class AuditEntry:
     """One thing that somebody did."""
 
     at: datetime
@@ -43,8 +43,8 @@ class AuditTrail:
         with writing(self._engine) as connection:
             connection.execute(insert(audit), [row])
 
-    def entries(self) -> Iterator[Entry]:
+    def entries(self) -> Iterator[AuditEntry]:
         """All, oldest first."""
         with reading(self._engine) as connection:
             for row in connection.execute(select(audit).order_by(audit.c.row)):
-                yield Entry(as_utc(row.at), row.owner, row.action, row.subject, row.address)
+                yield AuditEntry(as_utc(row.at), row.owner, row.action, row.subject, row.address)

@@ -16,7 +16,7 @@ from rag.errors import SetupError
 
 PEER = "groundnote.peer"  # the address that the connection came from
 PEERS_HOST = "groundnote.host"  # the Host header as it came
-Network = IPv4Network | IPv6Network
+ProxyNetwork = IPv4Network | IPv6Network
 Environment = dict[str, Any]
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def believe_proxies(app: Flask, trusted: Sequence[str]) -> None:
     app.wsgi_app = answer  # type: ignore[method-assign]
 
 
-def networks_of(trusted: Sequence[str]) -> list[Network]:
+def networks_of(trusted: Sequence[str]) -> list[ProxyNetwork]:
     """Raises SetupError."""
     try:
         return [ip_network(each, strict=False) for each in trusted]
@@ -49,7 +49,7 @@ def networks_of(trusted: Sequence[str]) -> list[Network]:
         ) from error
 
 
-def is_among(text: str, networks: Sequence[Network]) -> bool:
+def is_among(text: str, networks: Sequence[ProxyNetwork]) -> bool:
     """A peer without an address, as on a Unix socket, is this machine."""
     address = address_of(text) or ip_address("127.0.0.1")
     return any(address in network for network in networks)
@@ -66,7 +66,7 @@ def address_of(text: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
-def _believe(environ: Environment, networks: Sequence[Network]) -> None:
+def _believe(environ: Environment, networks: Sequence[ProxyNetwork]) -> None:
     """The last word of each header is the nearest proxy's; what stands before may be anybody's."""
     hops = environ.get("HTTP_X_FORWARDED_FOR", "").split(",")
     for hop in reversed(hops):

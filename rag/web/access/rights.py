@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from flask import g
 
-from rag.documents.storing.collections import Held
+from rag.documents.storing.collections import CollectionOf
 from rag.errors import Forbidden
 from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Right, Within
 from rag.seams import SessionHandle
@@ -90,18 +90,18 @@ def may_see(job: Job) -> bool:
 # ── Collections ──────────────────────────────────────────────────────────────────────────────
 
 
-def held_collections() -> list[Held]:
+def held_collections() -> list[CollectionOf]:
     """Those that the caller may read, with what it may do with each."""
     return application().collections.held(current_owner())
 
 
-def choices(chosen: Sequence[str] = ()) -> list[tuple[Held, bool]]:
+def choices(chosen: Sequence[str] = ()) -> list[tuple[CollectionOf, bool]]:
     """What a conversation may ask, and whether it does; none where there is nothing to choose."""
     held = held_collections()
     return [(each, not chosen or each.id in chosen) for each in held] if len(held) > 1 else []
 
 
-def held_collection(collection_id: str, *, least: Right = Right.READ) -> Held:
+def held_collection(collection_id: str, *, least: Right = Right.READ) -> CollectionOf:
     """Raises NotFound where the caller may not read it, Forbidden where it may not do so much."""
     held = application().collections.collection(current_owner(), collection_id)
     if held.right < least:

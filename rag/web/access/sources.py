@@ -11,7 +11,7 @@ from rag.web.access import rights
 from rag.web.access.owner import current_owner, note
 from rag.web.current import application, checked_id
 
-Result = TypeVar("Result")
+FromSources = TypeVar("FromSources")
 
 
 def book() -> SourceBook:
@@ -49,7 +49,7 @@ def own() -> str:
     return "" if rights.is_one() else current_owner()
 
 
-def with_source(source_id: str, action: str, do: Callable[[str], Result]) -> Result:
+def with_source(source_id: str, action: str, do: Callable[[str], FromSources]) -> FromSources:
     """Do something with a source that the caller manages, and write that down."""
     source = managed_source(source_id).source
     result = do(source.id)

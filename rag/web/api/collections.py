@@ -9,7 +9,7 @@ from rag.records import Right
 from rag.web.access import rights
 from rag.web.api.requests import Body, Title
 from rag.web.current import application
-from rag.web.described import DescribedApi, Told
+from rag.web.described import Described, DescribedApi
 
 api = DescribedApi("collections", "What may be asked, and by whom.")
 Everybodys = Literal["none", "read", "add"]
@@ -19,7 +19,7 @@ MemberRight = Literal["read", "add", "write", "manage"]
 RightName = Annotated[str, BeforeValidator(lambda right: Right(right).name.lower())]
 
 
-class CollectionModel(Told):
+class CollectionModel(Described):
     """A collection as the caller sees it; who its members are is told to those who manage it."""
 
     id: str = Field(validation_alias=AliasPath("collection", "id"))
@@ -31,7 +31,7 @@ class CollectionModel(Told):
     members: dict[str, RightName] | None = None
 
 
-class CollectionsModel(Told):
+class CollectionsModel(Described):
     """The collections that the caller may read."""
 
     collections: list[CollectionModel]

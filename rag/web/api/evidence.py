@@ -8,24 +8,24 @@ from rag.errors import NotFound
 from rag.records import Source
 from rag.web.access import rights
 from rag.web.access.rights import open_session
-from rag.web.api.requests import Asked, Body, DocumentPath, Index, Words
+from rag.web.api.requests import Body, DocumentPath, MessageIndex, RequestBody, Words
 from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.current import application
-from rag.web.described import DescribedApi, Told
+from rag.web.described import Described, DescribedApi
 
 api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")
 MOST_CHARS = 200_000  # of a text to be checked, and of one page of a document
 MOST_SOURCES = 200
 
 
-class TextQuery(Asked):
+class TextQuery(RequestBody):
     """Which part of a document's text, in characters."""
 
-    start: Index = 0
+    start: MessageIndex = 0
     limit: Annotated[int, Field(ge=1, le=MOST_CHARS)] = 50_000
 
 
-class TextModel(Told):
+class TextModel(Described):
     """A stretch of a document's text; `next` is where the rest begins, null at its end."""
 
     document_id: str
@@ -43,7 +43,7 @@ class ChunkPath(BaseModel):
     chunk_id: str
 
 
-class ChunkModel(Told):
+class ChunkModel(Described):
     """A chunk within its section."""
 
     chunk_id: str
@@ -56,7 +56,7 @@ class ChunkModel(Told):
     section: str
 
 
-class GivenSource(Asked):
+class GivenSource(RequestBody):
     """A source that a text cites as `[n]`."""
 
     n: Annotated[int, Field(ge=1, le=1_000_000)]
@@ -86,14 +86,14 @@ class CheckBody(Body):
         return self
 
 
-class UnsourcedModel(Told):
+class UnsourcedModel(Described):
     """A statement that cites nothing and that no source carries: `text[start:end]`."""
 
     start: int
     end: int
 
 
-class CheckedModel(Told):
+class CheckedModel(Described):
     """The text as it was read (citations in one spelling), and a verdict for each number in it.
 
     `sources` are those that were found where none were given: then the numbers are a list of this

@@ -10,7 +10,7 @@ from rag.records import Discarded, Event, Failed, Finished, Message, MessageStat
 from rag.seams import SessionHandle
 from rag.web.api.sse import PING_SECONDS, framed, frames_of
 from rag.web.html.live import LiveHtml
-from rag.web.turns import Turn
+from rag.web.turns import RunningTurn
 
 LOOK_SECONDS = 0.5
 AGAIN = "The answer is shown from its beginning."
@@ -18,7 +18,7 @@ AGAIN = "The answer is shown from its beginning."
 
 def frames_again(
     session: SessionHandle,
-    turn: Turn | None,
+    turn: RunningTurn | None,
     message: Message,
     last_id: str,
     *,
@@ -35,7 +35,7 @@ def frames_again(
     yield from framed(events, session_id=session.id, live=live)
 
 
-def _place_behind(last_id: str, turn: Turn) -> int | None:
+def _place_behind(last_id: str, turn: RunningTurn) -> int | None:
     """Which event follows the one of that id; None where this turn gave no such id."""
     known = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
     return int(known[1]) + 1 if known and int(known[1]) < len(turn.events) else None

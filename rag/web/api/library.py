@@ -5,10 +5,10 @@ from datetime import datetime
 from pydantic import AliasPath, Field
 
 from rag.records import ReadingReport
-from rag.web.described import Told
+from rag.web.described import Described
 
 
-class DocumentModel(Told):
+class DocumentModel(Described):
     """A document of the library."""
 
     id: str
@@ -25,7 +25,7 @@ class DocumentModel(Told):
     url: str  # where people open it at its source; "" where that is nowhere
 
 
-class DocumentsModel(Told):
+class DocumentsModel(Described):
     """A page of the library, by name."""
 
     documents: list[DocumentModel]
@@ -34,28 +34,28 @@ class DocumentsModel(Told):
     offset: int
 
 
-class QueuedModel(Told):
+class QueuedModel(Described):
     """A job that was just queued for a document."""
 
     id: str
     document: str = Field(validation_alias="subject")
 
 
-class RefusedModel(Told):
+class RefusedModel(Described):
     """A file that was not taken, and why."""
 
     document: str
     reason: str
 
 
-class UploadedModel(Told):
+class UploadedModel(Described):
     """What became of each file of an upload."""
 
     jobs: list[QueuedModel]
     refused: list[RefusedModel]
 
 
-class JobModel(Told):
+class JobModel(Described):
     """Background work and how far it is: `done` of `total` chunks."""
 
     id: str
@@ -70,13 +70,13 @@ class JobModel(Told):
     updated_at: datetime
 
 
-class JobsModel(Told):
+class JobsModel(Described):
     """Ingest jobs, newest first."""
 
     jobs: list[JobModel]
 
 
-class HitModel(Told):
+class HitModel(Described):
     """A chunk that was found; `score` is comparable within one search only."""
 
     chunk_id: str = Field(validation_alias=AliasPath("chunk", "id"))
@@ -90,7 +90,7 @@ class HitModel(Told):
     relevance: float
 
 
-class HitsModel(Told):
+class HitsModel(Described):
     """What a search found, best first, and the query that was searched for."""
 
     query: str

@@ -32,7 +32,7 @@ from rag.web.current import application
 from rag.web.described import DescribedApi
 from rag.web.html.live import LiveHtml
 from rag.web.serving.lanes import wants_events
-from rag.web.turns import Ask, turns
+from rag.web.turns import RunTurn, turns
 
 api = DescribedApi("messages", "Questions, and their answers with citations.")
 MAX_MESSAGES_AT_ONCE = 1000
@@ -49,7 +49,7 @@ def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response | A
     """
     session = open_session(path.session_id)
     assistant = application().assistant
-    asking: Ask = lambda noting: assistant.ask(noting, body.content)  # noqa: E731
+    asking: RunTurn = lambda noting: assistant.ask(noting, body.content)  # noqa: E731
     return respond(session, asking, query, wait_for_judge=body.wait_for_judge)
 
 
@@ -104,7 +104,7 @@ def _live(session: SessionHandle, query: LiveQuery) -> LiveHtml | None:
 
 
 def respond(
-    session: SessionHandle, ask: Ask, query: LiveQuery, *, wait_for_judge: float = 0
+    session: SessionHandle, ask: RunTurn, query: LiveQuery, *, wait_for_judge: float = 0
 ) -> Response | AnswerModel:
     """The events as they happen, or the answer at their end, as the caller prefers."""
     if wants_events():

@@ -45,13 +45,13 @@ Question = Annotated[str, Field(min_length=1, max_length=MAX_QUESTION_CHARS), ST
 TableQuestion = Annotated[str, Field(min_length=1, max_length=LONGEST_QUESTION), STORABLE, SAID]
 SearchWords = Annotated[str, Field(min_length=1, max_length=10_000), STORABLE, SAID]
 Title = Annotated[str, Field(max_length=300), STORABLE]
-Key = Annotated[str, Field(max_length=40), STORABLE]
-Place = Annotated[str, Field(max_length=300)]  # a collection, by id or name
-Chosen = Annotated[list[Place], Field(max_length=1000)]
-Index = Annotated[int, Field(ge=0, le=MAX_INDEX)]
+ShortId = Annotated[str, Field(max_length=40), STORABLE]
+CollectionName = Annotated[str, Field(max_length=300)]  # a collection, by id or name
+Chosen = Annotated[list[CollectionName], Field(max_length=1000)]
+MessageIndex = Annotated[int, Field(ge=0, le=MAX_INDEX)]
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """Part of a request: unknown fields are refused, and the known ones listed."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -68,7 +68,7 @@ class Asked(BaseModel):
         return values
 
 
-class Body(Asked):
+class Body(RequestBody):
     """A JSON body: types are taken literally, "5" is not 5."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
@@ -86,7 +86,7 @@ class SessionPath(BaseModel):
 class MessagePath(SessionPath):
     """Names one message of a session, counted from 0."""
 
-    index: Index
+    index: MessageIndex
 
 
 class SourcePath(SessionPath):
@@ -107,11 +107,11 @@ class JobPath(BaseModel):
     job_id: str
 
 
-class PageQuery(Asked):
+class PageQuery(RequestBody):
     """Which part of a list."""
 
     limit: Annotated[int, Field(ge=1, le=1000)] = 100
-    offset: Index = 0
+    offset: MessageIndex = 0
 
 
 class LiveQuery(BaseModel):
@@ -123,14 +123,14 @@ class LiveQuery(BaseModel):
 class DocumentsQuery(PageQuery):
     """Which documents; `collection` names one by id or name."""
 
-    collection: Place = ""
+    collection: CollectionName = ""
 
 
-class RangeQuery(Asked):
+class RangeQuery(RequestBody):
     """A half-open range of messages, counted from 0; without `end` at most 1000 of them."""
 
-    start: Index = 0
-    end: Index | None = None
+    start: MessageIndex = 0
+    end: MessageIndex | None = None
 
     @model_validator(mode="after")
     def _ordered(self) -> "RangeQuery":
@@ -139,14 +139,14 @@ class RangeQuery(Asked):
         return self
 
 
-class MessageSearchQuery(Asked):
+class MessageSearchQuery(RequestBody):
     """What to look for in messages, ignoring case."""
 
     q: Annotated[str, Field(min_length=1, max_length=1000), STORABLE, SAID]
     limit: Annotated[int, Field(ge=1, le=200)] = 20
 
 
-class ExportQuery(Asked):
+class ExportQuery(RequestBody):
     """The form of an export; `test` is a scripted conversation for `groundnote regress`."""
 
     format: Literal["markdown", "json", "test"] = "markdown"
@@ -155,11 +155,11 @@ class ExportQuery(Asked):
 # ── Bodies ───────────────────────────────────────────────────────────────────────────────────
 
 
-class UploadForm(Asked):
+class UploadForm(RequestBody):
     """Files to ingest."""
 
     file: Annotated[list[FileStorage], Field(min_length=1, max_length=1000)]
-    collection: Annotated[Place, BeforeValidator(as_text)] = ""
+    collection: Annotated[CollectionName, BeforeValidator(as_text)] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -175,7 +175,7 @@ class UploadForm(Asked):
 class MoveBody(Body):
     """Where a document is to be, by id or name."""
 
-    collection: Annotated[Place, Field(min_length=1)]
+    collection: Annotated[CollectionName, Field(min_length=1)]
 
 
 class SearchBody(Body):
@@ -214,8 +214,8 @@ class QuestionBody(Body):
 class RangeBody(Body):
     """A half-open range of messages, counted from 0."""
 
-    start: Index
-    end: Index
+    start: MessageIndex
+    end: MessageIndex
 
     @model_validator(mode="after")
     def _not_empty(self) -> "RangeBody":
@@ -247,8 +247,8 @@ class ImportedSourceBody(Brought):
     locator: Words = ""
     passage: Words = ""
     heading_path: list[Words] = []
-    chunk_id: Key = ""
-    document_id: Key = ""
+    chunk_id: ShortId = ""
+    document_id: ShortId = ""
 
 
 class ImportBody(Body):

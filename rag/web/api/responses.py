@@ -24,12 +24,12 @@ from rag.records import (
     Usage,
 )
 from rag.seams import FoundMessage
-from rag.web.described import Told
+from rag.web.described import Described
 
 STREAMED = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
 
-class SessionModel(Told):
+class SessionModel(Described):
     """A session of the caller."""
 
     id: str
@@ -41,7 +41,7 @@ class SessionModel(Told):
     collections: list[str]  # ids of those that were chosen; none: all that the caller may read
 
 
-class SessionsModel(Told):
+class SessionsModel(Described):
     """A page of the caller's sessions, newest use first."""
 
     sessions: list[SessionModel]
@@ -50,7 +50,7 @@ class SessionsModel(Told):
     next_offset: int | None
 
 
-class SourceModel(Told):
+class SourceModel(Described):
     """A source of a session as it was when first shown, and what became of it since."""
 
     n: int = Field(validation_alias="number")
@@ -66,13 +66,13 @@ class SourceModel(Told):
     state: str
 
 
-class SourcesModel(Told):
+class SourcesModel(Described):
     """The session's register of sources, by number."""
 
     sources: list[SourceModel]
 
 
-class CitationModel(Told):
+class CitationModel(Described):
     """One number at one place of a text: `text[start:end]` is its whole marker.
 
     Of a contradiction by words `stated` is what the statement says, `given` what its source says.
@@ -97,7 +97,7 @@ class CitationModel(Told):
         return dict(values) | {"by": "judge" if values.get("judged_by") else "words"}
 
 
-class ShownPassageModel(Told):
+class ShownPassageModel(Described):
     """A passage of source `n` as it stands there; `marked` is what is nearest to the question."""
 
     n: int = Field(validation_alias="number")
@@ -106,7 +106,7 @@ class ShownPassageModel(Told):
     marked: list[tuple[int, int]]
 
 
-class CardModel(Told):
+class CardModel(Described):
     """An answer without a model: passages in the order of the search, each with its number.
 
     `said` comes first where these hardly answer; it is empty otherwise.
@@ -117,7 +117,7 @@ class CardModel(Told):
     mentions: list[Mention]
 
 
-class MessageModel(Told):
+class MessageModel(Described):
     """One message of a transcript; an answer's details stand beside its own."""
 
     index: int
@@ -172,14 +172,14 @@ def _unchecked(message: Mapping[str, Any]) -> list[Any]:
     ]
 
 
-class StoppedModel(Told):
+class StoppedModel(Described):
     """An answer that was asked to end, and how it stood at that moment."""
 
     index: int
     status: str
 
 
-class MessagesModel(Told):
+class MessagesModel(Described):
     """A range of a transcript; `total` messages in all."""
 
     messages: list[MessageModel]
@@ -205,7 +205,7 @@ class AnswerModel(MessageModel):
         )
 
 
-class FoundMessagesModel(Told):
+class FoundMessagesModel(Described):
     """The newest matches, and how many there are in all; `snippet[match_start:match_end]`."""
 
     query: str
@@ -213,28 +213,28 @@ class FoundMessagesModel(Told):
     total: int
 
 
-class ImportedModel(Told):
+class ImportedModel(Described):
     """Where the imported messages stand: `[start, end)`."""
 
     start: int
     end: int
 
 
-class ContextModel(Told):
+class ContextModel(Described):
     """The messages that would be sent to the model now, and what they cost."""
 
     messages: list[dict[str, Any]]
     stats: dict[str, Any]
 
 
-class StateModel(Told):
+class StateModel(Described):
     """Whether the server can serve, check by check."""
 
     status: str
     checks: dict[str, Any] = Field(default_factory=dict)
 
 
-class SummaryModel(Told):
+class SummaryModel(Described):
     """A verified text standing in for the messages `[start, end)`."""
 
     id: int | None
@@ -248,27 +248,27 @@ class SummaryModel(Told):
     report: SummaryReport
 
 
-class SummariesModel(Told):
+class SummariesModel(Described):
     """Summaries standing in the context, and those made on request."""
 
     summaries: list[SummaryModel]
     requested: list[SummaryModel]
 
 
-class CompactedModel(Told):
+class CompactedModel(Described):
     """The report of a compaction; null when there was nothing to summarise."""
 
     compacted: bool
     report: SummaryReport | None
 
 
-class ForgottenModel(Told):
+class ForgottenModel(Described):
     """How many summaries were forgotten; the transcript stays."""
 
     forgotten: int
 
 
-class ExportModel(Told):
+class ExportModel(Described):
     """A whole conversation; `messages` and `sources` can be imported again."""
 
     session: SessionModel

@@ -11,8 +11,8 @@ from rag.sources.book import SourceTold
 from rag.sources.kinds import LONGEST_ADDRESS, shown
 from rag.web.access import rights
 from rag.web.access import sources as managed
-from rag.web.api.requests import STORABLE, Asked, Body, Place
-from rag.web.described import DescribedApi, Told
+from rag.web.api.requests import STORABLE, Body, CollectionName, RequestBody
+from rag.web.described import Described, DescribedApi
 
 api = DescribedApi("sources", "What collections are kept in step with.")
 LONGEST_EVERY = 366 * 86_400  # seconds
@@ -21,28 +21,28 @@ Globs = Annotated[list[Glob], Field(max_length=100)]
 Every = Annotated[int, Field(ge=0, le=LONGEST_EVERY)]
 
 
-class FailureModel(Told):
+class FailureModel(Described):
     """A file that could not be read, and why."""
 
     name: str
     reason: str
 
 
-class ProgressModel(Told):
+class ProgressModel(Described):
     """Files of the sync that runs: `done` of `total`."""
 
     done: int
     total: int
 
 
-class UndoModel(Told):
+class UndoModel(Described):
     """Documents of the last removal that can be had back, and until when."""
 
     count: int
     until: datetime | None
 
 
-class DocumentSourceModel(Told):
+class DocumentSourceModel(Described):
     """A source and how it stands; `every` is in seconds, null where it is looked at on demand.
 
     `pending_removals` are the first files whose removal waits for a yes, `pending_count` all.
@@ -70,13 +70,13 @@ class DocumentSourceModel(Told):
     undo: UndoModel
 
 
-class DocumentSourcesModel(Told):
+class DocumentSourcesModel(Described):
     """The sources of the collections that the caller manages, by address."""
 
     sources: list[DocumentSourceModel]
 
 
-class CountModel(Told):
+class CountModel(Described):
     """How many documents a yes or an undo is about."""
 
     count: int
@@ -89,17 +89,17 @@ class ManagedPath(BaseModel):
     source_id: str
 
 
-class SourcesQuery(Asked):
+class SourcesQuery(RequestBody):
     """Which sources; `collection` names one by id or name."""
 
-    collection: Place = ""
+    collection: CollectionName = ""
 
 
 class NewSourceBody(Body):
     """A source to add: `every` so many seconds it is looked at, and each change if `watch`."""
 
     address: Annotated[str, Field(min_length=1, max_length=LONGEST_ADDRESS), STORABLE]
-    collection: Place = ""
+    collection: CollectionName = ""
     include: Globs = Field([])
     exclude: Globs = Field([])
     depth: Annotated[int, Field(ge=0, le=20)] = 3
@@ -122,7 +122,7 @@ class SyncBody(Body):
     thorough: bool = False
 
 
-class LeavingQuery(Asked):
+class LeavingQuery(RequestBody):
     """Whether the documents of a source stay when it goes."""
 
     keep_documents: bool = False

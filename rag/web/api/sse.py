@@ -30,7 +30,7 @@ from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.html.live import LiveHtml
 from rag.web.problems import problem_of, problem_response
 from rag.web.serving.lanes import EVENT_STREAM, places_before
-from rag.web.turns import Turn
+from rag.web.turns import RunningTurn
 
 PING = ": ping\n\n"
 PING_SECONDS = 5.0
@@ -96,7 +96,7 @@ def when_due(
     return later()
 
 
-def frames_when_due(begin: Callable[[], Turn], live: LiveHtml | None) -> Iterator[str]:
+def frames_when_due(begin: Callable[[], RunningTurn], live: LiveHtml | None) -> Iterator[str]:
     """The events of such a turn."""
     return when_due(
         lambda: frames_of(begin(), live=live),
@@ -106,7 +106,7 @@ def frames_when_due(begin: Callable[[], Turn], live: LiveHtml | None) -> Iterato
 
 
 def frames_of(
-    turn: Turn,
+    turn: RunningTurn,
     *,
     start: int = 0,
     ping_seconds: float = PING_SECONDS,
@@ -161,7 +161,7 @@ def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
             return NAMES[type(event)], to_jsonable_python(event)
 
 
-def finished(turn: Turn) -> Finished:
+def finished(turn: RunningTurn) -> Finished:
     """The end of a turn, for a client that waits for it; if that leaves, the turn ends, too.
 
     A turn that fails is answered with its problem.

@@ -10,12 +10,12 @@ from rag.tables.plan import plan_from
 from rag.web.access.rights import open_session, readable
 from rag.web.api.requests import Body, PageQuery, TableQuestion
 from rag.web.current import application, checked_id
-from rag.web.described import DescribedApi, Told
+from rag.web.described import Described, DescribedApi
 
 api = DescribedApi("tables", "Tables of the documents, and questions over rows.")
 
 
-class ColumnModel(Told):
+class ColumnModel(Described):
     """A column: what its values are, and how many."""
 
     name: str
@@ -29,7 +29,7 @@ class ColumnModel(Told):
     note: str
 
 
-class TableModel(Told):
+class TableModel(Described):
     """A table of a document."""
 
     id: str
@@ -41,14 +41,14 @@ class TableModel(Told):
     columns: list[ColumnModel]
 
 
-class TablesModel(Told):
+class TablesModel(Described):
     """Tables, by document."""
 
     tables: list[TableModel]
     total: int
 
 
-class RowsModel(Told):
+class RowsModel(Described):
     """A table with some of its rows as they were written; each begins with its number."""
 
     table: TableModel
@@ -57,7 +57,7 @@ class RowsModel(Told):
     has_more: bool
 
 
-class ResultModel(Told):
+class ResultModel(Described):
     """What a question or a plan gave, and what was assumed; `source` is its number in a session."""
 
     table: str = Field(validation_alias="table_id")

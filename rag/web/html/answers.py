@@ -52,7 +52,7 @@ class Register:
 
 
 @dataclass(slots=True)
-class _Draft:
+class _WithPlaceholders:
     """A text with placeholders, and what each of them stands for."""
 
     stands_for: list[Markup] = field(default_factory=list)
@@ -80,7 +80,7 @@ def answer_html(
         said = (Markup("<p>{}</p>").format(_warning(each, register)) for each in warned)
         return Markup("").join([cut, *said])
     flags = {(citation.number, citation.start): citation for citation in citations}
-    draft = _Draft()
+    draft = _WithPlaceholders()
     places = [
         *_markers(text, register, flags, draft),
         *_statements(text, unsourced, draft),
@@ -92,22 +92,22 @@ def answer_html(
 
 def plain_html(text: str, register: Register) -> Markup:
     """A text as it stands, such as a question; only its markers become links."""
-    draft = _Draft()
+    draft = _WithPlaceholders()
     held = _with_placeholders(text, _markers(text, register, {}, draft), draft, joint=" ")
     return _filled(str(escape(held)), draft)
 
 
 # ── Before rendering ─────────────────────────────────────────────────────────────────────────
 
-Place = tuple[int, int, str]  # text[start:end] gives way to a placeholder
+Replaced = tuple[int, int, str]  # text[start:end] gives way to a placeholder
 
 
 def _markers(
     text: str,
     register: Register,
     flags: Mapping[tuple[int, int], Citation],
-    draft: _Draft,
-) -> list[Place]:
+    draft: _WithPlaceholders,
+) -> list[Replaced]:
     places = []
     for marker in find_markers(text):
         known = [number for number in marker.numbers if number in register.sources]
@@ -117,7 +117,9 @@ def _markers(
     return places
 
 
-def _statements(text: str, unsourced: Sequence[Unsourced], draft: _Draft) -> list[Place]:
+def _statements(
+    text: str, unsourced: Sequence[Unsourced], draft: _WithPlaceholders
+) -> list[Replaced]:
     places = []
     for statement in unsourced:
         stated = text[statement.start : statement.end]
@@ -136,7 +138,9 @@ def _statements(text: str, unsourced: Sequence[Unsourced], draft: _Draft) -> lis
     return places
 
 
-def _warnings(warned: Sequence[Warned], register: Register, draft: _Draft) -> list[Place]:
+def _warnings(
+    warned: Sequence[Warned], register: Register, draft: _WithPlaceholders
+) -> list[Replaced]:
     """What is wrong with a statement stands right behind it."""
     places = []
     for each in warned:
@@ -157,7 +161,7 @@ def _id(name: str) -> Markup:
 
 
 def _with_placeholders(
-    text: str, places: Sequence[Place], draft: _Draft, *, joint: str = NO_BREAK
+    text: str, places: Sequence[Replaced], draft: _WithPlaceholders, *, joint: str = NO_BREAK
 ) -> str:
     """The text with its placeholders; what looked like one before stays what it is.
 
@@ -175,14 +179,14 @@ def _with_placeholders(
     return "".join([*parts, _held(text[position:], draft)])
 
 
-def _held(text: str, draft: _Draft) -> str:
+def _held(text: str, draft: _WithPlaceholders) -> str:
     return re.sub(f"[{OPEN}{CLOSE}]", lambda found: draft.hold(escape(found.group())), text)
 
 
 # ── After sanitising ─────────────────────────────────────────────────────────────────────────
 
 
-def _filled(html: str, draft: _Draft) -> Markup:
+def _filled(html: str, draft: _WithPlaceholders) -> Markup:
     whole = _whole_statements(html, draft)
     parts: list[str] = []
     is_open = False
@@ -205,7 +209,7 @@ def _filled(html: str, draft: _Draft) -> Markup:
     return Markup("".join([*parts, *(Markup("<p>{}</p>").format(each) for each in lost)]))
 
 
-def _whole_statements(html: str, draft: _Draft) -> set[int]:
+def _whole_statements(html: str, draft: _WithPlaceholders) -> set[int]:
     """Beginnings and ends of statements of which both came through the rendering."""
     found = {int(number) for number in PLACEHOLDER.findall(html)}
     pairs = [pair for pair in draft.opens.items() if found.issuperset(pair)]

@@ -63,7 +63,7 @@ def _shifted(span: Span, by: int) -> Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ShownPart:
     """A stretch of a document as it is shown."""
 
     heading: str
@@ -75,7 +75,7 @@ class Evidence:
     """A source with the text around it, as far as that still is what it was."""
 
     source: Source
-    parts: tuple[Part, ...]
+    parts: tuple[ShownPart, ...]
     section_index: int | None  # in the document as it is now; None for a snapshot
     page: int | None = None
     quotes: tuple[str, ...] = ()  # the sentences and rows that speak of what is stated
@@ -109,7 +109,9 @@ def _snapshot(source: Source, stated: Sequence[Stated]) -> Evidence:
     text = source.passage if start >= 0 else source.text
     marked = Span(max(start, 0), max(start, 0) + len(source.text))
     marks = _marks(text, marked, places_of(text, _clauses(stated)), stated)
-    return Evidence(source, (Part("", text_html(text, marks)),), None, quotes=_quotes(text, marks))
+    return Evidence(
+        source, (ShownPart("", text_html(text, marks)),), None, quotes=_quotes(text, marks)
+    )
 
 
 def _clauses(stated: Sequence[Stated]) -> list[str]:
@@ -147,7 +149,7 @@ def _in_document(
     shown, moved = _cut(section.text, first, min(len(section.text), last))
     rows = numbers_of_rows(section)
     numbers = {row.start - moved: number for row, number in rows.items()}
-    parts = [Part(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
+    parts = [ShownPart(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
         parts = [
             *(_neighbour(each) for each in near if each.index < section.index),
@@ -173,9 +175,9 @@ def _said(
     return tuple(_shifted(each, start) for each in places_of(source.passage, clauses))
 
 
-def _neighbour(section: Section) -> Part:
+def _neighbour(section: Section) -> ShownPart:
     text, _ = _cut(section.text, 0, min(len(section.text), AROUND_CHARS))
-    return Part(_heading(section), text_html(text))
+    return ShownPart(_heading(section), text_html(text))
 
 
 def _heading(section: Section) -> str:

@@ -21,7 +21,7 @@ def as_conversation(handle: SessionHandle) -> dict[str, Any]:
 
     What was brought from elsewhere is brought along again, with its sources.
     """
-    kept = _Kept(handle)
+    kept = _ScriptSoFar(handle)
     for is_brought, group in groupby(_pairs(handle.messages()), key=lambda pair: _is_brought(pair)):
         if is_brought:
             kept.bring([message for pair in group for message in pair])
@@ -37,7 +37,7 @@ def as_conversation(handle: SessionHandle) -> dict[str, Any]:
     }
 
 
-class _Kept:
+class _ScriptSoFar:
     """The turns so far, and where each number was cited first."""
 
     def __init__(self, handle: SessionHandle) -> None:

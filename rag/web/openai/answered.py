@@ -30,7 +30,7 @@ from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
-from rag.web.openai.asked import Asked
+from rag.web.openai.asked import ClientRequest
 from rag.web.openai.linked import Linked, in_links, linked
 from rag.web.openai.passed_on import NOBODY
 from rag.web.openai.requests import AskingBody
@@ -43,7 +43,7 @@ from rag.web.openai.transcripts import (
     link,
     link_of_calls,
 )
-from rag.web.turns import Turn, turns
+from rag.web.turns import RunningTurn, turns
 
 EXTENSION = "groundnote-transcripts"
 JUDGE_SECONDS = 15.0  # that a stream stays open for a judge, unless the client says otherwise
@@ -51,11 +51,11 @@ HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 
 
 @dataclass(slots=True)
-class Answering(ABC):
+class AnswerToClient(ABC):
     """One answer; how it is told is the protocol's."""
 
     session: SessionHandle
-    asked: Asked
+    asked: ClientRequest
     body: AskingBody
     base_url: str = field(default_factory=lambda: request.host_url)
     created: int = field(default_factory=lambda: int(time.time()))
@@ -119,7 +119,7 @@ class Answering(ABC):
         """The very last."""
         return ""
 
-    def frames(self, turn: Turn, table: TranscriptTable) -> Frames:
+    def frames(self, turn: RunningTurn, table: TranscriptTable) -> Frames:
         """As it is written; an error ends it, and so does a client that leaves."""
         streamed = ""
         yield from self.first()
@@ -142,7 +142,7 @@ class Answering(ABC):
                     if self.done:
                         yield self.done
 
-    def _judged(self, turn: Turn, end: Finished) -> Frames:
+    def _judged(self, turn: RunningTurn, end: Finished) -> Frames:
         """What a judge says of it, if it says so soon: the text is there, nobody waits for that."""
         if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
             return
@@ -157,7 +157,7 @@ class Answering(ABC):
         if judged is not end:
             yield from self.judged(judged)
 
-    def events(self, turn: Turn) -> Iterator[Event | None]:
+    def events(self, turn: RunningTurn) -> Iterator[Event | None]:
         """As this client is told them; None now and then while nothing happens."""
         events = settled(turn.follow(ping_seconds=PING_SECONDS))
         return in_links(events, self.url_of) if self.wants_links else events
@@ -210,7 +210,7 @@ class Answering(ABC):
         ]
 
 
-def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Response:
+def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClient]) -> Response:
     """The answer, or its stream.
 
     While others are before it, a stream says so in comments, which no client takes for an answer.
@@ -222,7 +222,7 @@ def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Respo
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
     table = _transcripts()
 
-    def begin() -> tuple[Turn, Answering]:
+    def begin() -> tuple[RunningTurn, AnswerToClient]:
         found = protocol.named(body) or _known_as(body.name, asked) or _found_for(asked)
         if ids is not None and tuple(ids) != found.session.read().collections:
             found.session.choose(ids)
@@ -243,7 +243,7 @@ def answered(body: AskingBody, asked: Asked, protocol: type[Answering]) -> Respo
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _known_as(name: str, asked: Asked) -> FoundSession | None:
+def _known_as(name: str, asked: ClientRequest) -> FoundSession | None:
     """The session that the client calls so, however little of it is sent along; made if need be."""
     if not name:
         return None
@@ -255,7 +255,7 @@ def _known_as(name: str, asked: Asked) -> FoundSession | None:
     return found
 
 
-def _found_for(asked: Asked) -> FoundSession:
+def _found_for(asked: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
     finder = SessionFinder(application().store, _transcripts(), config=default_config())
     past = asked.past
@@ -268,7 +268,7 @@ def _found_for(asked: Asked) -> FoundSession:
     return finder.session_for(current_owner(), past, instructions=asked.instructions)
 
 
-def _rounds(found: FoundSession, asked: Asked, field: str) -> tuple[ChatMessage, ...]:
+def _rounds(found: FoundSession, asked: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
     """The calls of this turn so far, with their results. Raises UserError where there is no call.
 
     What we kept of them is better than what the client sends: their server may want it back whole.
@@ -283,7 +283,7 @@ def _rounds(found: FoundSession, asked: Asked, field: str) -> tuple[ChatMessage,
     return kept or asked.rounds
 
 
-def _goes_on(found: FoundSession, asked: Asked) -> bool:
+def _goes_on(found: FoundSession, asked: ClientRequest) -> bool:
     """Whether the last answer of a conversation called the tools whose results came now."""
     last = found.session.recent(1)
     if not (asked.rounds and last) or last[0].role != Role.ASSISTANT:
@@ -292,7 +292,7 @@ def _goes_on(found: FoundSession, asked: Asked) -> bool:
     return asked.since(last[0]) is not None or found.is_new or last[0].content == said
 
 
-def _begun(found: FoundSession, asked: Asked, wishes: Wishes) -> Turn:
+def _begun(found: FoundSession, asked: ClientRequest, wishes: Wishes) -> RunningTurn:
     """The turn, new or gone on with; a refused question leaves everything as it was."""
     assistant, index = application().assistant, found.session.read().message_count - 1
 

@@ -10,7 +10,7 @@ from rag.web.openai.messages import INSTRUCTION_ROLES, ROLES, ClientMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ClientRequest:
     """A request, understood: the last question, what was said before, the client's instructions.
 
     Where the question was answered by calls of the client's tools, `rounds` are these and what came
@@ -48,7 +48,7 @@ class Asked:
         return None
 
 
-def understood(messages: Sequence[ClientMessage], field: str) -> Asked:
+def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
     """Raises UserError, which names the field of the request."""
     others = [message.role for message in messages if message.role not in ROLES]
     if others:
@@ -64,13 +64,13 @@ def understood(messages: Sequence[ClientMessage], field: str) -> Asked:
             since = _with(since, said)
     if since and since[-1].role is Role.TOOL:
         question = past.pop().content if past and past[-1].role == Role.USER else ""
-        return Asked(question, tuple(past), instructions, tuple(since))
+        return ClientRequest(question, tuple(past), instructions, tuple(since))
     past += _answers(since)
     if not past or past[-1].role != Role.USER:
         raise UserError(
             f"{field}: the last one must be the user's question, or the result of a tool."
         )
-    return Asked(past[-1].content, tuple(past[:-1]), instructions)
+    return ClientRequest(past[-1].content, tuple(past[:-1]), instructions)
 
 
 def _said(message: ClientMessage, field: str) -> ChatMessage | None:

@@ -15,7 +15,7 @@ from rag.web.access.rights import open_session
 from rag.web.api.sse import data_line, failure
 from rag.web.described import DescribedApi
 from rag.web.openai import tasks
-from rag.web.openai.answered import Answering, answered
+from rag.web.openai.answered import AnswerToClient, answered
 from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
 from rag.web.openai.told import calls_of, calls_told, counted, is_whole, used
 from rag.web.openai.transcripts import FoundSession
@@ -70,7 +70,7 @@ def complete_chat(body: ChatBody) -> Response:
 
 
 @dataclass(slots=True)
-class Completion(Answering):
+class Completion(AnswerToClient):
     """A chat completion."""
 
     body: ChatBody

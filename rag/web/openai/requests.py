@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag.errors import UserError
 from rag.records import Role
 from rag.seams import Wishes
-from rag.web.api.requests import MAX_QUESTION_CHARS, Place, Words
-from rag.web.openai.asked import Asked, understood
+from rag.web.api.requests import MAX_QUESTION_CHARS, CollectionName, Words
+from rag.web.openai.asked import ClientRequest, understood
 from rag.web.openai.messages import ClientMessage
 from rag.web.openai.passed_on import passed_on
 
@@ -30,7 +30,7 @@ REFUSED: ResponseDict = {
 }
 
 
-Stop = Annotated[str, Field(max_length=1_000)]
+StopWord = Annotated[str, Field(max_length=1_000)]
 
 
 class StreamOptions(BaseModel):
@@ -44,10 +44,10 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    session_id: Place | None = None
+    session_id: CollectionName | None = None
     session: Annotated[Words, Field(max_length=200)] | None = None  # the client's own name of it
-    collections: Annotated[list[Place], Field(max_length=1000)] | Stop | None = None
-    citations: Place | None = None  # "links": each number leads to its source
+    collections: Annotated[list[CollectionName], Field(max_length=1000)] | StopWord | None = None
+    citations: CollectionName | None = None  # "links": each number leads to its source
 
     def attached(self) -> dict[str, Any]:
         """As it came."""
@@ -59,16 +59,16 @@ class AskingBody(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: Place = MODEL
+    model: CollectionName = MODEL
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
     max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
-    stop: Stop | Annotated[list[Stop], Field(max_length=4)] | None = None
+    stop: StopWord | Annotated[list[StopWord], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
     tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
-    tool_choice: Stop | dict[str, Any] | None = None
+    tool_choice: StopWord | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
     wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None
 
@@ -165,7 +165,7 @@ class ChatBody(AskingBody):
     def form(self) -> tuple[str, dict[str, Any] | None]:
         return "response_format", self.response_format
 
-    def asked(self) -> Asked:
+    def asked(self) -> ClientRequest:
         """Raises UserError."""
         return understood(self.messages, self.said_in)
 
@@ -181,7 +181,7 @@ class ResponseBody(AskingBody):
 
     input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
-    previous_response_id: Place | None = None
+    previous_response_id: CollectionName | None = None
     store: bool | None = None
     text: dict[str, Any] | None = None
 
@@ -196,7 +196,9 @@ class ResponseBody(AskingBody):
         given = self.input
         return [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
 
-    def asked(self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it) -> Asked:
+    def asked(
+        self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it
+    ) -> ClientRequest:
         """`resolve` gives what a reference stands for. Raises UserError."""
         said = [resolve(item) if item.is_reference else item for item in self.items()]
         if self.instructions:

@@ -17,7 +17,7 @@ from rag.web.access.rights import open_session
 from rag.web.api.sse import failure, frame
 from rag.web.current import application
 from rag.web.described import DescribedApi
-from rag.web.openai.answered import Answering, answered
+from rag.web.openai.answered import AnswerToClient, answered
 from rag.web.openai.messages import ClientMessage
 from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
 from rag.web.openai.told import calls_of, counted, given_text, is_whole
@@ -148,7 +148,7 @@ def _after(previous: str) -> FoundSession:
 
 
 @dataclass(slots=True)
-class Responding(Answering):
+class Responding(AnswerToClient):
     """One response, whose events are numbered."""
 
     body: ResponseBody

@@ -25,7 +25,7 @@ from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.seams import ModelRequest
 from rag.web.api.sse import data_line, event_stream
 from rag.web.current import application
-from rag.web.openai.asked import Asked
+from rag.web.openai.asked import ClientRequest
 from rag.web.openai.requests import MODEL, ChatBody
 from rag.web.openai.told import calls_told, used
 
@@ -42,7 +42,7 @@ _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a templa
 _SAID = re.compile(r"^(?:USER|User): (.+)$", re.MULTILINE)
 
 
-def is_task(body: ChatBody, asked: Asked) -> bool:
+def is_task(body: ChatBody, asked: ClientRequest) -> bool:
     """Whether a client asks by itself."""
     if body.metadata is not None and (body.metadata.model_extra or {}).get("task"):
         return True
@@ -54,7 +54,7 @@ def is_task(body: ChatBody, asked: Asked) -> bool:
     return is_of_web_ui or chooses or text.startswith(OF_LIBRECHAT)
 
 
-def done(body: ChatBody, asked: Asked) -> Response:
+def done(body: ChatBody, asked: ClientRequest) -> Response:
     """What the model makes of it, or what stands for nothing where there is none."""
     text, calls, usage = _by_model(body, asked)
     if not (text or calls):
@@ -78,7 +78,7 @@ def empty_answer(prompt: str) -> str:
     return json.dumps({name: empty}, ensure_ascii=False)
 
 
-def _by_model(body: ChatBody, asked: Asked) -> tuple[str, tuple[ToolCall, ...], Usage]:
+def _by_model(body: ChatBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
     """What it says without any source; nothing where there is no model, or where it fails."""
     settings = application().settings.llm
     model = application().model if settings.is_configured else None

@@ -9,7 +9,7 @@ from rag.records import Right
 from rag.web.access import rights
 from rag.web.current import application, checked_id
 from rag.web.pages.forms import words
-from rag.web.pages.show import Shown, show_page
+from rag.web.pages.show import PageResult, show_page
 
 collection_pages = Blueprint("collection_pages", __name__)
 NEW_MEMBER = "new_member"
@@ -29,7 +29,7 @@ def collection(collection_id: str) -> str:
 
 
 @collection_pages.post("/collections/<collection_id>")
-def change(collection_id: str) -> Shown:
+def change(collection_id: str) -> PageResult:
     """Keep what the form says."""
     members = {
         name.removeprefix("member:"): right_named(value)
@@ -60,7 +60,7 @@ def delete(collection_id: str) -> Response:
 
 
 @collection_pages.post("/documents/chosen")
-def change_chosen() -> Shown:
+def change_chosen() -> PageResult:
     """Move the documents that were ticked, or delete them after asking: all of them, or none."""
     place, act = words("place"), words("act")
     ticked = dict.fromkeys(request.form.getlist("document"))

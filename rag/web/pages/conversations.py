@@ -21,11 +21,11 @@ from rag.web.html.results import shown_result
 from rag.web.html.stated import Stated, shown_statement, stated_in
 from rag.web.pages.forms import wanted_collections, wanted_index, words
 from rag.web.pages.queue import led_when_due
-from rag.web.pages.show import Shown, show_page
+from rag.web.pages.show import PageResult, show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
-from rag.web.pages.transcript import Place, footnotes, transcript_of
+from rag.web.pages.transcript import WantedRange, footnotes, transcript_of
 from rag.web.serving.originals import PDF, has_original
-from rag.web.turns import Turn, turns
+from rag.web.turns import RunningTurn, turns
 
 pages = Blueprint("pages", __name__)
 for part_of_a_card in (passage_html, gist):
@@ -43,7 +43,7 @@ def new() -> str:
 
 
 @pages.post("/ask")
-def ask_first() -> Shown:
+def ask_first() -> PageResult:
     """The first question of a conversation."""
     question, chosen = words("content"), wanted_collections() or ()
 
@@ -83,7 +83,7 @@ def conversation(session_id: str) -> str:
 
 
 @pages.post("/sessions/<session_id>/ask")
-def ask(session_id: str) -> Shown:
+def ask(session_id: str) -> PageResult:
     """The next question."""
     session = open_session(session_id)
     question = words("content")
@@ -121,7 +121,7 @@ def _answered(session: SessionHandle, question: str) -> Response:
         UserError: the question cannot be asked; nothing was stored.
     """
     assistant = application().assistant
-    turn: Turn = turns().start(session, lambda noting: assistant.ask(noting, question))
+    turn: RunningTurn = turns().start(session, lambda noting: assistant.ask(noting, question))
     end = turn.end(timeout=FORM_SECONDS)
     if isinstance(end, Failed) and not isinstance(end.error, RagError):
         raise end.error
@@ -134,7 +134,9 @@ def _at(session_id: str, index: int) -> Response:
 
 
 def _conversation_page(session: SessionHandle, *, question: str = "", error: str = "") -> str:
-    place = Place(**{name: wanted_index(name, request.args) for name in ("before", "at", "after")})
+    place = WantedRange(
+        **{name: wanted_index(name, request.args) for name in ("before", "at", "after")}
+    )
     url = url_for("pages.conversation", session_id=session.id)
     transcript = transcript_of(session, url, place)
     return show_page(

@@ -20,7 +20,7 @@ from rag.web.api.uploads import RefusedFile, library_name, sort_upload
 from rag.web.current import application
 from rag.web.pages.forms import wanted_index, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
-from rag.web.pages.show import Shown, show_page
+from rag.web.pages.show import PageResult, show_page
 from rag.web.serving.originals import PDF, has_original, original_of
 from rag.wiring.shipped import shipped
 
@@ -43,7 +43,7 @@ def documents() -> str:
 
 
 @document_pages.post("/documents")
-def upload() -> Shown:
+def upload() -> PageResult:
     """Take files; each is ingested in the background."""
     files = [file for file in request.files.getlist("file") if file.filename]
     if not files:
@@ -58,7 +58,7 @@ def upload() -> Shown:
 
 
 @document_pages.post("/documents/sample")
-def take_sample() -> Shown:
+def take_sample() -> PageResult:
     """Fill the library with the sample documents, to try it with."""
     for file in collect([shipped("library")]):
         rights.add_document(file.name, file.read(LARGEST_SAMPLE), _place())
@@ -66,7 +66,7 @@ def take_sample() -> Shown:
 
 
 @document_pages.post("/documents/text")
-def paste() -> Shown:
+def paste() -> PageResult:
     """Take a text that was typed or pasted, as a document of its own."""
     title, text = " ".join(words("title").split()), words("content").strip()
     try:

@@ -22,7 +22,7 @@ from rag.web.access.owner import (
     note,
 )
 from rag.web.current import application
-from rag.web.pages.show import Shown, show_page
+from rag.web.pages.show import PageResult, show_page
 
 if TYPE_CHECKING:  # an extra
     from rag.web.access.oidc import LoginProvider
@@ -36,13 +36,13 @@ LONGEST_CODE = 4000
 
 
 @login.get("/login")
-def form() -> Shown:
+def form() -> PageResult:
     """The ways to log in."""
     return _form()
 
 
 @login.post("/login")
-def log_in() -> Shown:
+def log_in() -> PageResult:
     """Remember the browser that sent a token, and go where it wanted to go."""
     next_path = own_path(request.form.get("next"))
     try:
@@ -53,7 +53,7 @@ def log_in() -> Shown:
 
 
 @login.get("/login/provider")
-def go() -> Shown:
+def go() -> PageResult:
     """Send the browser to the login provider."""
     next_path = own_path(request.args.get("next"))
     provider, secret = _provider(), secrets.token_urlsafe(SECRET_BYTES)
@@ -73,7 +73,7 @@ def go() -> Shown:
 
 
 @login.get("/login/callback")
-def come_back() -> Shown:
+def come_back() -> PageResult:
     """Take what the provider says of a login that was begun in this browser."""
     provider, state = _provider(), request.args.get("state", "")
     state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # it names a cookie

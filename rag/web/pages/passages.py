@@ -17,22 +17,22 @@ PASSAGES_SHOWN = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassages:
     """The best passages first, with the words marked that fit; or why there are none."""
 
     passages: tuple[tuple[Chunk, Markup], ...] = ()
     problem: str = ""
 
 
-def passages_for(wanted: str) -> Found:
+def passages_for(wanted: str) -> FoundPassages:
     """The passages nearest to some words; a library whose index cannot be asked says so."""
     if not wanted:
-        return Found()
+        return FoundPassages()
     try:
         hits = application().retriever.search(wanted, readable(), limit=PASSAGES_SHOWN)
     except ModelError as error:
-        return Found(problem=str(error))
-    return Found(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
+        return FoundPassages(problem=str(error))
+    return FoundPassages(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
 
 
 def _marked(text: str, wanted: str) -> Markup:

@@ -16,7 +16,7 @@ from rag.web.access.rights import open_session
 from rag.web.current import application
 from rag.web.html.answers import Register, answer_html
 from rag.web.pages.forms import wanted_config, wanted_index, wanted_range, wanted_title
-from rag.web.pages.show import Shown, show_page
+from rag.web.pages.show import PageResult, show_page
 from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 
 session_pages = Blueprint("session_pages", __name__)
@@ -118,7 +118,7 @@ def settings(session_id: str) -> str:
 
 
 @session_pages.post("/sessions/<session_id>/settings")
-def change_settings(session_id: str) -> Shown:
+def change_settings(session_id: str) -> PageResult:
     """Keep what the form says."""
     session = open_session(session_id)
     try:
@@ -157,7 +157,7 @@ def summaries(session_id: str) -> str:
 
 
 @session_pages.post("/sessions/<session_id>/summaries")
-def summarize(session_id: str) -> Shown:
+def summarize(session_id: str) -> PageResult:
     """Summarise some turns; the summary is kept beside them."""
     session = open_session(session_id)
     try:

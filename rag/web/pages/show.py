@@ -16,7 +16,7 @@ AWAY = {
     "queue": "New files wait: what reads them is away. All else goes on.",
     "storage": "The disk is full or can only be read: nothing new is kept until that is mended.",
 }
-Shown = Response | str | tuple[str, int]
+PageResult = Response | str | tuple[str, int]
 
 
 def show_page(template: str, **values: Any) -> str:

@@ -17,7 +17,7 @@ from rag.web.access import rights
 from rag.web.access import sources as managed
 from rag.web.current import checked_id
 from rag.web.pages.forms import wanted_index, words
-from rag.web.pages.show import Shown, show_page
+from rag.web.pages.show import PageResult, show_page
 
 source_pages = Blueprint("source_pages", __name__)
 source_pages.add_app_template_filter(shown, "shown")
@@ -48,7 +48,7 @@ def sources(collection_id: str) -> str:
 
 
 @source_pages.post("/collections/<collection_id>/sources")
-def add(collection_id: str) -> Shown:
+def add(collection_id: str) -> PageResult:
     """One more, looked at soon."""
     try:
         managed.add_source(_wish(checked_id(collection_id, "collection")))

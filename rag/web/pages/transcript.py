@@ -82,7 +82,7 @@ class ShownMessage:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ShareKept:
     """How much of the summarised turns the summaries still say."""
 
     end: int  # the first message that is not summarised
@@ -93,14 +93,14 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
+class ShownTranscript:
     """Messages `[start, end)` of a session."""
 
     session: Session
     messages: tuple[ShownMessage, ...]
     start: int
     end: int
-    kept: Kept | None  # None while nothing is summarised
+    kept: ShareKept | None  # None while nothing is summarised
     source_count: int
     cited: tuple[Source, ...]  # in the messages that are shown, newest first
     read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
@@ -111,7 +111,7 @@ class Transcript:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class WantedRange:
     """Which stretch is wanted; the newest turns where nothing is said."""
 
     before: int | None = None
@@ -119,7 +119,7 @@ class Place:
     after: int | None = None
 
 
-def transcript_of(handle: SessionHandle, session_url: str, place: Place) -> Transcript:
+def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -> ShownTranscript:
     """The newest turns, those before or after a message, or those around one."""
     session = handle.read()
     start, end = window(session.message_count, place)
@@ -129,7 +129,7 @@ def transcript_of(handle: SessionHandle, session_url: str, place: Place) -> Tran
     shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
     cited = cited_in(shown)
     numbers = {source.number for source in cited}
-    return Transcript(
+    return ShownTranscript(
         session=session,
         messages=shown,
         start=start,
@@ -141,7 +141,7 @@ def transcript_of(handle: SessionHandle, session_url: str, place: Place) -> Tran
     )
 
 
-def window(count: int, place: Place) -> tuple[int, int]:
+def window(count: int, place: WantedRange) -> tuple[int, int]:
     """Which messages are shown; a question stays with its answer where they come in pairs."""
     if place.after is not None and place.after < count:
         return place.after, min(count, place.after + MESSAGES_SHOWN)
@@ -244,12 +244,12 @@ def footnotes(sources: Sequence[Source]) -> str:
     )
 
 
-def kept_in(summaries: Sequence[Summary]) -> Kept | None:
+def kept_in(summaries: Sequence[Summary]) -> ShareKept | None:
     """What was required of the summarised turns, and what became of it."""
     if not summaries:
         return None
     reports = [summary.report for summary in summaries]
-    return Kept(
+    return ShareKept(
         end=max(summary.end for summary in summaries),
         citations=sum(report.citations_kept for report in reports),
         citations_required=sum(report.citations_required for report in reports),

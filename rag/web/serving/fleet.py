@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Place:
+class WorkerSlot:
     """One of the workers, through all its lives."""
 
     number: int
@@ -40,7 +40,7 @@ class Fleet:
     """Runs `work` in so many processes until a signal ends all."""
 
     work: Work
-    places: list[Place]
+    places: list[WorkerSlot]
     is_stopping: bool = False
     has_settled: bool = False
     signals_before: set[int | signal.Signals] = field(default_factory=set)
@@ -80,7 +80,7 @@ class Fleet:
             if pid:
                 self._replace(place, os.waitstatus_to_exitcode(status))
 
-    def _replace(self, place: Place, status: int) -> None:
+    def _replace(self, place: WorkerSlot, status: int) -> None:
         """Later and later, if it dies again and again."""
         lived = time.monotonic() - place.began_at
         self.has_settled = self.has_settled or lived > SETTLED_SECONDS
@@ -130,4 +130,4 @@ def _end_with(above: int) -> None:
 
 def run_fleet(work: Work, count: int) -> None:
     """See Fleet.run."""
-    Fleet(work, [Place(number) for number in range(count)]).run()
+    Fleet(work, [WorkerSlot(number) for number in range(count)]).run()

@@ -38,7 +38,7 @@ class Figures:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _FigureRow:
     """A line with a label, perhaps none, and figures, perhaps none."""
 
     label: str
@@ -72,18 +72,18 @@ def _is_row(line: PdfLine) -> bool:
     return not _is_years(row) and len(row.figures) >= len(line.cells) - 1
 
 
-def _is_years(row: _Row) -> bool:
+def _is_years(row: _FigureRow) -> bool:
     """2022 and 2023 above columns are no figures."""
     years = [bool(YEAR.fullmatch(cell.text)) for cell in row.figures]
     return all(years) and (not row.label or len(years) > 1)
 
 
-def _row(line: PdfLine) -> _Row:
+def _row(line: PdfLine) -> _FigureRow:
     cells = [cell for cell in line.cells if any(map(str.isalnum, cell.text)) or _is_figure(cell)]
     first = next((at for at, cell in enumerate(cells) if _is_figure(cell)), len(cells))
     label = " ".join(cell.text for cell in cells[:first])
     left = cells[0].left if first else -1.0
-    return _Row(label, left, line.bottom, tuple(filter(_is_figure, cells[first:])))
+    return _FigureRow(label, left, line.bottom, tuple(filter(_is_figure, cells[first:])))
 
 
 def _is_figure(cell: PdfCell) -> bool:
@@ -128,7 +128,7 @@ def _table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> Figures
     full = [row for row in rows if row.figures]
     if len(full) < 2 or not all(_fits(row, columns) for row in full):
         return None
-    place = _Place(lines[start], columns)
+    place = _FigureColumns(lines[start], columns)
     first = _header_start(lines, free, start, place)
     header, opening = _header(lines[first:start], place)
     amounts = sum(any(AMOUNT.search(cell.text) for cell in row.figures) for row in full)
@@ -139,18 +139,18 @@ def _table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> Figures
     return Figures(first, end, [header, *body])
 
 
-def _labelled(rows: Sequence[_Row]) -> list[_Row]:
+def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
     """`2025 | 269` in a table whose other rows begin with words: the year is a label."""
     edge = min((row.figures[0].left for row in rows if row.label and row.figures), default=0.0)
     return [
-        _Row(row.figures[0].text, row.figures[0].left, row.bottom, row.figures[1:])
+        _FigureRow(row.figures[0].text, row.figures[0].left, row.bottom, row.figures[1:])
         if not row.label and len(row.figures) > 1 and row.figures[0].right < edge
         else row
         for row in rows
     ]
 
 
-def _columns(rows: Sequence[_Row]) -> Columns:
+def _columns(rows: Sequence[_FigureRow]) -> Columns:
     columns: Columns = []
     for cell in sorted((c for row in rows for c in row.figures), key=lambda cell: cell.left):
         if columns and cell.left < columns[-1][1]:
@@ -160,7 +160,7 @@ def _columns(rows: Sequence[_Row]) -> Columns:
     return columns
 
 
-def _fits(row: _Row, columns: Columns) -> bool:
+def _fits(row: _FigureRow, columns: Columns) -> bool:
     places = [_place(cell, columns) for cell in row.figures]
     return len(set(places)) == len(places)
 
@@ -169,11 +169,11 @@ def _place(cell: PdfCell, columns: Columns) -> int:
     return next(at for at, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
-def _written(rows: Sequence[_Row], columns: Columns) -> list[list[str]]:
+def _written(rows: Sequence[_FigureRow], columns: Columns) -> list[list[str]]:
     """Wrapped labels put together; one that names several rows says under which it stands."""
     whole = list(_unwrapped(rows))
     names = [row.label for row in whole]
-    above: list[_Row] = []
+    above: list[_FigureRow] = []
     written: list[list[str]] = []
     for row in whole:
         above = [other for other in above if other.left < row.left - 2]
@@ -189,16 +189,18 @@ def _written(rows: Sequence[_Row], columns: Columns) -> list[list[str]]:
     return written
 
 
-def _unwrapped(rows: Sequence[_Row]) -> Iterator[_Row]:
+def _unwrapped(rows: Sequence[_FigureRow]) -> Iterator[_FigureRow]:
     drops = sorted(a.bottom - b.bottom for a, b in pairwise(rows))
     usual = drops[len(drops) // 2] if drops else 0.0
-    held: _Row | None = None
+    held: _FigureRow | None = None
     for row in rows:
         if held is not None:
             is_close = held.bottom - row.bottom < 0.9 * usual
             goes_on = not held.label.endswith(":") and (is_close or row.label[:1].islower())
             if goes_on or not row.label:
-                row = _Row(f"{held.label} {row.label}".strip(), held.left, row.bottom, row.figures)
+                row = _FigureRow(
+                    f"{held.label} {row.label}".strip(), held.left, row.bottom, row.figures
+                )
             else:
                 yield held
         held = None if row.figures else row
@@ -212,7 +214,7 @@ def _unwrapped(rows: Sequence[_Row]) -> Iterator[_Row]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _FigureColumns:
     """Where the columns of figures are, and the first row, which has labels beside them."""
 
     row: PdfLine
@@ -244,7 +246,7 @@ class _Place:
         return has_room and is_word and (starts or is_inside)
 
 
-def _header_start(lines: Sequence[PdfLine], free: int, start: int, place: _Place) -> int:
+def _header_start(lines: Sequence[PdfLine], free: int, start: int, place: _FigureColumns) -> int:
     """The first line of the header; labels that open the first group stand below it."""
     at = start
     while at > free and start - at < LABELS_IN_A_ROW and _is_opening(lines, at, place):
@@ -260,7 +262,7 @@ def _header_start(lines: Sequence[PdfLine], free: int, start: int, place: _Place
     return at if at < first else _labels_start(lines, first, start)
 
 
-def _is_opening(lines: Sequence[PdfLine], at: int, place: _Place) -> bool:
+def _is_opening(lines: Sequence[PdfLine], at: int, place: _FigureColumns) -> bool:
     above = lines[at - 1]
     drop = above.bottom - lines[at].bottom
     is_before = len(above.cells) == 1 and place.is_before(above.cells[0])
@@ -277,7 +279,7 @@ def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
     return start if is_tail else at
 
 
-def _is_header(line: PdfLine, place: _Place) -> bool:
+def _is_header(line: PdfLine, place: _FigureColumns) -> bool:
     """Words that stand over the columns; the first of several may be over the labels."""
     is_labelled = len(line.cells) > 1 and place.is_before(line.cells[0])
     cells = line.cells[1:] if is_labelled else line.cells
@@ -290,7 +292,7 @@ def _centre(cell: PdfCell) -> float:
     return (cell.left + cell.right) / 2
 
 
-def _header(lines: Sequence[PdfLine], place: _Place) -> tuple[list[str], list[PdfLine]]:
+def _header(lines: Sequence[PdfLine], place: _FigureColumns) -> tuple[list[str], list[PdfLine]]:
     """The header of each column, the labels' first; and the labels that open the first group."""
     size = max((line.size for line in lines), default=0.0)
     over = [line for line in lines if not all(map(place.is_before, line.cells))]

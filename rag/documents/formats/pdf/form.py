@@ -7,7 +7,7 @@ from typing import Any
 from rag.documents.cleaning import one_line
 
 LONGEST_VALUE = 100_000  # bytes
-Read = Callable[[Any, int], int]  # into a buffer of so many bytes; says how many it wants
+ReadBuffer = Callable[[Any, int], int]  # into a buffer of so many bytes; says how many it wants
 
 
 def form_values(form: Any, page: Any) -> Iterator[tuple[str, str]]:
@@ -47,7 +47,7 @@ def _value(form: Any, field: Any) -> str:
     return "" if kind == raw.FPDF_FORMFIELD_RADIOBUTTON and value == "Off" else value
 
 
-def _text(read: Read) -> str:
+def _text(read: ReadBuffer) -> str:
     """pdfium says how many bytes of UTF-16 it has, with a zero at the end, and fills as many."""
     from pypdfium2 import raw
 

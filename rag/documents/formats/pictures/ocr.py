@@ -34,7 +34,7 @@ def is_installed() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SeenWords:
     """Words that were seen, with their place in pixels from the upper left corner."""
 
     text: str
@@ -101,7 +101,7 @@ def recognise(picture: Any) -> tuple[PdfLine, ...]:
     if found.txts is None:
         return ()
     pieces = [
-        Piece(text.strip(), *_box(corners))
+        SeenWords(text.strip(), *_box(corners))
         for text, score, corners in zip(found.txts, found.scores, found.boxes, strict=True)
         if score >= LEAST_SCORE and text.strip()
     ]
@@ -132,9 +132,9 @@ def _box(corners: Any) -> tuple[float, float, float, float]:
     return min(across), min(down), max(across), max(down)
 
 
-def as_lines(pieces: Iterable[Piece], height: float) -> Iterator[PdfLine]:
+def as_lines(pieces: Iterable[SeenWords], height: float) -> Iterator[PdfLine]:
     """Pieces that stand beside each other are one line with several cells."""
-    rows: list[list[Piece]] = []
+    rows: list[list[SeenWords]] = []
     for piece in sorted(pieces, key=lambda piece: piece.top):
         row = next((row for row in reversed(rows[-3:]) if _is_beside(row[0], piece)), None)
         if row is None:
@@ -154,6 +154,6 @@ def as_lines(pieces: Iterable[Piece], height: float) -> Iterator[PdfLine]:
         )
 
 
-def _is_beside(first: Piece, second: Piece) -> bool:
+def _is_beside(first: SeenWords, second: SeenWords) -> bool:
     shared = min(first.bottom, second.bottom) - max(first.top, second.top)
     return shared > SAME_LINE * min(first.bottom - first.top, second.bottom - second.top)

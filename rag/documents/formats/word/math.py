@@ -23,7 +23,7 @@ def latex(element: Any, depth: int = 0) -> str:
         return "".join(SIGNS.get(sign, sign) for sign in element.text or "")
     if name not in (*FORMS, "rad", "nary"):
         return "".join(latex(child, depth + 1) for child in element)
-    parts = _Parts({child.tag.removeprefix(MATH): latex(child, depth + 1) for child in element})
+    parts = _MathParts({child.tag.removeprefix(MATH): latex(child, depth + 1) for child in element})
     if name == "rad":
         return rf"\sqrt{'[' + parts['deg'] + ']' if parts['deg'] else ''}{{{parts['e']}}}"
     if name == "nary":
@@ -33,7 +33,7 @@ def latex(element: Any, depth: int = 0) -> str:
     return FORMS[name].format_map(parts)
 
 
-class _Parts(dict[str, str]):
+class _MathParts(dict[str, str]):
     """Parts that are not there are empty."""
 
     def __missing__(self, key: str) -> str:

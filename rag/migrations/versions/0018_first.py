@@ -1,10 +1,14 @@
-"""The first schema, with the text indexes that follow its tables."""
+"""The first schema, with the text indexes that follow its tables.
+
+Its number is that of the schema as it was before the first release, which it is: what was made then
+goes on.
+"""
 
 from pathlib import Path
 
 from alembic import op
 
-revision = "0001"
+revision = "0018"
 down_revision = None
 
 STATEMENTS = Path(__file__).parents[1] / "first"
