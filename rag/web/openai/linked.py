@@ -8,6 +8,9 @@ from rag.records import Event, Failed, Finished, Text
 
 UrlOf = Callable[[int], str]
 FENCE, BLANK_LINE = "```", "\n\n"
+# A word joiner before the number: Open WebUI takes a bare `[9]`, in a link too, for the ninth of a
+# list of its own, and shows nothing where that is shorter. Whoever reads markers reads past it.
+UNSEEN = "\u2060"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ def linked(text: str, url_of: UrlOf) -> Linked:
     shifts: list[tuple[int, int]] = []
     at = by = 0
     for marker in find_markers(text):
-        links = "".join(f"[[{number}]]({url_of(number)})" for number in marker.numbers)
+        links = "".join(f"[[{UNSEEN}{number}]]({url_of(number)})" for number in marker.numbers)
         kept += [text[at : marker.start], links]
         at = marker.end
         by += len(links) - (marker.end - marker.start)

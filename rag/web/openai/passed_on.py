@@ -22,12 +22,13 @@ def passed_on(
 
     `form` is the field that asks for one, and what stands in it.
     """
+    offered = [_tool(each) for each in tools or ()]
     if not has_model:
-        _refuse_without_model(tools, choice, form)
-        return {}
+        _refuse_without_model(choice, form)
+        return {}  # tools that may be called are not: many clients send some with every question
     found: dict[str, Any] = {}
-    if tools:
-        found["tools"] = [_tool(each) for each in tools]
+    if offered:
+        found["tools"] = offered
         if parallel is not None:
             found["parallel_tool_calls"] = parallel
     chosen = _choice(choice)
@@ -39,11 +40,7 @@ def passed_on(
     return found | ({} if wanted is None else {"response_format": wanted})
 
 
-def _refuse_without_model(
-    tools: object, choice: object, form: tuple[str, Mapping[str, Any] | None]
-) -> None:
-    if tools and choice != "none":
-        raise UserError(NOBODY.format("tools"))
+def _refuse_without_model(choice: object, form: tuple[str, Mapping[str, Any] | None]) -> None:
     if choice not in (None, "auto", "none"):
         raise UserError(NOBODY.format("tool_choice"))
     field, wanted = form

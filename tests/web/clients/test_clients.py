@@ -124,7 +124,7 @@ def test_citations_arrive_in_the_clients_own_form_where_it_has_one(live, python,
     for name, got in made.items():
         assert got["text"] == ANSWER, name
         assert all(url.endswith("/sources/1") for url in got["urls"]), name
-        start, link = got["linked"].split("[[1]](")
+        start, link = got["linked"].split("[[\u20601]](")
         assert start == "It weighs 120 g ", name
         assert link.startswith(f"{live.url}/sessions/"), name
 
