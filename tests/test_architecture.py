@@ -28,7 +28,7 @@ ORDER = [
     {"memory"},
     {"migrations", "answers"},
     {"library"},
-    {"turns", "ingestion", "settings", "figures", "storage"},
+    {"turns", "ingestion", "settings", "measurements", "storage"},
     {"assistant", "sources"},
     {"jobs"},
     {"wiring"},
