@@ -282,6 +282,19 @@ class TestJobQueue:
 
         wait_for(queue, forgotten, JobState.DONE)
 
+    def test_what_cannot_be_begun_yet_is_tried_again(self, queue, monkeypatch):
+        monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.02)
+        tries = iter([OSError("away"), SystemError("half loaded")])
+
+        def load():
+            for error in tries:
+                raise error
+
+        queue.handle("ingest", lambda running: None)
+        queue.start_soon(load)
+
+        wait_for(queue, queue.submit("ingest", "a"), JobState.DONE)
+
     def test_a_second_process_on_the_same_data_leaves_running_jobs_alone(
         self, queue, table, tmp_path
     ):

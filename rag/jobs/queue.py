@@ -74,6 +74,7 @@ class JobQueue:
         self._places = count(1)
         self._choosing = threading.Lock()
         self._stopping = threading.Event()
+        self._starting = threading.Lock()
         self._may_submit = threading.Event()
         self._may_submit.set()
         if url is not None:
@@ -135,11 +136,23 @@ class JobQueue:
             tell(log, "Jobs wait, because the queue cannot be reached", error)
 
     def start_soon(self, first: Callable[[], None]) -> None:
-        """Start on a thread: a page need not wait for it. Who submits meanwhile does."""
+        """Start on a thread: a page need not wait for it. Who submits meanwhile does.
+
+        What cannot be begun now, because a server is away, is tried again.
+        """
         self._stopping.clear()
         self._may_submit.clear()
-        start = partial(self._start, first)
+        start = partial(self._start_at_last, first)
         threading.Thread(target=start, name="start of jobs", daemon=True).start()
+
+    def _start_at_last(self, first: Callable[[], None]) -> None:
+        while True:
+            try:
+                return self._start(first)
+            except Exception as error:  # noqa: BLE001  # whatever it is, jobs must not wait for ever
+                tell(log, "Jobs wait, because not everything can be loaded", error)
+            if self._stopping.wait(BEAT_SECONDS):
+                return None
 
     def start(self) -> None:
         """Begin to work, with what a killed process left first."""
@@ -151,10 +164,13 @@ class JobQueue:
             return
         try:
             first()
-            self._resume()
-            if self._workers:  # else jobs are only handed on
-                self._consumer = new_consumer(self._huey, self._workers)
-                self._consumer.start()
+            with self._starting:
+                if self._stopping.is_set():
+                    return
+                self._resume()
+                if self._workers:  # else jobs are only handed on
+                    self._consumer = new_consumer(self._huey, self._workers)
+                    self._consumer.start()
         finally:
             self._may_submit.set()
         threading.Thread(target=self._keep_alive, name="jobs", daemon=True).start()
@@ -198,9 +214,10 @@ class JobQueue:
         """Let running jobs come to a point where they can be left, but not for long."""
         self._stopping.set()
         self._may_submit.wait()  # until it has started, where it is about to
-        if self._consumer is not None:
-            self._consumer.stop(graceful=True)
-            self._consumer = None
+        with self._starting:
+            if self._consumer is not None:
+                self._consumer.stop(graceful=True)
+                self._consumer = None
         if self._lock is not None:
             self._lock.release()
 

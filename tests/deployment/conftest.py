@@ -7,12 +7,14 @@ import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
 import httpx
 import pytest
 
+import rag.wiring.answering  # noqa: F401  # pytest compiles it, which is for one thread at a time
 from rag.retrieval.vectors import ChromaIndex
-from rag.settings import Settings
+from rag.settings import RetrievalSettings, Settings
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer
@@ -37,18 +39,21 @@ def server_url(variable):
 
 @pytest.fixture
 def shared(tmp_path, postgres_of_its_own):
-    """Settings of several hosts: PostgreSQL, a Chroma server and Redis, one folder per host."""
+    """Settings of several hosts: PostgreSQL, a Chroma server and Redis, one folder per host.
+
+    Each test has a collection of its own: what another left is none of its vectors.
+    """
     chroma_url = server_url("GROUNDNOTE_TEST_CHROMA_URL")
     redis_url = server_url("GROUNDNOTE_TEST_REDIS_URL")
     url = postgres_of_its_own.url.render_as_string(hide_password=False)
-    index = ChromaIndex("any", url=chroma_url)
-    index.clear()
+    retrieval = RetrievalSettings(chroma_url=chroma_url, chroma_collection=f"test-{uuid4().hex}")
+    index = ChromaIndex("any", url=chroma_url, collection=retrieval.chroma_collection)
 
     def settings(host="host-1", **changes):
         return Settings(
             data_dir=tmp_path / host,
             sessions={"database_url": url},
-            retrieval={"chroma_url": chroma_url},
+            retrieval=retrieval,
             jobs={"url": redis_url},
             **changes,
         )

@@ -6,7 +6,6 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -22,7 +21,7 @@ def shared_variables(shared):
         "GROUNDNOTE_DATA_DIR": str(settings.data_dir),
         "GROUNDNOTE_SESSIONS__DATABASE_URL": settings.database_url,
         "GROUNDNOTE_RETRIEVAL__CHROMA_URL": settings.retrieval.chroma_url,
-        "GROUNDNOTE_RETRIEVAL__CHROMA_COLLECTION": f"fleet-{uuid4().hex}",
+        "GROUNDNOTE_RETRIEVAL__CHROMA_COLLECTION": settings.retrieval.chroma_collection,
         "GROUNDNOTE_JOBS__URL": settings.jobs.url,
         "GROUNDNOTE_WEB__PORT": "0",
     }
