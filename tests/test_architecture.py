@@ -45,7 +45,7 @@ PAIRS = {
     "Term": "of a query, and of a statement: both are what weighs in a comparison",
 }
 MEAN_TWO_THINGS = {
-    "Ask", "Cited", "Found", "Key", "Name", "Part", "Place", "Reading", "Said", "Table", "Unit",
+    "Ask", "Cited", "Key", "Name", "Part", "Place", "Reading", "Said", "Table",
     "Verdict", "Wrong",
 }  # fmt: skip
 HEAVY = {
