@@ -196,7 +196,8 @@ class TestEveryModule:
     def test_calls_a_type_as_no_other_does(self):
         times = Counter(name for path in MODULES for name in types_named_by(path))
 
-        assert {name for name, count in times.items() if count > 1} == set(PAIRS) | MEAN_TWO_THINGS
+        twice = {name for name, count in times.items() if count > 1}
+        assert twice - MEAN_TWO_THINGS == set(PAIRS)
 
     def test_says_what_it_is_for(self):
         trees = {path: tree_of(path) for path in MODULES}
