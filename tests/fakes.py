@@ -101,11 +101,13 @@ def _words(text: str) -> list[str]:
 
 
 class MemoryIndex:
-    """A chunk index in a dictionary."""
+    """A chunk index in a dictionary; at one addition it may break, as a killed process would."""
 
     def __init__(self) -> None:
         self.rows: dict[str, NDArray[np.float32]] = {}
         self.places: dict[str, str] = {}
+        self.additions = 0
+        self.fail_at: int | None = None
 
     def check(self) -> None:
         """There is nothing to open."""
@@ -114,6 +116,9 @@ class MemoryIndex:
         assert len(chunk_ids) == len(vectors), "one vector for each chunk"
         self.rows.update(zip(chunk_ids, vectors, strict=True))
         self.places.update(zip(chunk_ids, collections, strict=True))
+        self.additions += 1
+        if self.additions == self.fail_at:
+            raise KeyboardInterrupt
 
     def move(self, collections: Mapping[str, str]) -> None:
         self.places.update({key: each for key, each in collections.items() if key in self.rows})

@@ -17,7 +17,7 @@ from rag.limits.budget import Budget, limited
 from rag.progress import Stage
 from rag.records import EVERYTHING, Chunk
 from rag.tables.store import TableFiles, TableStore
-from tests.documents.ingest_fakes import HashingEmbedder, MemoryIndex
+from tests.fakes import HashEmbedder, MemoryIndex
 from tests.prepared import migrated
 from tests.waiting import LONG
 
@@ -39,7 +39,7 @@ class House:
     def __init__(self, folder: Path, loader: GuardedLoader) -> None:
         self.engine = migrated(folder / "groundnote.sqlite3")
         self.store = SqlDocumentStore(self.engine)
-        self.embedder = HashingEmbedder()
+        self.embedder = HashEmbedder()
         self.index = MemoryIndex()
         tables = TableStore(self.engine, TableFiles(str(folder / "tables"), folder / "cache"))
         self.ingestion = Ingestion(
@@ -95,7 +95,7 @@ class TestIngest:
     def test_shows_the_heading_to_the_embedder_and_not_in_the_text(self, house):
         house.ingest_text("manual.md", MANUAL)
 
-        assert "Aero 5 manual › Reset\nHold the button for ten seconds." in house.embedder.texts
+        assert "Aero 5 manual › Reset\nHold the button for ten seconds." in house.embedder.embedded
         assert "Reset" not in [chunk.text for chunk in house.stored()]
 
     def test_reports_each_file_from_reading_to_finished(self, house):
@@ -111,12 +111,12 @@ class TestIngest:
 
     def test_of_an_unchanged_file_does_nothing(self, house):
         house.ingest_text("manual.md", MANUAL)
-        embedded = len(house.embedder.texts)
+        embedded = len(house.embedder.embedded)
 
         report = house.ingest_text("manual.md", MANUAL)
 
         assert report.stage is Stage.UNCHANGED
-        assert len(house.embedder.texts) == embedded
+        assert len(house.embedder.embedded) == embedded
 
     def test_of_a_changed_file_embeds_only_what_changed(self, house):
         house.ingest_text("manual.md", MANUAL)
@@ -125,7 +125,7 @@ class TestIngest:
         house.ingest_text("manual.md", MANUAL.replace("ten seconds", "three seconds"))
 
         assert len(before & house.stored_ids()) == 1
-        assert len(house.embedder.texts) == 3
+        assert len(house.embedder.embedded) == 3
         assert house.is_level()
 
     def test_of_a_file_that_lost_all_but_one_section_leaves_nothing_behind(self, house):
@@ -218,11 +218,11 @@ class TestIngest:
         monkeypatch.setattr("rag.ingestion.ingest.EMBED_CHUNKS", 1)
         house.ingest_text("manual.md", MANUAL)
         house.store.mark_all_unembedded()
-        house.embedder.texts.clear()
+        house.embedder.embedded.clear()
         embed, add, is_second = house.embedder.embed, house.index.add, threading.Event()
 
         def embedding(texts):
-            if house.embedder.texts:
+            if house.embedder.embedded:
                 is_second.set()
             return embed(texts)
 
@@ -300,7 +300,7 @@ class TestDelete:
 class TestReindex:
     def test_builds_the_index_from_the_database(self, house):
         house.ingest_text("manual.md", MANUAL)
-        house.index.vectors = {"foreign": house.index.vectors.popitem()[1]}
+        house.index.rows = {"foreign": house.index.rows.popitem()[1]}
 
         progress = list(house.ingestion.reindex())
 

@@ -8,6 +8,7 @@ from rag.citations.markers import cited_numbers, neutralise
 from rag.records import Source
 from rag.seams import TokenCounter
 from rag.text.languages import read_lists, told
+from rag.text.sentences import split_sentences
 
 DECLINE = "The documents do not answer this question."
 
@@ -41,7 +42,7 @@ _TITLE_CHARACTERS = 200
 _DECLINES = re.compile(
     "|".join((told("not_answered"), *read_lists("spoken")["not_answered"].values())), re.IGNORECASE
 )
-_FIRST_SENTENCE = re.compile(r"\s*(.+?(?:[.!?。](?=\s|$)|\n|$))", re.DOTALL)
+_OPENING = 2000  # characters among which the first sentence ends
 
 
 def question_prompt(question: str, sources_text: str, resolved: str = "") -> str:
@@ -59,10 +60,11 @@ def says_declined(text: str) -> bool:
 
     A statement with a citation is an answer, whatever it says.
     """
-    first = _FIRST_SENTENCE.match(text)
-    if first is None or cited_numbers(first[1]):
+    opening = text[:_OPENING]
+    first = next((opening[start:end] for start, end in split_sentences(opening)), "")
+    if not first or cited_numbers(first):
         return False
-    return DECLINE.lower().rstrip(".") in first[1].lower() or bool(_DECLINES.search(first[1]))
+    return DECLINE.lower().rstrip(".") in first.lower() or bool(_DECLINES.search(first))
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ _WORD = re.compile(r"[^\W_]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _StatementDraft:
     """A statement while it is put together."""
 
     text: str  # that it stands in
@@ -113,7 +113,7 @@ class _Unit:
         return tuple(dict.fromkeys(n for marker in self.markers for n in marker.numbers))
 
 
-def _units(text: str) -> Iterator[_Unit]:
+def _units(text: str) -> Iterator[_StatementDraft]:
     """The sentences of the text with their markers."""
     markers = find_markers(text)
     at = 0
@@ -129,12 +129,12 @@ def _units(text: str) -> Iterator[_Unit]:
             and _BOLD.match(text, sentence.start, sentence.end)
         ):
             kind = "heading"
-        yield _Unit(text, sentence.start, sentence.end, kind, own, begins=sentence.begins)
+        yield _StatementDraft(text, sentence.start, sentence.end, kind, own, begins=sentence.begins)
 
 
-def _joined(units: Iterable[_Unit]) -> list[_Unit]:
+def _joined(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
     """Markers on their own, and sentences that limit the one before, belong to that."""
-    found: list[_Unit] = []
+    found: list[_StatementDraft] = []
     for unit in units:
         if found:
             found[-1], unit = _handed_on(found[-1], unit)
@@ -146,7 +146,9 @@ def _joined(units: Iterable[_Unit]) -> list[_Unit]:
     return found
 
 
-def _handed_on(before: _Unit, unit: _Unit) -> tuple[_Unit, _Unit]:
+def _handed_on(
+    before: _StatementDraft, unit: _StatementDraft
+) -> tuple[_StatementDraft, _StatementDraft]:
     """Where a marker begins a sentence, one behind its stop begins the next: "[1] A. [2] B."."""
     text, markers = unit.text, before.markers
     at, end = len(markers), before.end
@@ -162,7 +164,7 @@ def _handed_on(before: _Unit, unit: _Unit) -> tuple[_Unit, _Unit]:
     return replace(before, end=end, markers=markers[:at]), begun
 
 
-def _belongs(before: _Unit, unit: _Unit) -> bool:
+def _belongs(before: _StatementDraft, unit: _StatementDraft) -> bool:
     if before.kind in ("code", "rule") or not unit.is_prose:
         return before.kind == unit.kind == "code"
     if unit.markers and not _WORD.search(unit.bare):
@@ -177,9 +179,9 @@ def _belongs(before: _Unit, unit: _Unit) -> bool:
 _FOLLOWING = re.compile(rf"\b(?:{told('following')})\b", re.IGNORECASE)
 
 
-def _with_entries(units: Iterable[_Unit]) -> list[_Unit]:
+def _with_entries(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
     """A lead-in with markers and the entries without any that follow it are one statement."""
-    found: list[_Unit] = []
+    found: list[_StatementDraft] = []
     for unit in units:
         last = found[-1] if found else unit
         asks_for_any = last.kind == "sentence" and last.markers and leads_in(last.bare)
@@ -191,7 +193,7 @@ def _with_entries(units: Iterable[_Unit]) -> list[_Unit]:
     return found
 
 
-def _lead_ins(units: Sequence[_Unit]) -> Iterator[Span | None]:
+def _lead_ins(units: Sequence[_StatementDraft]) -> Iterator[Span | None]:
     """For each unit the sentence that leads its list in, or the head of its table."""
     lead: Span | None = None  # what stands before the list or table
     head: Span | None = None
@@ -214,7 +216,7 @@ def _lead_ins(units: Sequence[_Unit]) -> Iterator[Span | None]:
             lead, head = (span if _leads_on(unit) else None), None
 
 
-def _leads_on(unit: _Unit) -> bool:
+def _leads_on(unit: _StatementDraft) -> bool:
     if unit.kind != "sentence":
         return unit.kind == "heading"
     return leads_in(unit.bare) or bool(_FOLLOWING.search(unit.bare))
@@ -223,7 +225,7 @@ def _leads_on(unit: _Unit) -> bool:
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _parts(text: str, units: Sequence[_Unit]) -> Iterator[tuple[Part, ...]]:
+def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Part, ...]]:
     heads: dict[int, tuple[int, ...]] = {}  # numbers in a table's head, by column
     for unit in units:
         if unit.kind in ("row", "head"):
@@ -245,7 +247,7 @@ def _body(text: str, start: int, end: int) -> Span:
     return Span(found.end() if found else start, end)
 
 
-def _cell(row: _Unit, start: int, end: int) -> _Unit:
+def _cell(row: _StatementDraft, start: int, end: int) -> _StatementDraft:
     """A cell with its markers."""
     start, end = row.start + start, row.start + end
     own = tuple(marker for marker in row.markers if start <= marker.start < end)
@@ -253,7 +255,7 @@ def _cell(row: _Unit, start: int, end: int) -> _Unit:
 
 
 def _of_cells(
-    row: _Unit, cells: Sequence[_Unit], heads: Mapping[int, tuple[int, ...]]
+    row: _StatementDraft, cells: Sequence[_StatementDraft], heads: Mapping[int, tuple[int, ...]]
 ) -> Iterator[Part]:
     """Markers stand for all cells since the last ones.
 
@@ -282,7 +284,7 @@ def _of_cells(
 _FARTHEST = 3  # sentences that a quotation takes in before its own
 
 
-def _quote_start(units: Sequence[_Unit], at: int) -> int:
+def _quote_start(units: Sequence[_StatementDraft], at: int) -> int:
     """Where a quotation of a unit begins: before it where it answers or points back."""
     first = at
     while first and at - first < _FARTHEST and _needs(units[first - 1], units[first]):
@@ -290,7 +292,7 @@ def _quote_start(units: Sequence[_Unit], at: int) -> int:
     return units[first].start
 
 
-def _needs(before: _Unit, unit: _Unit) -> bool:
+def _needs(before: _StatementDraft, unit: _StatementDraft) -> bool:
     if not unit.is_prose or (unit.kind == "entry" and unit.begins):
         return False
     return asks(before.bare) or (before.is_prose and leans(unit.said))

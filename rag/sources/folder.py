@@ -26,7 +26,7 @@ class FolderChanged(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FileInFolder:
     """Where a listed file is."""
 
     path: Path
@@ -41,7 +41,7 @@ class FolderSource:
         self._max_bytes = options.max_bytes
         self._most_files = options.most_files
         self._is_wanted = wanted(options.include, options.exclude)
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, FileInFolder] = {}
         self._unseen = ""  # why some of it could not be listed
 
     def listed(self) -> Iterator[ListedFile]:
@@ -127,7 +127,9 @@ class FolderSource:
         if is_archive(entry.name):
             yield from self._members(path, name, mark, is_settled)
         elif self._is_wanted(name):
-            yield self._listed(Place(path), ListedFile(name, mark, found.st_size, "", is_settled))
+            yield self._listed(
+                FileInFolder(path), ListedFile(name, mark, found.st_size, "", is_settled)
+            )
 
     def _members(
         self, archive: Path, name: str, mark: str, is_settled: bool
@@ -135,15 +137,15 @@ class FolderSource:
         try:
             found = list(members(name, archive))
         except (UserError, OSError):  # it is read as a file, which says what is wrong with it
-            yield self._listed(Place(archive), ListedFile(name, mark, None, "", is_settled))
+            yield self._listed(FileInFolder(archive), ListedFile(name, mark, None, "", is_settled))
             return
         for member, size in found:
             inner = fit_name(name_inside(name, member))
             if inner not in self._places and self._is_wanted(inner):
                 listed = ListedFile(inner, mark, size, "", is_settled)
-                yield self._listed(Place(archive, member), listed)
+                yield self._listed(FileInFolder(archive, member), listed)
 
-    def _listed(self, place: Place, file: ListedFile) -> ListedFile:
+    def _listed(self, place: FileInFolder, file: ListedFile) -> ListedFile:
         if len(self._places) >= self._most_files:
             raise SourceAway(
                 f"{self._root} has more than {self._most_files:,} files. Leave some out with "

@@ -15,7 +15,7 @@ from rag.calm import tell
 from rag.database.integrity import damage_in_words, damaged_tables, is_of_words
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
-from rag.figures import SharedFigures
+from rag.measurements import SharedFigures
 from rag.metrics import Metrics
 from rag.records import EVERYTHING
 from rag.seams import Embedder

@@ -89,3 +89,11 @@ def test_logging_out_is_no_error_where_there_is_no_login(tmp_path, mode):
         response = library.client.post("/logout", headers={"X-Forwarded-User": "anna"})
 
         assert (response.status_code, response.location) == (303, "/")
+
+
+def test_a_server_is_ready_once_its_model_is_loaded(library):
+    assert library.client.get("/readyz").status_code == 503
+
+    library.application.warm_up()
+
+    assert library.client.get("/readyz").get_json()["status"] == "ready"

@@ -1,5 +1,7 @@
 """Questions that nobody should ask, over the API and over the page."""
 
+import time
+
 import pytest
 
 QUESTIONS = [
@@ -72,3 +74,20 @@ def test_a_question_too_long_for_a_window_is_answered_where_no_model_reads_it(li
     assert answered.status_code == 200
     assert answered.get_json()["card"] is not None
     assert library.ask(session_id, "How much does the Aero 5 weigh?")["citations"]
+
+
+@pytest.mark.parametrize(
+    "repeated", [".", "-", *(pytest.param(each, marks=pytest.mark.slow) for each in "…?")]
+)
+def test_what_says_nothing_many_times_costs_next_to_nothing(library, repeated):
+    body = b"# Aero\n\nIt weighs 120 g. " + 19_000 * repeated.encode()
+    session_id = library.session()
+    library.ask(session_id, "What is first loads what is needed?")
+    begun = time.process_time()
+
+    for ending in ("md", "txt", "html", "csv"):
+        library.upload(f"dots.{ending}", body)
+    library.ask(session_id, "How heavy is the Aero" + 19_000 * repeated)
+
+    assert library.page(f"/sessions/{session_id}").status_code == 200
+    assert time.process_time() - begun < 3

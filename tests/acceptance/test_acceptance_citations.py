@@ -107,6 +107,7 @@ class TestEvidence:
         if state == "deleted":
             document = library.get("/documents")["documents"][0]["id"]
             library.client.delete(f"/api/v1/documents/{document}")
+            assert not library.post("/search", json={"query": "weight"}).get_json()["hits"]
         else:
             library.add("manuals/aero.md", CHANGED)
 

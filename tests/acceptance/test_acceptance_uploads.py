@@ -1,4 +1,4 @@
-"""Files that cannot be read, and names that cannot be taken: over the API and over the page."""
+"""Files that cannot be read, over the API and over the page."""
 
 import io
 import json
@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from tests.acceptance.conftest import MANUAL, installed
+from tests.acceptance.conftest import MANUAL
 from tests.documents import office_files
 
 
@@ -109,41 +109,3 @@ def test_scripts_of_html_are_never_quoted(library):
     hits = library.post("/search", json={"query": "How heavy is Nova?"}).get_json()["hits"]
     assert any("80 g" in hit["text"] for hit in hits)
     assert "zanzibar" not in json.dumps(hits)
-
-
-class TestNames:
-    @pytest.mark.parametrize(
-        "name", ["../../evil.md", "a/../../evil.md", "/etc/evil.md", "C:/evil.md"]
-    )
-    def test_that_lead_out_of_the_library_are_refused_and_write_nothing(
-        self, library, tmp_path, name
-    ):
-        refused = library.post("/documents", data={"file": [(BytesIO(MANUAL), name)]})
-        library.application.jobs.run_waiting()
-
-        assert refused.status_code == 422
-        assert "relative" in refused.get_json()["detail"]
-        assert not list(tmp_path.rglob("evil.md"))
-        assert len(library.get("/documents")["documents"]) == 1
-
-    def test_that_are_equal_are_taken_once_and_the_other_is_named(self, library):
-        files = [(BytesIO(b"# One\n\nFirst words."), "same.md"), (BytesIO(MANUAL), "same.md")]
-
-        sent = library.post("/documents", data={"file": files}, status=202).get_json()
-
-        assert [job["document"] for job in sent["jobs"]] == ["same.md"]
-        assert sent["refused"][0]["document"] == "same.md"
-        assert "two files" in sent["refused"][0]["reason"]
-
-
-def test_an_upload_over_the_limit_is_refused_with_both_numbers_and_the_next_is_taken(tmp_path):
-    with installed(tmp_path / "small", documents={"max_file_mb": 0.01}) as library:
-        data = {"file": [(BytesIO(b"word " * 4000), "large.txt")]}
-        refused = library.post("/documents", data=data)
-        page = library.page("/documents", form={"file": (BytesIO(b"word " * 4000), "large.txt")})
-
-        assert refused.status_code == 413
-        assert "0.01" in refused.get_json()["detail"]
-        assert "large.txt" in page.get_data(as_text=True)
-        assert "0.01" in page.get_data(as_text=True)
-        assert library.upload("small.md", MANUAL)["state"] == "done"

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from rag.documents.chunk import cut, document_id_for, fit_title, spans
 from rag.records import Section
-from tests.documents.ingest_fakes import HashingEmbedder
+from tests.fakes import HashEmbedder
 
 SENTENCE = "The router sends its light through the whole house at night. "
 
 
 def chunks_of(*sections: Section, title="Aero 5 manual", max_tokens=256):
-    embedder = HashingEmbedder(max_tokens=max_tokens)
+    embedder = HashEmbedder(max_tokens=max_tokens)
     return cut(
         "document",
         "manual.md",
@@ -132,7 +132,7 @@ class TestCut:
         ],
     )
     def test_never_exceeds_the_embedder(self, text):
-        embedder = HashingEmbedder(max_tokens=64)
+        embedder = HashEmbedder(max_tokens=64)
 
         found = chunks_of(section(text), max_tokens=64)
 
@@ -145,11 +145,11 @@ class TestCut:
 
         found = chunks_of(section(SENTENCE, path=path), max_tokens=64)
 
-        assert HashingEmbedder().count_tokens([found[0].embedded_text])[0] <= 64
+        assert HashEmbedder().count_tokens([found[0].embedded_text])[0] <= 64
         assert path[1].startswith(found[0].heading_path[-1])
 
     def test_shortens_titles_that_leave_no_room(self):
-        embedder = HashingEmbedder()
+        embedder = HashEmbedder()
         title = "A very long title " * 30
 
         short = fit_title(title, count_tokens=embedder.count_tokens, max_tokens=64)

@@ -11,7 +11,7 @@ from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import NotFound
 from rag.records import EVERYTHING, Document, Section, Within
-from tests.documents.ingest_fakes import HashingEmbedder
+from tests.fakes import HashEmbedder
 from tests.prepared import migrated
 
 NOW = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -32,7 +32,7 @@ def stored(*texts: str, name="a.md", names=("Aero 5",)) -> StoredDocument:
     sections = [
         Section(at, ("Part",), f"page {at + 1}", text, at + 1) for at, text in enumerate(texts)
     ]
-    counting = HashingEmbedder()
+    counting = HashEmbedder()
     chunks = cut(
         document_id_for(name),
         name,

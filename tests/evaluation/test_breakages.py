@@ -11,27 +11,17 @@ from pathlib import Path
 import pytest
 
 from rag.assistant import Assistant
-from rag.evaluation.libraries import Libraries
-from rag.evaluation.replay import Replayer
 from rag.records import Role
 from rag.sessions.context import SUMMARY_TITLE
 from rag.sessions.store import SqlSession
-from rag.settings import Settings
 from rag.turns import drafting
 
 DATA = Path(__file__).parents[2] / "data" / "conversations"
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture(scope="module")
-def replayer(tmp_path_factory):
-    settings = Settings(data_dir=tmp_path_factory.mktemp("replayed"))
-    with Replayer(settings, Libraries(settings)) as replayer:
-        yield replayer
-
-
-def noticed(replayer, names):
-    return any(not replayer.replay(found(name)).passed for name in names)
+def noticed(sample_replayer, names):
+    return any(not sample_replayer.replay(found(name)).passed for name in names)
 
 
 def found(name):
@@ -151,14 +141,14 @@ def broken_by(changes):
 
 
 @pytest.mark.parametrize("breakage", BREAKAGES)
-def test_a_breakage_is_noticed(replayer, breakage):
+def test_a_breakage_is_noticed(sample_replayer, breakage):
     changes, names = BREAKAGES[breakage]
 
     with broken_by(changes()):
-        assert noticed(replayer, names)
+        assert noticed(sample_replayer, names)
 
 
-def test_what_is_not_broken_passes(replayer):
+def test_what_is_not_broken_passes(sample_replayer):
     every = {name for _, names in BREAKAGES.values() for name in names}
 
-    assert [name for name in sorted(every) if noticed(replayer, [name])] == []
+    assert [name for name in sorted(every) if noticed(sample_replayer, [name])] == []

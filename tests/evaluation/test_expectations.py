@@ -12,23 +12,10 @@ from rag.evaluation.expected import (
 )
 from rag.evaluation.player import Player
 from rag.memory.past import Past, Shown
-from tests.evaluation.scripts import BROUGHT, HOW_LONG, documents_in, replaying, written
+from tests.evaluation.scripts import BROUGHT, HOW_LONG, written
 
 PRICE = {"ask": "Which product has the highest price_eur?"}
 MORE = {"ask": "How heavy is the Nimbus 7 Pro?"}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("talks")
-    documents_in(folder / "documents")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def replayer(place):
-    with replaying(place) as replayer:
-        yield replayer
 
 
 def failed(replayer, place, *turns):

@@ -11,24 +11,11 @@ from rag.evaluation.replay import Replayer, ReplayOptions, files_of
 from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest
 from rag.settings import Settings
-from tests.evaluation.scripts import BROUGHT, HOW_LONG, documents_in, replaying, written
+from tests.evaluation.scripts import BROUGHT, HOW_LONG, replaying, written
 from tests.fakes import HashEmbedder, ScriptedModel
 
 SAME = {"same_number_as": {"turn": 1, "source": "refunds.md"}}
 REQUEST = ModelRequest((ChatMessage(Role.USER, "hi"),), max_tokens=9)
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("talks")
-    documents_in(folder / "documents")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def replayer(place):
-    with replaying(place) as replayer:
-        yield replayer
 
 
 def replayed(replayer, place, *turns, **more):

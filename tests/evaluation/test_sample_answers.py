@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from rag.commands.evaluate import evaluate
-from rag.evaluation.libraries import Libraries
 from rag.evaluation.reading import read_script
-from rag.evaluation.replay import Replayer, files_of
+from rag.evaluation.replay import files_of
 from rag.settings import Settings
 
 DATA = Path(__file__).parents[2] / "data"
@@ -82,16 +81,9 @@ def test_questions_are_answered_from_the_right_file_with_the_right_figures(reach
 CONVERSATIONS = list(files_of([DATA / "conversations"]))
 
 
-@pytest.fixture(scope="module")
-def replayer(tmp_path_factory):
-    settings = Settings(data_dir=tmp_path_factory.mktemp("replayed"))
-    with Replayer(settings, Libraries(settings)) as replayer:
-        yield replayer
-
-
 @pytest.mark.parametrize("path", CONVERSATIONS, ids=lambda path: path.name.split(".")[0])
-def test_a_conversation_holds(replayer, path):
-    replay = replayer.replay(path)
+def test_a_conversation_holds(sample_replayer, path):
+    replay = sample_replayer.replay(path)
 
     assert replay.error == ""
     assert [(check.turn, check.expectation, check.got) for check in replay.failures] == []

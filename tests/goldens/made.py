@@ -15,7 +15,7 @@ from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.running.result import result_from
-from tests.applications import application_of
+from tests.applications import app_of, application_of
 
 DATA = Path(__file__).parents[2] / "data"
 LIBRARY = DATA / "library"
@@ -35,6 +35,7 @@ def files():
         "cards": cards,
         "retrieval": retrieval,
         "recall": recall,
+        "openapi": openapi,
     }
 
 
@@ -178,3 +179,16 @@ def recall():
         *_, last = sent.messages
         lines = [short(each) for each in last["content"].splitlines() if each.strip()]
         yield {"question": question, "messages": len(sent.messages), "last": lines}
+
+
+# ── What programs are told of our API, a call or a shape a line ──────────────────────────────
+
+
+def openapi():
+    with application_over({"a.md": b"# A\n\nIt is."}) as application:
+        told = app_of(application).test_client().get("/openapi.json").get_json()
+    for path, calls in told.pop("paths").items():
+        yield from ({"call": f"{method.upper()} {path}"} | call for method, call in calls.items())
+    for kind, shapes in told.pop("components").items():
+        yield from ({"kind": kind, "name": name, "is": shape} for name, shape in shapes.items())
+    yield told

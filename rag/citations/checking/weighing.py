@@ -24,19 +24,19 @@ class Weighed:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Found:
+class _NearGiven:
     near: float
     given: Given
 
 
 def weigh(said: Given, sources: Sequence[SourceText]) -> Weighed:
     """Find the figure where the sources speak of the same."""
-    same: list[_Found] = []
-    other: list[_Found] = []
+    same: list[_NearGiven] = []
+    other: list[_NearGiven] = []
     for source in sources:
         for given in given_by(source):
             if tells(said.figure, given.figure) or comparable(said.figure, given.figure):
-                found = _Found(_affinity(said, given), given)
+                found = _NearGiven(_affinity(said, given), given)
                 (same if _is_same(said, found) else other).append(found)
     if not same:
         rival = max((e for e in other if _fits(said, e)), key=_nearest, default=None)
@@ -47,9 +47,9 @@ def weigh(said: Given, sources: Sequence[SourceText]) -> Weighed:
 
 def _carried_or_not(
     said: Given,
-    best: _Found,
-    same: Sequence[_Found],
-    other: Sequence[_Found],
+    best: _NearGiven,
+    same: Sequence[_NearGiven],
+    other: Sequence[_NearGiven],
 ) -> Weighed:
     """Whether the places that give the figure give it for this and with this bound."""
     told = [_told_apart(said, each, other) for each in same]
@@ -60,7 +60,7 @@ def _carried_or_not(
     return Weighed(said, carried=best.given)
 
 
-def _is_same(said: Given, found: _Found) -> bool:
+def _is_same(said: Given, found: _NearGiven) -> bool:
     """Whether it carries the figure: one without a unit only where it is given for the same."""
     figure, there = said.figure, found.given
     is_bare = bool(figure.unit) != bool(there.figure.unit) and figure.kind == "amount"
@@ -79,11 +79,11 @@ def _share_held(said: frozenset[str], there: frozenset[str]) -> float:
     return len(said & there) / max(1, len(said))
 
 
-def _nearest(found: _Found) -> tuple[float, int]:
+def _nearest(found: _NearGiven) -> tuple[float, int]:
     return found.near, -len(found.given.words)
 
 
-def _fits(said: Given, found: _Found) -> bool:
+def _fits(said: Given, found: _NearGiven) -> bool:
     """Whether another figure is given for the same: both with a unit, or counting the same."""
     figure, there = said.figure, found.given.figure
     if figure.kind == "date":
@@ -97,7 +97,7 @@ def _fits(said: Given, found: _Found) -> bool:
     return not (figure.unit or there.unit) and bool(said.counted & found.given.counted)
 
 
-def _told_apart(said: Given, own: _Found, other: Sequence[_Found]) -> _Found | None:
+def _told_apart(said: Given, own: _NearGiven, other: Sequence[_NearGiven]) -> _NearGiven | None:
     """The other figure, where all that tells the two apart in a statement speaks for that one."""
     rivals = (
         each
@@ -108,7 +108,7 @@ def _told_apart(said: Given, own: _Found, other: Sequence[_Found]) -> _Found | N
     return max(rivals, key=_nearest, default=None)
 
 
-def _speaks_for(said: Given, own: _Found, rival: _Found) -> bool:
+def _speaks_for(said: Given, own: _NearGiven, rival: _NearGiven) -> bool:
     mine, theirs = own.given, rival.given
     are_cells = mine.is_of_cell and theirs.is_of_cell
     if not are_cells and mine.place is not theirs.place:

@@ -50,7 +50,7 @@ HTML_STARTS = (b"<!doctype html", b"<html")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class VisitedPage:
     """An address that was visited: what it is now, and where it leads to."""
 
     seen: Seen
@@ -169,7 +169,7 @@ class WebSource:
 
     # ── One address ──────────────────────────────────────────────────────────────────────────
 
-    def _look(self, url: str) -> Found | None:
+    def _look(self, url: str) -> VisitedPage | None:
         """None for what is gone, forbidden, or no document. Raises SourceAway."""
         before = self._before.get(url)
         try:
@@ -180,7 +180,7 @@ class WebSource:
                 url, before.conditions() if before else None, wants_body=_wants_body
             )
         except TooLarge:  # reading it says so
-            return Found(Seen(url, self._scope.name_of(url, ending_in(url) or ".html")))
+            return VisitedPage(Seen(url, self._scope.name_of(url, ending_in(url) or ".html")))
         except Forbidden as error:  # leads into this network: as if nobody had linked to it
             return self._cannot_see(before, str(error)) if before else None
         except SourceAway as error:
@@ -195,19 +195,19 @@ class WebSource:
         self._failed = 0
         return self._answered(answer, url)
 
-    def _cannot_see(self, before: Seen | None, reason: str) -> Found | None:
+    def _cannot_see(self, before: Seen | None, reason: str) -> VisitedPage | None:
         """It stays as it was; what was never seen is left out. Many in a row: the site is away."""
         self._failed += 1
         if self._options.aside is None or self._failed >= MOST_FAILED:
             raise SourceAway(f"{reason}. Nothing is removed.")
         return self._same(before) if before else None
 
-    def _same(self, before: Seen) -> Found:
+    def _same(self, before: Seen) -> VisitedPage:
         seen = replace(before, name="") if before.url in self._files.values() else before
         self._marks.add(seen.mark)
-        return Found(self._distinct(seen), before.links)
+        return VisitedPage(self._distinct(seen), before.links)
 
-    def _answered(self, answer: Fetched, asked: str) -> Found | None:
+    def _answered(self, answer: Fetched, asked: str) -> VisitedPage | None:
         url = normal(answer.url)
         leads_away = self._scope.has_host(asked) and not self._scope.has_host(url)
         if not url or leads_away or not self._robots.allow(url):
@@ -225,9 +225,9 @@ class WebSource:
         stated = answer.headers.get("content-length", "")
         size = int(stated) if stated.isdecimal() and not _is_packed(answer) else None
         file = replace(seen, name=self._scope.name_of(url, ending), mark=mark, size=size)
-        return Found(self._distinct(file))
+        return VisitedPage(self._distinct(file))
 
-    def _page(self, answer: Fetched, seen: Seen) -> Found | None:
+    def _page(self, answer: Fetched, seen: Seen) -> VisitedPage | None:
         try:
             page = read_page(answer.data, seen.url, _charset(answer))
         except TooLarge:
@@ -238,10 +238,10 @@ class WebSource:
         is_copy = mark in self._marks or url in self._files.values()
         self._marks.add(mark)
         if is_copy:
-            return Found(kept, page.links)
+            return VisitedPage(kept, page.links)
         kept = self._distinct(replace(kept, name=self._scope.name_of(url, ".html")))
         self._put_aside(kept.name, page.html)
-        return Found(kept, page.links)
+        return VisitedPage(kept, page.links)
 
     def _canonical(self, page: WebPage, url: str) -> str:
         """What the page calls itself, where that is the same page otherwise written."""

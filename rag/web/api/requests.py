@@ -46,8 +46,8 @@ TableQuestion = Annotated[str, Field(min_length=1, max_length=LONGEST_QUESTION),
 SearchWords = Annotated[str, Field(min_length=1, max_length=10_000), STORABLE, SAID]
 Title = Annotated[str, Field(max_length=300), STORABLE]
 ShortId = Annotated[str, Field(max_length=40), STORABLE]
-CollectionName = Annotated[str, Field(max_length=300)]  # a collection, by id or name
-Chosen = Annotated[list[CollectionName], Field(max_length=1000)]
+ShortText = Annotated[str, Field(max_length=300)]  # a name or an id
+Chosen = Annotated[list[ShortText], Field(max_length=1000)]
 MessageIndex = Annotated[int, Field(ge=0, le=MAX_INDEX)]
 
 
@@ -123,7 +123,7 @@ class LiveQuery(BaseModel):
 class DocumentsQuery(PageQuery):
     """Which documents; `collection` names one by id or name."""
 
-    collection: CollectionName = ""
+    collection: ShortText = ""
 
 
 class RangeQuery(RequestBody):
@@ -159,7 +159,7 @@ class UploadForm(RequestBody):
     """Files to ingest."""
 
     file: Annotated[list[FileStorage], Field(min_length=1, max_length=1000)]
-    collection: Annotated[CollectionName, BeforeValidator(as_text)] = ""
+    collection: Annotated[ShortText, BeforeValidator(as_text)] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -175,7 +175,7 @@ class UploadForm(RequestBody):
 class MoveBody(Body):
     """Where a document is to be, by id or name."""
 
-    collection: Annotated[CollectionName, Field(min_length=1)]
+    collection: Annotated[ShortText, Field(min_length=1)]
 
 
 class SearchBody(Body):

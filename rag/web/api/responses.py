@@ -9,6 +9,7 @@ from pydantic_core import to_jsonable_python
 
 from rag.citations.markers import find_markers
 from rag.records import (
+    Answer,
     Citation,
     ContextConfig,
     Finished,
@@ -145,20 +146,11 @@ class MessageModel(Described):
     @model_validator(mode="before")
     @classmethod
     def _with_details(cls, values: Any) -> Any:
-        answer = values.get("answer") or {
-            "citations": _unchecked(values),
-            "unsourced": [],
-            "declined": False,
-            "card": None,
+        unchecked = to_jsonable_python(Answer(""), exclude={"text", "model"}) | {
             "model": None,
-            "usage": None,
-            "notices": [],
-            "judging": Judging.OFF,
-            "judging_failure": "",
-            "set_aside": None,
-            "offers": [],
+            "citations": _unchecked(values),
         }
-        return answer | values
+        return (values.get("answer") or unchecked) | values
 
 
 def _unchecked(message: Mapping[str, Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from rag.sources.book import SourceTold
 from rag.sources.kinds import LONGEST_ADDRESS, shown
 from rag.web.access import rights
 from rag.web.access import sources as managed
-from rag.web.api.requests import STORABLE, Body, CollectionName, RequestBody
+from rag.web.api.requests import STORABLE, Body, RequestBody, ShortText
 from rag.web.described import Described, DescribedApi
 
 api = DescribedApi("sources", "What collections are kept in step with.")
@@ -92,14 +92,14 @@ class ManagedPath(BaseModel):
 class SourcesQuery(RequestBody):
     """Which sources; `collection` names one by id or name."""
 
-    collection: CollectionName = ""
+    collection: ShortText = ""
 
 
 class NewSourceBody(Body):
     """A source to add: `every` so many seconds it is looked at, and each change if `watch`."""
 
     address: Annotated[str, Field(min_length=1, max_length=LONGEST_ADDRESS), STORABLE]
-    collection: CollectionName = ""
+    collection: ShortText = ""
     include: Globs = Field([])
     exclude: Globs = Field([])
     depth: Annotated[int, Field(ge=0, le=20)] = 3

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
 from rag.records import Role, ToolCall
-from rag.web.api.requests import CollectionName, Words
+from rag.web.api.requests import ShortText, Words
 
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
@@ -17,7 +17,7 @@ ROLES = (*INSTRUCTION_ROLES, Role.USER, Role.ASSISTANT, Role.TOOL, "function", "
 class ContentPart(BaseModel):
     """A part of a message; only text can be answered."""
 
-    type: CollectionName
+    type: ShortText
     text: Words = ""
     refusal: Words = ""  # in an assistant's message
 
@@ -28,7 +28,7 @@ ContentParts = Annotated[list[ContentPart], Field(max_length=1000)]
 class ClientFunction(BaseModel):
     """What a call is of."""
 
-    name: CollectionName = ""
+    name: ShortText = ""
     arguments: Words | dict[str, Any] | None = None
 
     def written(self) -> str:
@@ -42,21 +42,21 @@ class ClientCall(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    id: CollectionName = ""
-    type: CollectionName = ""
+    id: ShortText = ""
+    type: ShortText = ""
     function: ClientFunction = ClientFunction()
 
 
 class ClientMessage(BaseModel):
     """One message of the client's transcript; items of other kinds have no role."""
 
-    role: CollectionName = ""
+    role: ShortText = ""
     content: Words | ContentParts | None = None
-    type: CollectionName = ""
-    id: CollectionName = ""  # of an item that a reference stands for
+    type: ShortText = ""
+    id: ShortText = ""  # of an item that a reference stands for
     tool_calls: Annotated[list[ClientCall], Field(max_length=1000)] | None = None
-    tool_call_id: CollectionName | None = None  # of a result, in chat completions
-    call_id: CollectionName | None = None  # of a call or a result, in responses
+    tool_call_id: ShortText | None = None  # of a result, in chat completions
+    call_id: ShortText | None = None  # of a call or a result, in responses
     name: Words | None = None
     arguments: Words | None = None
     output: Words | ContentParts | None = None

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag.errors import UserError
 from rag.records import Role
 from rag.seams import Wishes
-from rag.web.api.requests import MAX_QUESTION_CHARS, CollectionName, Words
+from rag.web.api.requests import MAX_QUESTION_CHARS, ShortText, Words
 from rag.web.openai.asked import ClientRequest, understood
 from rag.web.openai.messages import ClientMessage
 from rag.web.openai.passed_on import passed_on
@@ -44,10 +44,10 @@ class Metadata(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    session_id: CollectionName | None = None
+    session_id: ShortText | None = None
     session: Annotated[Words, Field(max_length=200)] | None = None  # the client's own name of it
-    collections: Annotated[list[CollectionName], Field(max_length=1000)] | StopWord | None = None
-    citations: CollectionName | None = None  # "links": each number leads to its source
+    collections: Annotated[list[ShortText], Field(max_length=1000)] | StopWord | None = None
+    citations: ShortText | None = None  # "links": each number leads to its source
 
     def attached(self) -> dict[str, Any]:
         """As it came."""
@@ -59,7 +59,7 @@ class AskingBody(BaseModel):
 
     model_config = ConfigDict(extra="allow")
 
-    model: CollectionName = MODEL
+    model: ShortText = MODEL
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Field(ge=1)] | None = None
@@ -181,7 +181,7 @@ class ResponseBody(AskingBody):
 
     input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
-    previous_response_id: CollectionName | None = None
+    previous_response_id: ShortText | None = None
     store: bool | None = None
     text: dict[str, Any] | None = None
 

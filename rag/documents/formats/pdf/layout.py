@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
-from rag.documents.formats.pdf.figures import FARTHEST, figure_tables
+from rag.documents.formats.pdf.financial import FARTHEST, figure_tables
 from rag.documents.formats.pdf.tables import PdfLine, table_at
 from rag.documents.outline import Outline
 

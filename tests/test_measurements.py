@@ -7,7 +7,7 @@ from sqlalchemy import update
 
 from rag import figures
 from rag.database import measurements, writing
-from rag.figures import SharedFigures
+from rag.measurements import SharedFigures
 from rag.metrics import Metrics
 
 

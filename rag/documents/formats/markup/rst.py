@@ -12,7 +12,7 @@ from docutils.core import publish_doctree
 
 from rag.documents.cleaning import clean, decode
 from rag.documents.formats import text as plain_text
-from rag.documents.formats.rst_markup import register
+from rag.documents.formats.markup.rst_directives import register
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.tables import Spanning, spread
