@@ -19,13 +19,10 @@ from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement, Opinion
 from rag.text.amounts import Figure, agree
 from rag.text.blocks import read_windows
-from rag.text.languages import told
 from rag.text.names import Lexicon
 from rag.text.words import language_of
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
-_CLOSING_FROM = 0.3  # … where it says that it sums up
-_CLOSES = re.compile(rf"\W*(?:{told('closings')})\b", re.IGNORECASE)
 _TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]*")
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
@@ -261,13 +258,12 @@ class _Above:
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""
         reading = _read(bare(self.text, statement))
-        least = _CLOSING_FROM if _CLOSES.match(reading.text) else _REPEATED_FROM
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
             if figure.unit or figure.value > COUNTED
         )
-        return figures and share(reading.words, self.words) >= least
+        return figures and share(reading.words, self.words) >= _REPEATED_FROM
 
 
 def _read(text: str) -> Reading:

@@ -1,8 +1,8 @@
 """The one front door for citations: every spelling in, `[n]` out, for streams and whole texts."""
 
-import json
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container
 
+from rag.citations.given import data_as_code
 from rag.citations.markers import Rewriter, cited_numbers
 from rag.text.languages import any_pattern, read_lists
 from rag.text.late import regex
@@ -85,7 +85,7 @@ def canonical(text: str, known: Container[int] | None = None) -> str:
     Numbers that are not `known` are taken out; where nobody can say, all are known. An answer that
     is data in JSON becomes a block of code, where an array cites nothing.
     """
-    text = _as_code(text)
+    text = data_as_code(text)
     return _canonical(text) if known is None else _gated(text, known.__contains__)
 
 
@@ -97,37 +97,6 @@ def _canonical(text: str) -> str:
 def _gated(text: str, allowed: Callable[[int], bool]) -> str:
     gate = MarkerGate(allowed)
     return gate.feed(text) + gate.finish()
-
-
-def _as_code(text: str) -> str:
-    """Data in JSON as a block of code if an array in it would be read as citations.
-
-    A list alone, `[1, 2]` or `[[1]]`, is how models cite, and no data.
-    """
-    if text.lstrip()[:1] not in ("{", "[") or '"' not in text:
-        return text
-    try:
-        data = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
-    is_data = isinstance(data, dict) or any(isinstance(each, dict) for each in data)
-    is_cited = any(cited_numbers(each) for each in _strings(data))
-    if is_cited or not is_data or not cited_numbers(text):
-        return text
-    return f"```json\n{text.strip()}\n```"
-
-
-def _strings(data: object) -> Iterator[str]:
-    """All strings of some data, in any depth that was read."""
-    waiting = [data]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, dict):
-            waiting += each.values()
-        elif isinstance(each, list):
-            waiting += each
 
 
 class _Foreign:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
-from rag.citations.markers import neutralise
+from rag.citations.markers import cited_numbers, neutralise
 from rag.records import ToolCall
 
 
@@ -18,6 +18,33 @@ def in_words(text: str) -> str:
         if isinstance(value, dict):
             return "\n".join(_lines(value)) or _as_code(text)
     return text
+
+
+def data_as_code(text: str) -> str:
+    """Data in JSON as code if an array in it would be read as citations, and no text in it cites.
+
+    A list alone, `[1, 2]` or `[[1]]`, is how models cite, and no data.
+    """
+    if text.lstrip()[:1] not in ("{", "[") or '"' not in text:
+        return text
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        is_data = isinstance(value, dict) or any(isinstance(each, dict) for each in value)
+        is_cited = any(cited_numbers(each) for each in _strings(value))
+        if is_data and not is_cited and cited_numbers(text):
+            return _as_code(text.strip())
+    return text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All texts of some data, in any depth that was read."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict | list):
+            waiting += each.values() if isinstance(each, dict) else each
 
 
 def json_in_words(text: str) -> str:

@@ -94,15 +94,10 @@ class JsonGate:
             said = json.loads(quoted, strict=False)
         except ValueError as error:
             raise UnreadableReply("a text in the model's JSON cannot be read") from error
-        passed, removed = said, False
-        while True:
-            gate = MarkerGate(self._allowed)
-            passed = gate.feed(passed) + gate.finish()
-            if not gate.removed:
-                break
-            removed = True  # what stood around a number may be another one without it: `^4[47]^`
+        gate = MarkerGate(self._allowed)
+        passed = gate.feed(said) + gate.finish()
         self._cited += [number for number in gate.cited if number not in self._cited]
-        if passed == said or (self._only_unknown and not removed):
+        if passed == said or (self._only_unknown and not gate.removed):
             return quoted
         return json.dumps(passed, ensure_ascii=False)
 

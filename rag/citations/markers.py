@@ -147,7 +147,8 @@ _BEFORE_ANYTHING = "([{（「『«“„\"'"
 _OPENS_BLOCK = "`~-*+•◦‣–>"
 _TAIL = 300  # characters of the output that may come to be read otherwise
 _BEGUN = re.compile(
-    rf"[{re.escape(grammar.OPENING)}<$\\{{&]|" r"[(（](?=\W*(?:src|ref|cit|sou|que))", re.IGNORECASE
+    rf"[{re.escape(grammar.OPENING)}<$\\^{{&]|[(（](?=\W*(?:src|ref|cit|sou|que))",
+    re.IGNORECASE,
 )
 
 

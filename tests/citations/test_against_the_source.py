@@ -132,7 +132,6 @@ def test_warns_of_what_the_source_says_otherwise(passage: str, said: str) -> Non
                     "Der Betrieb ist bei Frost nicht erlaubt",
                     "Ein Kabel ist bis zu einer Länge von 20 m zulässig",
                     "Ein defektes Netzkabel muss der Kundendienst reparieren",
-                    "Jede Reparatur am Netzkabel führt der Kundendienst aus, und nur er",
                     "Nach dem Einschalten haben Sie noch 30 Sekunden",
                 ),
             ),

@@ -188,6 +188,28 @@ def test_the_markers_of_chatgpt_are_read(marker):
 
 
 @pytest.mark.parametrize(
+    "said",
+    ["A claim^4[47]^.", "A claim ^4 [47]^.", "^[47]4^", "A claim^4[47][98]^.", "^4[47]^ and more"],
+)
+def test_what_stood_around_a_number_is_no_citation_without_it(said):
+    once = canonical(said, {4})
+
+    assert cited_numbers(once) == []
+    assert canonical(once, {4}) == once
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["10^[3] m", "x[3]^2 y", "m²[3]", "[[3]](#) so", "the [3]rd", "[3]: text", "a ^4[3]^ b"],
+)
+def test_superscripts_and_links_around_a_number_are_read_once(said):
+    once = canonical(said, {3})
+
+    assert canonical(once, {3}) == once
+    assert set(cited_numbers(once)) <= {3}
+
+
+@pytest.mark.parametrize(
     "text",
     [
         '{"ids": [1, 2]}',

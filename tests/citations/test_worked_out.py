@@ -43,7 +43,6 @@ Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % 
             ["650 Euro", "780 Euro"],
             id="höher",
         ),
-        pytest.param(RENT, "Die Ruhezeit dauert {}", "8 Stunden", ["10 Stunden"], id="overnight"),
         pytest.param(
             RENT,
             "Zehn Sack Erde kosten mit Rabatt {}",
@@ -67,15 +66,8 @@ Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % 
             ["€62", "€54", "€66.50"],
             id="a-column",
         ),
-        pytest.param(PLANS, "The course lasts {}", "24 days", ["20 days", "30 days"], id="dates"),
-        pytest.param(
-            PLANS, "The office is open for {}", "8.5 hours", ["9 hours", "7.5 hours"], id="clocks"
-        ),
         pytest.param(
             PLANS, "With the late fee the invoice is {}", "€276", ["€255", "€248"], id="and-a-share"
-        ),
-        pytest.param(
-            PLANS, "Two adults and two children pay {}", "€26", ["€28", "€32", "€20"], id="counts"
         ),
         pytest.param(PLANS, "Three adults pay {}", "€24", ["€26", "€15"], id="a-count"),
         pytest.param(

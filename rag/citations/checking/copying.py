@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from rag.citations.checking.given import tells
 from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import Place, Reading, SourceText, Term
-from rag.citations.leaning import leans, limits
 from rag.text.amounts import Figure, agree
 from rag.text.languages import told
 from rag.text.related import opposites
@@ -64,8 +63,7 @@ def _covered(
     elif min(end - begin, lacking) >= _FEWEST and _is_boundary(said, done - 1, done):
         for later in range(at + 1, len(source.places)):
             following = source.places[later]
-            stands_alone = later == at + 1 or not leans(following.own.text)
-            if following.window.kind == "sentence" and stands_alone:
+            if following.window.kind == "sentence":
                 yield from ([at, *used] for used in _covered(said, done, source, later, 0))
 
 
@@ -129,15 +127,11 @@ def _is_apart(said: Reading, names: Sequence[str], source: SourceText, used: Seq
 
 
 def _is_limited_around(said: Reading, source: SourceText, at: int) -> bool:
-    """Whether its lead-in or heading denies or limits, or the sentence behind it."""
+    """Whether its lead-in or heading denies or limits."""
     own = {term.key for term in said.terms}
     place = source.places[at]
     above = (*place.around.terms, *source.context.terms)
-    if any(term.limits and term.key not in own for term in above):
-        return True
-    following = source.places[at + 1] if at + 1 < len(source.places) else None
-    is_prose = following is not None and following.window.kind == place.window.kind == "sentence"
-    return bool(is_prose and following and limits(following.own.text, cites=False))
+    return any(term.limits and term.key not in own for term in above)
 
 
 def _names_the_same(names: Sequence[str], own: Sequence[str], source: SourceText) -> bool:

@@ -6,9 +6,7 @@ from functools import lru_cache
 
 from rag.text.names import VARIANTS
 
-_POSSESSIVE = re.compile(r"['’]s?(?=\s|$)")
 _NAME_WORD = re.compile(r"[^\W_]+|\+")
-_VERSION = re.compile(r"\d\.\d\S*$")
 _SHORTEST_WORD = 3  # letters; what is shorter tells a model from another: `Amp 50 BT`
 
 
@@ -20,7 +18,7 @@ def name_words(name: str) -> tuple[str, ...]:
 
 def _words(text: str) -> list[str]:
     bare = text.lower().replace("®", "").replace("™", "")
-    return _NAME_WORD.findall(_POSSESSIVE.sub("", bare))
+    return _NAME_WORD.findall(bare)
 
 
 @lru_cache(maxsize=16384)
@@ -42,8 +40,6 @@ def are_siblings(said: str, there: str) -> bool:
     shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     if shared is None:  # one goes on where the other ends: `Étude ANC 1.9.2` is an `Étude ANC`
         shared = min(len(one), len(other))
-        if _VERSION.search(max(said, there, key=len)):
-            return False
     apart = (*one[shared:], *other[shared:])
     return shared > 0 and min(len(one), len(other)) > 1 and all(map(_tells_a_model, apart))
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.checking.naming import are_siblings
 from rag.citations.checking.reading import Reading, SourceText, read
 from rag.citations.markers import without_markers
 from rag.text.amounts import Figure, agree, comparable
@@ -157,9 +156,7 @@ def _called(name: str, names: Sequence[str]) -> list[int]:
     shares = [_share(said, _keys(each)) for each in names]
     best = max(shares, default=0.0)
     fits = [at for at, share in enumerate(shares) if share == best]
-    if best < _SAME or (best < 1.0 and (len(fits) > 1 or are_siblings(name, names[fits[0]]))):
-        return []
-    return fits
+    return [] if best < _SAME or (best < 1.0 and len(fits) > 1) else fits
 
 
 def _share(one: frozenset[str], other: frozenset[str]) -> float:

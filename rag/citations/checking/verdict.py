@@ -134,11 +134,8 @@ class _Verdict(Case):
         there = self._operands.figures
         if not self.reading.raw.isdisjoint(_THAN) and is_difference(figure, there):
             return True
-        ways = (self._follows(each) for each in self._own(figure))
-        return bool(self._follows(figure)) or any(figure.shown in way for way in ways)
-
-    def _follows(self, figure: Figure) -> str:
-        return self._how(figure) or self._how(figure, is_proof=True)
+        ways = (self._how(each) for each in self._own(figure))
+        return bool(self._how(figure)) or any(figure.shown in way for way in ways)
 
     def _spelled(self, name: str) -> str:
         """A name as the source spells it."""
@@ -162,8 +159,8 @@ class _Verdict(Case):
         """How a figure follows from others: any of the sources, or those that it names."""
         if (figure, is_proof) not in self._worked_out:
             own, there = self._own(figure), self._operands
-            known = own + (there.named(figure) if is_proof else there.figures)
-            how = compute(Sum(figure, self.said.text, own, known, there, is_proof))
+            known = [each.figure for each in there.named] if is_proof else there.figures
+            how = compute(Sum(figure, self.said.text, own, own + known, there))
             self._worked_out[figure, is_proof] = how
         return self._worked_out[figure, is_proof]
 

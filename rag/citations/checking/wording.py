@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import NamedTuple
 
 from rag.citations.checking.case import Case
@@ -39,16 +39,6 @@ class Part:
     raw: frozenset[str]
     is_denied: bool
     is_unsure: bool  # a condition, or what a denial before it may bear upon
-
-    def joined(self, other: "Part") -> "Part":
-        """Both as one."""
-        return Part(
-            self.own | other.own,
-            self.words | other.words,
-            self.raw | other.raw,
-            self.is_denied or (other.is_denied and bool(other.own)),
-            self.is_unsure and other.is_unsure,
-        )
 
 
 class _Near(NamedTuple):
@@ -90,8 +80,6 @@ def wrong_wording(case: Case) -> tuple[str, Place] | None:
     if not whole or whole[0].is_unsure:
         return None
     said = [each for each in whole if not each.is_unsure]
-    if len({each.is_denied for each in said if each.own}) < 2:
-        said = [reduce(Part.joined, said)] if said else []
     return next(filter(None, (_against(case, each) for each in said if len(each.own) > 1)), None)
 
 
