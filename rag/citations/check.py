@@ -1,8 +1,9 @@
 """Every citation of an answer with its verdict, and the statements that no source carries."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from rag.citations.checking.case import Said
@@ -12,6 +13,7 @@ from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Part
 from rag.citations.markers import find_markers, without_markers
+from rag.citations.scanner import Marker
 from rag.citations.statements import Statement, read_statements
 from rag.limits.budget import paced
 from rag.records import Citation, Source, Unsourced, Verdict
@@ -23,7 +25,7 @@ from rag.text.names import Lexicon
 from rag.text.words import language_of
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
-_TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]*")
+_TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]+")
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
 
@@ -190,9 +192,10 @@ def bare(text: str, statement: Statement) -> str:
 
 
 def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
-    for marker in find_markers(text):
+    shown = _Shown(text, judged)
+    for marker in paced(find_markers(text)):
         for number in marker.numbers:
-            found = _of_marker(text, judged, number, marker.start, marker.end)
+            found = shown.by(marker, number)
             citation = Citation(number, marker.start, marker.end)
             yield (
                 citation
@@ -208,26 +211,65 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
             )
 
 
-def _of_marker(
-    text: str, judged: Sequence[JudgedPart], number: int, start: int, end: int
-) -> Judgement | None:
-    """The judgement of the words that a marker stands for; of several, a warning if any is one."""
-    own = [
-        each
-        for each in judged
-        if number in each.part.numbers and each.statement.start <= start < each.statement.end
-    ]
-    touching = [each for each in own if _touches(text, each.part, start, end)]
-    found = [each.verdicts[number] for each in touching or own]
-    warning = next((each for each in found if each.verdict.is_warning), None)
-    return warning or (found[0] if found else None)
+@dataclass(slots=True)
+class _Carrying:
+    """The parts of one statement that carry one number, in order."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    judgements: list[Judgement] = field(default_factory=list)
+    warnings: list[int] = field(default_factory=list)  # which of them are
+
+    def add(self, part: Part, judgement: Judgement) -> None:
+        if judgement.verdict.is_warning:
+            self.warnings.append(len(self.judgements))
+        self.starts.append(part.start)
+        self.ends.append(part.end)
+        self.judgements.append(judgement)
+
+    def touching(self, start: int, end: int) -> Judgement:
+        """Of those that touch this stretch, or of all: a warning if any is one."""
+        first, behind = bisect_left(self.ends, start), bisect_right(self.starts, end)
+        if first >= behind:
+            first, behind = 0, len(self.judgements)
+        at = bisect_left(self.warnings, first)
+        is_warned = at < len(self.warnings) and self.warnings[at] < behind
+        return self.judgements[self.warnings[at] if is_warned else first]
 
 
-def _touches(text: str, part: Part, start: int, end: int) -> bool:
-    if part.start <= start <= part.end:
-        return True
-    between = text[part.end : start] if part.end <= start else text[end : part.start]
-    return bool(_TOUCHES.fullmatch(between))
+class _Shown:
+    """Which judgement each marker shows: that of the words that it stands for."""
+
+    def __init__(self, text: str, judged: Sequence[JudgedPart]) -> None:
+        spans = {each.statement.start: each.statement.end for each in judged}
+        self._starts = sorted(spans)
+        self._ends = [spans[start] for start in self._starts]
+        self._gaps = [found.span() for found in _TOUCHES.finditer(text)]
+        self._gaps_begin = [start for start, _ in self._gaps]
+        self._own: dict[tuple[int, int], _Carrying] = {}
+        for each in judged:
+            for number, judgement in each.verdicts.items():
+                own = self._own.setdefault((each.statement.start, number), _Carrying())
+                own.add(each.part, judgement)
+
+    def by(self, marker: Marker, number: int) -> Judgement | None:
+        """None where no statement around it has this number."""
+        at = bisect_right(self._starts, marker.start) - 1
+        if at < 0 or marker.start >= self._ends[at]:
+            return None
+        own = self._own.get((self._starts[at], number))
+        return own and own.touching(*self._reach(marker))
+
+    def _reach(self, marker: Marker) -> tuple[int, int]:
+        """From a marker over blanks, stops and other markers as far as words on both sides."""
+        start, end = marker.start, marker.end
+        before = bisect_left(self._gaps_begin, start) - 1
+        behind = bisect_right(self._gaps_begin, end) - 1
+        if before >= 0 and self._gaps[before][1] >= start:
+            start = self._gaps[before][0]
+        if behind >= 0:
+            end = max(end, self._gaps[behind][1])
+        return start, end
 
 
 # ── Statements without a number ──────────────────────────────────────────────────────────────

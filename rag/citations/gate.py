@@ -43,7 +43,7 @@ _LISTED = regex.compile(
     r"(?:[^.!?]|[.!?](?!\s*(?:\[[0-9]+\]\s*)?$))*$"
 )
 _LONGEST_LINE = 1_000
-_FENCE = regex.compile(r"\s*>?\s*(?:```|~~~)")
+_FENCE = regex.compile(r"\s*+(?:>\s*+)?(?:```|~~~)")
 
 
 class MarkerGate:
@@ -155,12 +155,11 @@ class _Ending:
         self._line += piece
         if self._passes:
             return before + self._pass(piece)
-        may_belong = any(
+        may_belong = len(self._line) <= _LONGEST_LINE and any(
             pattern is _LISTED or pattern.match(self._line, partial=True)
             for pattern, _ in self._readings()
         )
-        is_short = len(self._line) <= _LONGEST_LINE
-        return before if may_belong and is_short else before + self._release()
+        return before if may_belong else before + self._release()
 
     def _complete(self) -> str:
         """The line has ended: keep it back, or let it through with all that was held."""

@@ -11,7 +11,7 @@ _FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})(?![^\n]*`)")
 _INDENTED = re.compile(r"(?: {4}| {0,3}\t)[ \t]*\S")
 _QUOTE = " \t>"  # before a line in a quotation
 _KINDS: tuple[tuple[LineKind, re.Pattern[str]], ...] = (
-    ("rule", re.compile(r"\|?[\s:|-]*-{2,}[\s:|-]*\|?$|(?:[-*_=][ \t]*){3,}$")),
+    ("rule", re.compile(r"(?=[\s:|-]*$)(?:-?[\s:|])*--|(?:[-*_=][ \t]*){3,}$")),
     ("row", re.compile(r"\|")),
     ("heading", re.compile(r"#{1,6}[ \t]")),
     ("entry", ENTRY),
