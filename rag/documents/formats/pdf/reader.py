@@ -71,12 +71,27 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         raise Unreadable(outline.name, CUT_OFF)
     try:
         document = pypdfium2.PdfDocument(data)
+        if not _begins(document):  # its list of objects is wrong; without one, pdfium makes it anew
+            document.close()
+            document = pypdfium2.PdfDocument(data.replace(b"startxref", b"%tartxref"))
     except pypdfium2.PdfiumError as error:
         raise Unreadable(outline.name, _reason(str(error))) from error
     try:
         _read_document(document, outline, limits)
     finally:
         document.close()
+
+
+def _begins(document: Any) -> bool:
+    """Whether its first page, if it has any, can be opened."""
+    import pypdfium2
+
+    try:
+        if len(document):
+            document[0].close()
+    except pypdfium2.PdfiumError:
+        return False
+    return True
 
 
 def _reason(message: str) -> str:

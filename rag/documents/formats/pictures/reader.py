@@ -18,7 +18,14 @@ from rag.documents.outline import Outline
 from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable
 
-FORMATS = ("PNG", "JPEG", "TIFF", "GIF", "WEBP")  # no other decoder of Pillow's is ever tried
+FORMATS = (
+    "PNG",
+    "JPEG",
+    "TIFF",
+    "GIF",
+    "WEBP",
+    "BMP",
+)  # no other decoder of Pillow's is ever tried
 MOST_FRAMES = 200
 
 
