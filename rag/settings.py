@@ -161,7 +161,9 @@ class SourceSettings(_Section):
 
     folders: tuple[Path, ...] = ()  # below these, who manages a collection may add folders
     stores: tuple[str, ...] = ()  # with these, addresses begin that such a one may add
+    kinds: tuple[str, ...] = ()  # of installed packages, whose addresses such a one may add
     private_hosts: tuple[str, ...] = ()  # of this network, that may be asked
+    passwords: dict[str, SecretStr] = Field(default_factory=dict)  # by the names in addresses
     grace_days: float = Field(30, ge=0)  # in which removed documents can be had back
     most_removed: int = Field(50, ge=0)  # at once, without a yes
     most_removed_share: float = Field(0.2, ge=0, le=1)

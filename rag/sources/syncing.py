@@ -14,6 +14,7 @@ from rag.records import DocumentSource, Right, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
 from rag.sources.kinds import check_open, open_source, shown
+from rag.sources.logins import with_password
 from rag.sources.look import Parts, Report, Unwanted
 from rag.sources.removing import remove_source
 from rag.sources.sync import Outcome, sync
@@ -57,7 +58,8 @@ class Syncs:
     def _outcome(self, parts: Parts, source: DocumentSource, report: Report) -> Outcome:
         try:
             self._check(source)
-            with closing(open_source(source.address, self._options(parts, source))) as opened:
+            address = with_password(source.address, self._settings.passwords)
+            with closing(open_source(address, self._options(parts, source))) as opened:
                 return sync(parts, source, opened, report)
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
@@ -74,8 +76,7 @@ class Syncs:
                 "Nothing was removed."
             )
         if not source.is_operators:
-            settings = self._settings
-            check_open(source.address, folders=settings.folders, stores=settings.stores)
+            check_open(source.address, self._settings)
 
     def _options(self, parts: Parts, source: DocumentSource) -> SourceOptions:
         return SourceOptions(

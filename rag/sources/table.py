@@ -72,8 +72,9 @@ class SourceTable:
                 connection.execute(insert(document_sources).values(**row))
         except IntegrityError as error:
             raise Conflict(
-                f"{shown(source.address)} is a source of this collection already. Change that one, "
-                "or choose another collection."
+                f"{shown(source.address)} is a source of this collection already. Choose another "
+                "collection, or change it on the page of sources; groundnote source remove --keep-"
+                "documents takes it away first."
             ) from error
         return self.source(row["id"])
 
