@@ -148,6 +148,7 @@ class DocumentSettings(_Section):
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
     keep_originals: bool = True
+    ocr_languages: tuple[str, ...] = ()  # of pictures, besides those that the packaged model reads
 
 
 class TableSettings(_Section):
@@ -275,8 +276,7 @@ class Settings(BaseSettings, _EmptyIsUnset):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # The file's values come in as arguments; the environment goes before them.
-        return env_settings, init_settings
+        return env_settings, init_settings  # the file's values come in as arguments
 
 
 def settings_file(named: str | Path | None = None) -> Path | None:

@@ -65,4 +65,6 @@ def _pages(picture: Any, frames: int, outline: Outline, limits: LoadLimits) -> I
                 f"most {MOST_PIXELS:,} are read. Save it smaller."
             )
         place = f"page {number}, {MARK}" if frames > 1 else f"picture, {MARK}"
-        yield Page(number, recognise(ImageOps.exif_transpose(picture)), place=place)
+        yield Page(
+            number, recognise(ImageOps.exif_transpose(picture), limits.ocr_models), place=place
+        )
