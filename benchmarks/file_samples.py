@@ -1,13 +1,17 @@
 """Load every file of a folder of whole and broken samples, each in the guarded process.
 
 Prints per kind how many were read, refused (with the reasons), crashed the reader or ran out of
-time; and how much of the reference text was found where there is one (token F1).
+time; and how much of the reference text was found where there is one (token F1). Of any other
+folder (`--folder`): which of its files were read, hold no text, are of a type that is not read, or
+are called damaged, and with `--others` whether LibreOffice or poppler opens the damaged ones.
 """
 
 import argparse
 import json
 import os
 import re
+import subprocess
+import tempfile
 import time
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -19,6 +23,7 @@ from rag.errors import RagError
 from rag.records import ParsedDocument
 
 WORD = re.compile(r"\w+")
+KINDS = {"type not read": "this is a", "no text": "no text", "damaged": "damaged"}
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,10 @@ def main() -> None:
     """Run over the data and print the tables."""
     arguments = _arguments()
     loader = GuardedLoader(LoadLimits(max_seconds=arguments.seconds))
+    if arguments.folder:
+        _print_folder(loader, arguments.folder, asks_others=arguments.others)
+        loader.close()
+        return
     outcomes = [
         _try(loader, part, entry)
         for part in _parts(Path(arguments.data) / "file_samples")
@@ -55,8 +64,35 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=default)
     parser.add_argument("--seconds", type=float, default=30.0, help="time limit of one file")
+    parser.add_argument("--folder", type=Path, help="any files, instead of the data's")
+    parser.add_argument("--others", action="store_true", help="ask soffice and pdftotext")
     parser.add_argument("--verbose", action="store_true", help="list the files that were not read")
     return parser.parse_args()
+
+
+def _print_folder(loader: GuardedLoader, folder: Path, *, asks_others: bool) -> None:
+    counts: Counter[str] = Counter()
+    for path in sorted(each for each in folder.iterdir() if each.is_file()):
+        reason = _try(loader, folder, {"file": path.name, "kind": ""}).reason
+        found = next((name for name, words in KINDS.items() if words in reason), "refused")
+        found = found if reason else "read"
+        if found in ("damaged", "refused") and asks_others:
+            found += ", opens elsewhere" if _opens_elsewhere(path) else ", nowhere"
+        counts[found] += 1
+        print(f"{found:26} {path.name}: {reason.partition(' Supported are ')[0]}".rstrip(": "))
+    print(", ".join(f"{name} {count}" for name, count in counts.most_common()))
+
+
+def _opens_elsewhere(path: Path) -> bool:
+    """Whether a program that is installed finds words in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        pdf = path
+        if path.suffix.lower() != ".pdf":
+            make = ["soffice", "--headless", "--convert-to", "pdf", "--outdir", folder, str(path)]
+            subprocess.run(make, capture_output=True, timeout=120, check=False)
+            pdf = next(Path(folder).glob("*.pdf"), Path(folder) / "none")
+        ran = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, check=False)
+        return bool(ran.stdout.strip())
 
 
 def _parts(folder: Path) -> list[Path]:

@@ -148,6 +148,7 @@ class DocumentSettings(_SettingsSection):
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
     keep_originals: bool = True
+    ocr_languages: tuple[str, ...] = ()  # of pictures, besides those that the packaged model reads
 
 
 class TableSettings(_SettingsSection):
@@ -161,7 +162,9 @@ class SourceSettings(_SettingsSection):
 
     folders: tuple[Path, ...] = ()  # below these, who manages a collection may add folders
     stores: tuple[str, ...] = ()  # with these, addresses begin that such a one may add
+    kinds: tuple[str, ...] = ()  # of installed packages, whose addresses such a one may add
     private_hosts: tuple[str, ...] = ()  # of this network, that may be asked
+    passwords: dict[str, SecretStr] = Field(default_factory=dict)  # by the names in addresses
     grace_days: float = Field(30, ge=0)  # in which removed documents can be had back
     most_removed: int = Field(50, ge=0)  # at once, without a yes
     most_removed_share: float = Field(0.2, ge=0, le=1)
@@ -273,8 +276,7 @@ class Settings(BaseSettings, _EmptyIsUnset):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        # The file's values come in as arguments; the environment goes before them.
-        return env_settings, init_settings
+        return env_settings, init_settings  # the file's values come in as arguments
 
 
 def settings_file(named: str | Path | None = None) -> Path | None:

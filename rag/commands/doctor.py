@@ -34,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("indexes", _indexes),
         ("tables", _tables),
         ("originals", _originals),
+        ("pictures", _pictures),
         ("job queue", _job_queue),
         ("judge", _judge),
         ("language model", _language_model),
@@ -201,6 +202,13 @@ def _damaged_vectors(settings: Settings) -> Path | None:
     aside = folder.with_name(f"{folder.name}-damaged-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     with holding(folder):
         return folder.rename(aside)
+
+
+def _pictures(settings: Settings) -> str:
+    from rag.documents.formats.pictures.languages import check
+    from rag.wiring.parts import ocr_folder
+
+    return check(settings.documents.ocr_languages, ocr_folder(settings))
 
 
 def _job_queue(settings: Settings) -> str:

@@ -9,10 +9,11 @@ from rag.documents.cleaning import utf16_by_zeros
 from rag.errors import Unreadable
 
 SUPPORTED = (
-    "Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, CSV, ODT, ODS, ODP, EPUB, RTF, mails (EML, MSG), "
-    "Jupyter notebooks, JSON, YAML, XML, subtitles (VTT, SRT), reStructuredText, AsciiDoc and "
-    "plain text"
+    "Markdown, HTML, PDF, DOCX, PPTX, XLSX, XLS, CSV, Parquet, ODT, ODS, ODP, EPUB, RTF, mails "
+    "(EML, MSG, MBOX), Jupyter notebooks, JSON, YAML, XML, subtitles (VTT, SRT), reStructuredText, "
+    "AsciiDoc and whatever else is plain text"
 )
+SAVE_AS = "if it is a document, save it as PDF in the program that made it"
 OPEN_DOCUMENT = "application/vnd.oasis.opendocument"
 OFFICE = "application/vnd.openxmlformats-officedocument"
 
@@ -40,10 +41,12 @@ class FileKind(StrEnum):
     EPUB = "application/epub+zip", "EPUB"
     EML = "message/rfc822", "mail"
     MSG = "application/vnd.ms-outlook", "Outlook message"
+    MBOX = "application/mbox", "mailbox"
     ODT = f"{OPEN_DOCUMENT}.text", "OpenDocument"
     ODP = f"{OPEN_DOCUMENT}.presentation", "OpenDocument"
     ODS = f"{OPEN_DOCUMENT}.spreadsheet", "OpenDocument"
     XLS = "application/vnd.ms-excel", "Excel"
+    PARQUET = "application/vnd.apache.parquet", "Parquet"
     RTF = "application/rtf", "RTF"
     NOTEBOOK = "application/x-ipynb+json", "Jupyter notebook"
     JSON = "application/json", "JSON"
@@ -56,6 +59,7 @@ class FileKind(StrEnum):
     TIFF = "image/tiff", "picture"
     GIF = "image/gif", "picture"
     WEBP = "image/webp", "picture"
+    BMP = "image/bmp", "picture"
 
 
 ENDINGS = {
@@ -65,9 +69,11 @@ ENDINGS = {
     FileKind.RST: ".rst .rest",
     FileKind.ASCIIDOC: ".adoc .asciidoc .asc",
     FileKind.TEXT: ".txt .text .log .org .nfo .readme",
-    FileKind.EML: ".eml",
+    FileKind.EML: ".eml .emlx .mht .mhtml",
+    FileKind.MBOX: ".mbox",
+    FileKind.ODT: ".fodt .fods .fodp",
     FileKind.NOTEBOOK: ".ipynb",
-    FileKind.JSON: ".json",
+    FileKind.JSON: ".json .geojson",
     FileKind.JSON_LINES: ".jsonl .ndjson",
     FileKind.YAML: ".yaml .yml",
     FileKind.XML: ".xml",
@@ -86,16 +92,19 @@ MAGIC = {
     b"II*\x00": FileKind.TIFF,
     b"MM\x00*": FileKind.TIFF,
     b"GIF8": FileKind.GIF,
+    b"PAR1": FileKind.PARQUET,
 }
 OTHER_MAGIC = {
     (b"\x1f\x8b", b"Rar!", b"7z\xbc\xaf"): "a compressed archive; unpack it first",
     (b"%!PS",): "a PostScript file; save it as PDF",
     (b"SQLite format 3",): "a database",
     (b"\x7fELF", b"MZ\x90"): "a program",
+    (b"-----BEGIN ",): "a key or a certificate",
 }
 OLE_MAGIC = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 ZIP_MAGIC = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
 HTML_STARTS = (b"<!doctype html", b"<html")
+XML_STARTS = (b"<?xml", b"<svg")
 
 
 def kind_of(name: str, data: bytes) -> FileKind:
@@ -120,6 +129,8 @@ def kind_of(name: str, data: bytes) -> FileKind:
 def _kind_by_magic(data: bytes) -> FileKind | None:
     if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
         return FileKind.WEBP
+    if data.startswith(b"BM") and data[6:10] == bytes(4):
+        return FileKind.BMP
     return next((kind for magic, kind in MAGIC.items() if data.startswith(magic)), None)
 
 
@@ -149,7 +160,9 @@ def _zipped_kind(name: str, data: bytes) -> FileKind:
             return FileKind.XLS if is_binary_sheet else kind
     found = BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template"))
     if found is None:
-        raise _unsupported(name, "a zip archive inside another file, or of an unknown format")
+        raise _unsupported(
+            name, f"a zip archive inside another file, or of an unknown format; {SAVE_AS}"
+        )
     return found
 
 
@@ -172,10 +185,12 @@ def _ole_kind(name: str, data: bytes) -> FileKind:
     for stream, kind in OLE_STREAMS.items():
         if not is_old and stream.encode("utf-16-le") in data:
             return kind
-    raise Unreadable(
-        name,
-        "this is a Word or PowerPoint file of before 2007. Save it as DOCX or PPTX. "
-        f"Supported are {SUPPORTED}.",
+    if is_old:
+        raise _unsupported(
+            name, "a Word or PowerPoint file of before 2007; save it as DOCX or PPTX"
+        )
+    raise _unsupported(
+        name, f"a file of Office, or of a program like it, of before 2007; {SAVE_AS}"
     )
 
 
@@ -193,7 +208,7 @@ def _is_binary(data: bytes) -> bool:
 def _binary_description(name: str) -> str:
     if ending_of(name) in {".pdf", ".docx", ".pptx", ".xlsx"}:
         return f"not really a {ending_of(name)[1:].upper()} file: its content is unknown or damaged"
-    return "a binary file of an unknown format"
+    return f"a binary file of an unknown format; {SAVE_AS}"
 
 
 def _text_kind(name: str, data: bytes) -> FileKind:
@@ -203,7 +218,5 @@ def _text_kind(name: str, data: bytes) -> FileKind:
         raise _unsupported(name, _binary_description(name))
     if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not FileKind.MARKDOWN:
         return FileKind.HTML
-    kind = BY_ENDING.get(ending)
-    if kind is None:
-        raise Unreadable(name, f"{ending} files are not read. Supported are {SUPPORTED}.")
-    return kind
+    known = BY_ENDING.get(ending)
+    return known or (FileKind.XML if start.startswith(XML_STARTS) else FileKind.TEXT)

@@ -16,4 +16,5 @@ class LoadLimits:
     max_unpacked_bytes: int = 512 * MEBIBYTE  # of a zipped format, all its parts together
     max_unpacked_ratio: int = 300  # unpacked to packed, of any part that is over 1 MiB
     max_seconds: float = 60.0  # in the reading process
+    ocr_models: tuple[str, ...] = ()  # files that read pictures besides the packaged model
     max_memory_bytes: int = 3072 * MEBIBYTE  # address space of the reading process

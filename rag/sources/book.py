@@ -14,6 +14,7 @@ from rag.records import DocumentSource, SourceFile, Standing, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
 from rag.sources.kinds import check_open, kind_of, open_source, short_name, shown, tidied
+from rag.sources.logins import check_no_password, with_password
 from rag.sources.table import LastSync, SourceTable, next_due
 from rag.sources.wanted import wanted
 
@@ -52,8 +53,9 @@ class SourceBook:
     def add(self, wish: DocumentSource) -> DocumentSource:
         """One more, looked at soon. Raises UserError, Forbidden and Conflict."""
         address = tidied(wish.address)
+        check_no_password(address)
         if not wish.is_operators:
-            check_open(address, folders=self.settings.folders, stores=self.settings.stores)
+            check_open(address, self.settings)
         source = replace(
             wish,
             address=address,
@@ -73,7 +75,7 @@ class SourceBook:
         private = self.settings.private_hosts
         options = SourceOptions(source.include, source.exclude, source.depth, private_hosts=private)
         with suppress(SourceAway):
-            open_source(source.address, options).close()
+            open_source(with_password(source.address, self.settings.passwords), options).close()
 
     def change(
         self,

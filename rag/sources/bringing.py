@@ -15,7 +15,7 @@ from rag.records import SourceFile, Standing
 from rag.seams import ListedFile
 from rag.sources.kinds import shown
 from rag.sources.look import Look, NotSeen, Parts, Report
-from rag.sources.names import free_name
+from rag.sources.plan import free_name
 
 NOTED_FILES, NOTED_SECONDS = 200, 0.5  # at the latest, what was read is noted
 

@@ -37,7 +37,7 @@ def read_address(address: str, scheme: str = "https") -> Space:
     parts = [part for part in found.path.split("/") if part]
     if not found.hostname or len(parts) != 1 or not found.username or not found.password:
         raise UserError(
-            "A space of Confluence is written confluence://EMAIL:TOKEN@SITE.atlassian.net/KEY, "
+            "A space of Confluence is written confluence://EMAIL:{name}@SITE.atlassian.net/KEY, "
             "with @ in the email as %40. A token is made in the settings of your account there."
         )
     host = urlunsplit((scheme, found.netloc.rpartition("@")[2], "", "", ""))

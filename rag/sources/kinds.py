@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from rag.errors import Forbidden, SetupError, UserError
 from rag.seams import OpenSource, Source, SourceOptions
+from rag.settings import SourceSettings
 
 GROUP_OF_KINDS = "groundnote.sources"
 FOLDER, WEB, GIT, STORE = "folder", "web", "git", "store"
@@ -30,6 +31,8 @@ SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
 OF_THE_WEB = ("http", "https", "git+https")
 LONGEST_ADDRESS = 2_000
 LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
+NAMED_PASSWORD = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
+IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
 SECRET = re.compile(
     r"(?<=[?&])((?:[\w-]*(?:token|secret|passw|signature|api[_-]?key|auth)[\w-]*|key|sig)=)[^&#\s]+",
     re.IGNORECASE,
@@ -54,6 +57,11 @@ def kind_of(address: str) -> str:
     raise UserError(
         f"{scheme}:// is no kind of source. Name a folder, or an address of one of: {known}."
     )
+
+
+def is_chain(address: str) -> bool:
+    """Whether it names one place in another, as fsspec writes it: `zip::https://…`."""
+    return "::" in IN_BRACKETS.sub("", address)
 
 
 def scheme_of(address: str) -> str:
@@ -109,7 +117,7 @@ def _check_host(address: str) -> None:
     """Raises UserError, which does not repeat it: what cannot be read may hold a password."""
     try:
         found = urlsplit(address)
-        if "::" not in address and scheme_of(address) != "github":  # owner:name
+        if not is_chain(address) and scheme_of(address) != "github":  # owner:name
             found.port  # noqa: B018  (raises)
     except ValueError as error:
         raise UserError(
@@ -131,12 +139,25 @@ def shown(address: str) -> str:
 
 def _shown_login(found: re.Match[str]) -> str:
     scheme, login = found[1], found[2]
-    user, colon, _password = login.partition(":")
-    if scheme.lower() == "github":  # owner:name
+    secret = password_in(found[0])
+    if not secret or NAMED_PASSWORD.fullmatch(secret):
         return found[0]
-    if not colon:
-        return f"{scheme}://{'…' if scheme.lower() in BY_TOKEN else login}@"
-    return f"{scheme}://{user}:…@"
+    return f"{scheme}://{login.removesuffix(secret)}…@"
+
+
+def password_in(address: str) -> str:
+    """What of its login is secret, or names what is; "" for nothing."""
+    found = LOGIN.match(address)
+    if found is None or found[1].lower() == "github":  # owner:name
+        return ""
+    user, colon, password = found[2].partition(":")
+    return password if colon else user if found[1].lower() in BY_TOKEN else ""
+
+
+def password_named(address: str) -> str:
+    """The name in `https://ada:{wiki}@host/`, of a password that the settings hold."""
+    found = NAMED_PASSWORD.fullmatch(password_in(address))
+    return found[1] if found else ""
 
 
 def without_login(url: str) -> str:
@@ -152,25 +173,34 @@ def short_name(address: str) -> str:
     return unquote(last).removesuffix(".git")[:60]
 
 
-def check_open(address: str, *, folders: Sequence[Path], stores: Sequence[str]) -> None:
+def check_open(address: str, settings: SourceSettings) -> None:
     """Raises Forbidden for what would be read with the rights of the server, unless its settings
     say that whoever manages a collection may add it."""
-    if scheme_of(address) in OF_THE_WEB and "::" not in address:
+    is_known = not password_named(address)  # one of the settings goes only where they say
+    begins = ".." not in unquote(address) and _begins(without_login(address), settings.stores)
+    if not is_chain(address) and (begins or (is_known and _is_open(address, settings))):
         return
-    if kind_of(address) in added_kinds():
-        return
-    if kind_of(address) == FOLDER:
-        wanted = folder_of(address).resolve()
-        if any(wanted.is_relative_to(root.resolve()) for root in folders):
-            return
+    kind = kind_of(address)
+    if kind == FOLDER:
         told = "Folders are added by whoever runs the server: groundnote source add FOLDER, or"
         raise Forbidden(f"{told} sources.folders names those that may be added here.")
-    if "::" not in address and ".." not in unquote(address) and _begins(address, stores):
-        return
+    if is_known and kind in added_kinds():
+        raise Forbidden(
+            f"{kind}:// is read by a package that was installed beside Groundnote. Whoever runs "
+            f"the server adds it: groundnote source add ADDRESS, or names {kind} in sources.kinds."
+        )
     raise Forbidden(
         "This is read with what the server may read, so whoever runs it adds it: groundnote source "
         "add ADDRESS, or sources.stores names the beginnings of addresses that may be added here."
     )
+
+
+def _is_open(address: str, settings: SourceSettings) -> bool:
+    kind = kind_of(address)
+    if kind == FOLDER:
+        wanted = folder_of(address).resolve()
+        return any(wanted.is_relative_to(root.resolve()) for root in settings.folders)
+    return scheme_of(address) in OF_THE_WEB or (kind in added_kinds() and kind in settings.kinds)
 
 
 def _begins(address: str, stores: Sequence[str]) -> bool:

@@ -3,9 +3,10 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, count
 from pathlib import PurePosixPath
 
-from rag.records import SourceFile, Standing
+from rag.records import DocumentSource, SourceFile, Standing
 from rag.seams import ListedFile
 
 GONE = frozenset({Standing.REMOVING, Standing.REMOVED})
@@ -95,6 +96,20 @@ def _is_replaced(row: SourceFile, documents: Mapping[str, str]) -> bool:
 def _is_same(row: SourceFile, file: ListedFile, documents: Mapping[str, str]) -> bool:
     has_ended = bool(row.reason) or documents.get(row.document_id) == row.content_hash
     return bool(file.mark) and row.mark == file.mark and has_ended
+
+
+def free_name(
+    name: str, source: DocumentSource, taken: Mapping[str, str], document_id: str = ""
+) -> str:
+    """The file's name; with the source's own before it where another document has that already.
+
+    `taken` are the documents of the collection by name; one of `document_id` may keep its own.
+    """
+    numbered = (f"{source.name} ({n})/{name}" for n in count(2))
+    for wanted in chain((name, f"{source.name}/{name}"), numbered):
+        if taken.get(wanted, document_id or None) == (document_id or None):
+            return wanted
+    raise AssertionError("numbers do not end")
 
 
 def may_have_moved(files: Sequence[ListedFile], gone: Iterable[SourceFile]) -> list[ListedFile]:

@@ -1,6 +1,5 @@
 """Object stores, file servers and archives that fsspec reaches, as sources of documents."""
 
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,9 +13,8 @@ from rag.documents.files import UNFIT
 from rag.errors import RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
 from rag.sources.guard import Guard, GuardedNetwork
+from rag.sources.kinds import is_chain, scheme_of, shown
 
-CHAIN = "::"  # of one file system in another
-IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
 STRONG_MARKS = ("etag", "e_tag", "checksum", "sha", "generation", "crc")  # of the content itself
 TIMES = ("mtime", "modified", "lastmodified", "last_modified", "last_write_time", "updated",
          "created", "date_time")  # fmt: skip
@@ -135,7 +133,7 @@ class StoreSource:
     """Hidden files and links are left aside."""
 
     def __init__(self, address: str, options: SourceOptions) -> None:
-        self._address = _shown(address)
+        self._address = shown(address)
         self._options = options
         self._place = place_of(address, Guard(options.private_hosts, ports=None))
         self._scheme = scheme_of(address)
@@ -257,40 +255,28 @@ def _is_certain(changed: Any) -> bool:
 def place_of(address: str, guard: Guard) -> Place:
     """Raises UserError for what is no such place, and Forbidden for one of this network."""
     scheme = scheme_of(address)
-    if CHAIN in IN_BRACKETS.sub("", address) or scheme not in PLACES:
+    if is_chain(address) or scheme not in PLACES:
         known = ", ".join(sorted(PLACES.keys() - {"memory"}))
         raise UserError(
-            f"{_shown(address)[:100]} is not read. Name one place, without ::, at one of {known}."
+            f"{shown(address)[:100]} is not read. Name one place, without ::, at one of {known}."
         )
     return PLACES[scheme][0](address, guard)
-
-
-def scheme_of(address: str) -> str:
-    """Lower case."""
-    return address.partition("://")[0].lower()
 
 
 def _port(address: str) -> int:
     found = urlsplit(address)
     if not found.hostname:
-        raise UserError(f"{_shown(address)[:100]} names no host.")
+        raise UserError(f"{shown(address)[:100]} names no host.")
     try:
         return found.port or PORTS[found.scheme]
     except ValueError as error:
-        raise UserError(f"{_shown(address)[:100]}: its port is no number.") from error
+        raise UserError(f"{shown(address)[:100]}: its port is no number.") from error
 
 
 def _login(address: str) -> dict[str, str]:
     found = urlsplit(address)
     named = {"username": found.username, "password": found.password}
     return {key: unquote(value) for key, value in named.items() if value}
-
-
-def _shown(address: str) -> str:
-    """Without its password."""
-    found = urlsplit(address)
-    host = found.netloc.rpartition("@")[2]
-    return address.replace(found.netloc, host) if found.password else address
 
 
 def open_store(address: str, options: SourceOptions) -> StoreSource:

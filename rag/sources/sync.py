@@ -13,8 +13,7 @@ from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncSt
 from rag.seams import ListedFile, Source
 from rag.sources.bringing import Bringing, Coming, claimed
 from rag.sources.look import Look, Parts, Report, Tally
-from rag.sources.names import free_name
-from rag.sources.plan import SyncPlan, compare, may_have_moved, moves
+from rag.sources.plan import SyncPlan, compare, free_name, may_have_moved, moves
 from rag.sources.removing import finish_removals, let_go, remove
 
 LOOKS = 5  # at most, for files that are being written to

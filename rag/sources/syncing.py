@@ -1,23 +1,29 @@
 """What a job of a sync does: ask whether it may, open the source, look, write down how it went."""
 
+import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
 from typing import Any
 
 from rag.documents.storing.collections import Collections
-from rag.errors import Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
-from rag.records import DocumentSource, Right, SyncState
-from rag.seams import SourceOptions
+from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
+from rag.limits.shares import Lane
+from rag.records import Document, DocumentSource, Right, SourceFile, SyncState
+from rag.seams import ListedFile, Source, SourceOptions
 from rag.settings import SourceSettings
-from rag.sources.kinds import check_open, open_source, shown
+from rag.sources.kinds import WEB, check_open, open_source, shown
+from rag.sources.logins import with_password
 from rag.sources.look import Parts, Report, Unwanted
 from rag.sources.removing import remove_source
 from rag.sources.sync import Outcome, sync
 
+ASKED = Lane(2, waiting=8, what="originals")  # at once: each looks through a source
+LOOK_SECONDS = 30.0  # for one of its files
 SOON = timedelta(minutes=1)  # a file that was being written to is looked at again
 
 
@@ -54,10 +60,34 @@ class Syncs:
             return  # the job that removes it follows
         self._note(parts, source, outcome)
 
+    def original(self, document: Document) -> bytes:
+        """The file as its source has it, if that is still what was read.
+
+        It is asked as at a sync. Raises NotFound, Conflict where it changed since, UserError where
+        the source may not be read any more, SourceAway and Busy.
+        """
+        parts = self._parts()
+        found = parts.table.of_document(document.id)
+        if found is None:
+            raise NotFound(f"The original of {document.name} was not kept, and no source has it.")
+        source, row = found
+        self._check(source)
+        address = with_password(source.address, self._settings.passwords)
+        options = replace(self._options(parts, source), aside=None)  # a sync may be under way
+        with ASKED.place(), closing(open_source(address, options)) as opened:
+            data = opened.read(_listed(opened, source, row))
+        if sha256(data).hexdigest() != document.content_hash:
+            raise Conflict(
+                f"{document.name} has changed at its source since it was read, or cannot be had as "
+                "it was. What was read of it stands on its page; its source has the new one."
+            )
+        return data
+
     def _outcome(self, parts: Parts, source: DocumentSource, report: Report) -> Outcome:
         try:
             self._check(source)
-            with closing(open_source(source.address, self._options(parts, source))) as opened:
+            address = with_password(source.address, self._settings.passwords)
+            with closing(open_source(address, self._options(parts, source))) as opened:
                 return sync(parts, source, opened, report)
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
@@ -74,8 +104,7 @@ class Syncs:
                 "Nothing was removed."
             )
         if not source.is_operators:
-            settings = self._settings
-            check_open(source.address, folders=settings.folders, stores=settings.stores)
+            check_open(source.address, self._settings)
 
     def _options(self, parts: Parts, source: DocumentSource) -> SourceOptions:
         return SourceOptions(
@@ -95,3 +124,17 @@ class Syncs:
         if outcome.counts.waiting and source.every_seconds is not None:
             values["next_due_at"] = datetime.now(UTC) + SOON
         parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})
+
+
+def _listed(opened: Source, source: DocumentSource, row: SourceFile) -> ListedFile:
+    """The file as its source lists it now; a page of the web is asked for by its address."""
+    known = ListedFile(row.name, row.mark, row.size, row.url)
+    if source.kind == WEB:
+        return known
+    ends = time.monotonic() + LOOK_SECONDS
+    for file in opened.listed():
+        if file.name == row.name:
+            return file
+        if time.monotonic() > ends:
+            raise SourceAway(f"{row.name} is not found in {LOOK_SECONDS:.0f} seconds.")
+    raise NotFound(f"{row.name} is not at its source any more.")

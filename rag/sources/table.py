@@ -72,8 +72,9 @@ class SourceTable:
                 connection.execute(insert(document_sources).values(**row))
         except IntegrityError as error:
             raise Conflict(
-                f"{shown(source.address)} is a source of this collection already. Change that one, "
-                "or choose another collection."
+                f"{shown(source.address)} is a source of this collection already. Choose another "
+                "collection, or change it on the page of sources; groundnote source remove --keep-"
+                "documents takes it away first."
             ) from error
         return self.source(row["id"])
 
@@ -231,6 +232,16 @@ class SourceTable:
                 )
                 found.update(connection.execute(query).scalars())
         return found
+
+    def of_document(self, document_id: str) -> tuple[DocumentSource, SourceFile] | None:
+        """What a document was made of, and is still listed."""
+        query = select(source_files).where(
+            source_files.c.document_id == document_id,
+            source_files.c.standing == Standing.LISTED,
+        )
+        with reading(self._engine) as connection:
+            row = connection.execute(query).first()
+        return None if row is None else (self.source(row.source_id), _file_from(row))
 
     def contents(self, document_ids: Iterable[str]) -> dict[str, str]:
         """By document: the hash of the file that it was read from."""

@@ -171,6 +171,7 @@ def open_window(settings: Settings) -> ModelWindow | None:
 
 def load_limits(settings: Settings) -> "LoadLimits":
     """Bounds of one file."""
+    from rag.documents.formats.pictures.languages import models_for
     from rag.documents.limits import MEBIBYTE, LoadLimits
 
     documents = settings.documents
@@ -178,7 +179,13 @@ def load_limits(settings: Settings) -> "LoadLimits":
         max_bytes=int(documents.max_file_mb * MEBIBYTE),
         max_pages=documents.max_pages,
         max_seconds=documents.read_timeout_seconds,
+        ocr_models=models_for(documents.ocr_languages, ocr_folder(settings)),
     )
+
+
+def ocr_folder(settings: Settings) -> Path:
+    """Where models lie that read pictures in other scripts."""
+    return settings.data_dir / "ocr"
 
 
 def open_judge(settings: Settings) -> "Judge | None":

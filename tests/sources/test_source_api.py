@@ -1,11 +1,13 @@
 """The JSON API of sources: what programs may ask, and what nobody may."""
 
 import time
+from unittest.mock import Mock
 
 import pytest
 
+from rag.errors import Forbidden
 from rag.records import DocumentSource
-from rag.settings import Settings
+from rag.settings import Settings, SourceSettings
 from rag.sources.kinds import check_open
 from tests.applications import app_of, application_of
 
@@ -116,10 +118,25 @@ class TestASource:
 
         assert len(served.call("GET", "/api/v1/documents").get_json()["documents"]) == 1
 
-    def test_shows_no_password(self, served):
-        told = served.add("https://ada:secret@127.0.0.1:1/docs").get_json()
+    @pytest.mark.parametrize("login", ["ada:secret", "secret"])
+    def test_takes_no_password(self, served, login):
+        refused = served.add(f"https://{login}@127.0.0.1:1/docs")
 
+        assert refused.status_code == 400
+        assert "sources.passwords" in refused.get_json()["detail"]
+        assert "secret" not in refused.get_data(as_text=True)
+
+    def test_shows_no_password_that_was_taken_before(self, served):
+        source_id = served.add("https://127.0.0.1:1/docs").get_json()["id"]
+        served.app.sources.table.change(source_id, address="https://ada:secret@127.0.0.1:1/docs")
+
+        told = served.call("GET", f"{SOURCES}/{source_id}").get_json()
         assert told["address"] == "https://ada:…@127.0.0.1:1/docs"
+
+    def test_of_an_address_that_is_one_already_is_told_what_to_do(self, served):
+        served.add(served.open)
+
+        assert "groundnote source remove" in served.add(served.open).get_json()["detail"]
 
     def test_of_whoever_runs_the_server_keeps_what_that_one_leaves_out(self, served):
         (served.closed / "secret.md").write_text("# Secret\n\nThe key is 4711.\n")
@@ -179,6 +196,8 @@ class TestWhatTheServerMayRead:
             "s3://shared/../other",
             "s3://shared/%2e%2e/other",
             "sftp://host/x",
+            "https://ada:{{wiki}}@host/",  # a password of the settings
+            "zip::http://[::1]/x.zip",
         ],
     )
     def test_is_not_what_a_caller_may_have_read(self, served, address):
@@ -205,7 +224,28 @@ class TestWhatTheServerMayRead:
         assert served.call("GET", "/api/v1/documents").get_json()["documents"] == []
 
     def test_what_settings_name_may_be_added(self):
-        check_open("s3://shared/team", folders=(), stores=("s3://shared",))
+        settings = SourceSettings(stores=("s3://shared", "https://wiki.test"))
+
+        check_open("s3://shared/team", settings)
+        check_open("https://ada:{wiki}@wiki.test/docs", settings)
+        with pytest.raises(Forbidden):
+            check_open("https://ada:{wiki}@wiki.test.evil.test/docs", settings)
+
+    @pytest.mark.parametrize(
+        "host",
+        ["[::1]", "[::ffff:10.0.0.1]", "[fe80::1%25eth0]", "[64:ff9b::a00:1]", "[2002:a00:1::]",
+         "[2001:db8::1]", "[::]"],
+    )  # fmt: skip
+    def test_is_no_host_of_this_network_by_its_number(self, served, host):
+        refused = served.add(f"http://{host}/docs")
+
+        assert refused.status_code == 403
+        assert "asked" in refused.get_json()["detail"]
+
+    def test_a_host_elsewhere_may_be_named_by_its_number(self, served, monkeypatch):
+        monkeypatch.setattr("socket.create_connection", Mock(side_effect=OSError("not tried")))
+
+        assert served.add("http://[2606:4700:4700::1111]/docs").status_code == 201
 
     def test_needs_the_right_to_manage(self, served):
         members = {"ben": "write"}

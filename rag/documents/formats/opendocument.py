@@ -5,7 +5,7 @@ import zipfile
 from typing import Any
 
 from rag.documents.cleaning import one_line
-from rag.documents.formats.packages import check_package, damage_told
+from rag.documents.formats.packages import ZIP_START, check_package, damage_told
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.tables import spread
@@ -22,17 +22,8 @@ WIDEST = 1_000  # cells that one stands for: sheets fill whole rows with a repea
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; comments and deleted text are left out."""
-    from defusedxml.ElementTree import fromstring
-
-    check_package(outline.name, data, limits)
-    with damage_told(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-            raise Unreadable(
-                outline.name, "the file is encrypted and needs a password. Save it without one."
-            )
-        content = fromstring(archive.read("content.xml"))
-        names = archive.namelist()
-        meta = fromstring(archive.read("meta.xml")) if "meta.xml" in names else None
+    with damage_told(outline.name):
+        content, meta = _parts(data, outline.name, limits)
     title = meta.find(f".//{TITLE}") if meta is not None else None
     body = content.find(f"{OFFICE}body")
     if body is not None:
@@ -40,6 +31,24 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
     if title is not None and one_line(title.text or ""):
         outline.fallback_title = one_line(title.text or "")
+
+
+def _parts(data: bytes, name: str, limits: LoadLimits) -> tuple[Any, Any]:
+    """The content, and what is said about it, if anything: of a flat file both are its one part."""
+    from defusedxml.ElementTree import fromstring
+
+    if not data.startswith(ZIP_START):
+        whole = fromstring(data)
+        return whole, whole
+    check_package(name, data, limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if b"encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise Unreadable(
+                name, "the file is encrypted and needs a password. Save it without one."
+            )
+        content = fromstring(archive.read("content.xml"))
+        has_meta = "meta.xml" in archive.namelist()
+        return content, fromstring(archive.read("meta.xml")) if has_meta else None
 
 
 class _OdfWalk:

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.errors import TooLarge, Unreadable
 
-# No Office program writes a document type; with one come entity bombs and external entities.
-DOCTYPE = re.compile(rb"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
+# A document type that says something itself brings entity bombs and external entities; one that
+# only names a file is written by LibreOffice about macros, and in books, and is not fetched.
+DOCTYPE = re.compile(rb"<!\s*(?:ENTITY|DOCTYPE[^>\[]*\[)", re.IGNORECASE)
 WIDE_DOCTYPE = re.compile(
     b"|".join(
         word.encode(encoding)

@@ -10,6 +10,10 @@ from rag.documents.outline import Outline
 from rag.documents.tables import spread
 from rag.errors import TooLarge
 
+OTHER_KINDS = (
+    "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
+    "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
+)
 DEEPEST = 20  # groups inside groups
 CHART, DRAWING = (
     f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("chart", "main")
@@ -19,12 +23,11 @@ CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; a slide's title is its heading."""
-    import pptx
     from pptx.exc import PythonPptxError
 
     check_package(outline.name, data, limits)
     with damage_told(outline.name, PythonPptxError):
-        presentation = pptx.Presentation(io.BytesIO(data))
+        presentation = _opened(data)
         slides = list(presentation.slides)
         outline.fallback_title = presentation.core_properties.title or ""
         _check_count(outline.name, len(slides), limits)
@@ -34,6 +37,16 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
                 outline.left_out.append(f"slide {number}: hidden")
             else:
                 _write_slide(number, slide, outline)
+
+
+def _opened(data: bytes) -> Any:
+    """As `pptx.Presentation` does, which refuses shows and templates."""
+    from pptx.opc.package import PartFactory
+    from pptx.package import Package
+    from pptx.parts.presentation import PresentationPart
+
+    PartFactory.part_type_for.update(dict.fromkeys(OTHER_KINDS, PresentationPart))
+    return Package.open(io.BytesIO(data)).main_document_part.presentation
 
 
 def _check_count(name: str, count: int, limits: LoadLimits) -> None:

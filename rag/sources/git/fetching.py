@@ -83,7 +83,7 @@ def _answer(wish: Wish) -> dict[str, str]:
         kind = next(kind for kind, each in ERRORS.items() if isinstance(error, each))
         return {"failed": kind, "told": str(error)}
     except HTTPUnauthorized:
-        return _away(wish, "it is not there, or needs a login: write https://user:token@…")
+        return _away(wish, "it is not there, or needs a login: name a token: git+https://{name}@…")
     except NotGitRepository:
         return _away(wish, "there is no Git repository at this address")
     except MemoryError:

@@ -1,10 +1,13 @@
 """The file that a document was read from, as a response."""
 
+from io import BytesIO
+
 from flask import Response, send_file
 
 from rag.errors import NotFound
 from rag.records import Document
 from rag.web.current import application
+from rag.wiring.sources import syncs_of
 
 PDF = "application/pdf"
 # A browser's own viewer is an object in a page that it makes; nothing of ours is in it.
@@ -12,19 +15,16 @@ VIEWED = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; fram
 
 
 def original_of(document: Document, *, is_shown: bool = False) -> Response:
-    """To be kept by its reader, or, if it is a PDF, to be looked at. Raises NotFound.
+    """To be kept by its reader, or, if it is a PDF, to be looked at.
+
+    What was not kept is read from its source. Raises NotFound, and as `Syncs.original` does.
 
     Other files are never shown by a browser from here: they might be pages with scripts.
     """
-    path = application().documents.original(document)
-    if path is None:
-        raise NotFound(
-            f"The original of {document.name} was not kept, or not on this machine. Ingest the "
-            "file again where documents.keep_originals is on."
-        )
+    kept = application().documents.original(document)
     is_shown = is_shown and document.media_type == PDF
     response = send_file(
-        path,
+        kept or BytesIO(_at_its_source(document)),
         mimetype=document.media_type,
         as_attachment=not is_shown,
         download_name=document.name.rpartition("/")[2],
@@ -35,6 +35,17 @@ def original_of(document: Document, *, is_shown: bool = False) -> Response:
     return response
 
 
+def _at_its_source(document: Document) -> bytes:
+    if application().sources.table.of_document(document.id) is None:
+        raise NotFound(
+            f"The original of {document.name} was not kept, or not on this machine. Ingest the "
+            "file again where documents.keep_originals is on."
+        )
+    return syncs_of(application()).original(document)
+
+
 def has_original(document: Document) -> bool:
-    """Whether there is one to open."""
-    return application().documents.original(document) is not None
+    """Whether there is one to open, kept or at its source."""
+    app = application()
+    is_kept = app.documents.original(document) is not None
+    return is_kept or app.sources.table.of_document(document.id) is not None

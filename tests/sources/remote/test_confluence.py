@@ -162,7 +162,7 @@ def test_this_network_is_refused(wiki):
      "confluence://a:b@x.test/a/b"],
 )  # fmt: skip
 def test_an_address_without_what_is_needed_says_how_it_is_written(address):
-    with pytest.raises(UserError, match="EMAIL:TOKEN@SITE"):
+    with pytest.raises(UserError, match=r"EMAIL:\{name\}@SITE"):
         open_confluence(address, SourceOptions())
 
 

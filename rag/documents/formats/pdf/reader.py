@@ -1,7 +1,7 @@
 """PDF to sections: one for each page, and for each heading on it."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -71,12 +71,27 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         raise Unreadable(outline.name, CUT_OFF)
     try:
         document = pypdfium2.PdfDocument(data)
+        if not _begins(document):  # its list of objects is wrong; without one, pdfium makes it anew
+            document.close()
+            document = pypdfium2.PdfDocument(data.replace(b"startxref", b"%tartxref"))
     except pypdfium2.PdfiumError as error:
         raise Unreadable(outline.name, _reason(str(error))) from error
     try:
         _read_document(document, outline, limits)
     finally:
         document.close()
+
+
+def _begins(document: Any) -> bool:
+    """Whether its first page, if it has any, can be opened."""
+    import pypdfium2
+
+    try:
+        if len(document):
+            document[0].close()
+    except pypdfium2.PdfiumError:
+        return False
+    return True
 
 
 def _reason(message: str) -> str:
@@ -113,12 +128,12 @@ def _recognised(
         if not (is_able and is_blank) or clock.is_over:
             yield page
             continue
-        lines = _seen_lines(document, page.number)
+        lines = _seen_lines(document, page.number, limits.ocr_models)
         outline.recognised += bool(lines)
         yield replace(page, lines=lines, place=f"page {page.number}, {ocr.MARK}" if lines else "")
 
 
-def _seen_lines(document: Any, number: int) -> tuple[PdfLine, ...]:
+def _seen_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfLine, ...]:
     import pypdfium2
 
     try:
@@ -129,7 +144,7 @@ def _seen_lines(document: Any, number: int) -> tuple[PdfLine, ...]:
         page.close()
     except (pypdfium2.PdfiumError, ValueError, MemoryError):
         return ()
-    return ocr.recognise(picture)
+    return ocr.recognise(picture, models)
 
 
 def _report(pages: list[Page], outline: Outline) -> None:

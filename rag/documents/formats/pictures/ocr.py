@@ -1,6 +1,7 @@
 """Text in pictures, by a model that comes with the extra `groundnote[ocr]`: nothing is fetched.
 
-One model reads some fifty languages in Latin and East Asian scripts; there is nothing to set.
+One model reads some fifty languages in Latin and East Asian scripts; models of other scripts that
+the settings name (`languages.py`) read each picture too, and what is read best is taken.
 """
 
 import gc
@@ -78,17 +79,19 @@ def _take_room() -> None:
 
 
 @cache
-def _engine() -> Any:
+def _engine(model: str) -> Any:
+    """The packaged one for "", else that of a file."""
     from rapidocr import EngineType, RapidOCR
 
     kinds = {f"{part}.engine_type": EngineType.OPENVINO for part in ("Det", "Cls", "Rec")}
     threads = {"EngineConfig.openvino.inference_num_threads": 1}
     small = {"Rec.rec_batch_num": 1, "Cls.cls_batch_num": 1}  # large batches take gigabytes
+    own = {"Rec.model_path": model} if model else {}
     _take_room()
-    return RapidOCR(params={**kinds, **threads, **small, "Global.log_level": "critical"})
+    return RapidOCR(params={**kinds, **threads, **small, **own, "Global.log_level": "critical"})
 
 
-def recognise(picture: Any) -> tuple[PdfLine, ...]:
+def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
     """The lines of a picture (of Pillow), from top to bottom, as those of a page are."""
     import numpy
 
@@ -97,15 +100,21 @@ def recognise(picture: Any) -> tuple[PdfLine, ...]:
         gc.collect()
     plain = picture.convert("RGB")
     plain.thumbnail((SIDES[-1], SIDES[-1]))
-    found = _engine()(numpy.asarray(_framed(plain)))
+    seen = numpy.asarray(_framed(plain))
+    read = [_pieces(_engine(model)(seen)) for model in ("", *models)]
+    best = max(read, key=lambda found: sum(score * len(each.text) for each, score in found))
+    return tuple(as_lines((each for each, _score in best), plain.height))
+
+
+def _pieces(found: Any) -> list[tuple[SeenWords, float]]:
+    """With how sure it is of each."""
     if found.txts is None:
-        return ()
-    pieces = [
-        SeenWords(text.strip(), *_box(corners))
+        return []
+    return [
+        (SeenWords(text.strip(), *_box(corners)), float(score))
         for text, score, corners in zip(found.txts, found.scores, found.boxes, strict=True)
         if score >= LEAST_SCORE and text.strip()
     ]
-    return tuple(as_lines(pieces, plain.height))
 
 
 def _address_space() -> int:

@@ -18,7 +18,14 @@ from rag.documents.outline import Outline
 from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable
 
-FORMATS = ("PNG", "JPEG", "TIFF", "GIF", "WEBP")  # no other decoder of Pillow's is ever tried
+FORMATS = (
+    "PNG",
+    "JPEG",
+    "TIFF",
+    "GIF",
+    "WEBP",
+    "BMP",
+)  # no other decoder of Pillow's is ever tried
 MOST_FRAMES = 200
 
 
@@ -58,4 +65,6 @@ def _pages(picture: Any, frames: int, outline: Outline, limits: LoadLimits) -> I
                 f"most {MOST_PIXELS:,} are read. Save it smaller."
             )
         place = f"page {number}, {MARK}" if frames > 1 else f"picture, {MARK}"
-        yield Page(number, recognise(ImageOps.exif_transpose(picture)), place=place)
+        yield Page(
+            number, recognise(ImageOps.exif_transpose(picture), limits.ocr_models), place=place
+        )

@@ -20,17 +20,21 @@ UNSEEN = {f"{WORD}{name}" for name in ("pPr", "rPr", "del", "moveFrom")}
 NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
 RUNNING = re.compile(r"(header|footer)\d*\.xml")
 COMMENTS = re.compile(r"comments\d*\.xml")
+OTHER_KINDS = (
+    "application/vnd.ms-word.document.macroEnabled.main+xml",
+    "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
+)
 DEEPEST = 12  # tables and content controls inside each other
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; notes, headers, footers and comments stand behind the text."""
-    import docx
     from docx.opc.exceptions import OpcError
 
     check_package(outline.name, data, limits)
     with damage_told(outline.name, OpcError):
-        document = docx.Document(io.BytesIO(data))
+        document = _opened(data)
         outline.fallback_title = document.core_properties.title or ""
         styles = {style.style_id: style.name or "" for style in document.styles}
         body = document.element.body
@@ -41,6 +45,16 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         for text in behind:
             outline.paragraph(text)
         outline.pictures = sum(1 for _picture in body.iter(PICTURE))
+
+
+def _opened(data: bytes) -> Any:
+    """As `docx.Document` does, which refuses templates and documents with macros."""
+    from docx.opc.part import PartFactory
+    from docx.package import Package
+    from docx.parts.document import DocumentPart
+
+    PartFactory.part_type_for.update(dict.fromkeys(OTHER_KINDS, DocumentPart))
+    return Package.open(io.BytesIO(data)).main_document_part.document
 
 
 def _notes(document: Any) -> Iterator[str]:

@@ -55,6 +55,9 @@ def _of_text(data: bytes) -> _Mail:
     """A mail as it travels (RFC 5322)."""
     if data.startswith(UTF_16):  # a mail that an editor saved
         data = decode(data).encode()
+    count, _, rest = data.partition(b"\n")
+    if count.strip().isdigit():  # Apple Mail writes its size before it, and notes behind it
+        data = rest[: int(count)]
     message = BytesParser(policy=policy.default).parsebytes(data)
     assert isinstance(message, EmailMessage)
     plain, markup = (message.get_body((kind,)) for kind in ("plain", "html"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
+from rag.documents.formats.data.prose import is_prose, local_name, write_prose
 from rag.documents.formats.grids.grid import CellCount, write_rows
 from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
@@ -26,7 +27,10 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             from defusedxml.ElementTree import fromstring
 
             root = fromstring(text)
-            value: Any = {_local(root.tag): _element(root, 0)}
+            if is_prose(root):
+                write_prose(root, outline)
+                return
+            value: Any = {local_name(root.tag): _element(root, 0)}
         else:
             value = _parsed(text, kind)
     except (ValueError, SyntaxError, RecursionError) as error:
@@ -62,10 +66,6 @@ def _no_aliases(yaml: Any) -> Any:
     return Loader
 
 
-def _local(tag: str) -> str:
-    return tag.rsplit("}", 1)[-1]
-
-
 def _element(element: Any, depth: int) -> Any:
     """An element as its text, or as its attributes and children by their names."""
     own = one_line(element.text or "")
@@ -73,21 +73,18 @@ def _element(element: Any, depth: int) -> Any:
         raise ValueError("its elements are nested too deeply")
     if not len(element) and not element.attrib:
         return own
-    found: dict[str, Any] = {_local(name): value for name, value in element.attrib.items()}
+    found: dict[str, Any] = {local_name(name): value for name, value in element.attrib.items()}
     if own:
         found["text"] = own
     for child in element:
         inner = _element(child, depth + 1)
-        name = _local(child.tag) if isinstance(child.tag, str) else "text"
+        name = local_name(child.tag)
         if name not in found:
             found[name] = inner
         elif isinstance(found[name], list):
             found[name].append(inner)
         else:
             found[name] = [found[name], inner]
-        tail = one_line(child.tail or "")
-        if tail:
-            found["text"] = f"{found.get('text', '')} {tail}".strip()
     return found
 
 
