@@ -23,8 +23,8 @@ from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, 
 from rag.citations.markers import cited_numbers
 from rag.database import migrate, open_engine
 from rag.errors import ModelUnavailable
-from rag.memory.stored import Remembered, SummaryOptions
-from rag.memory.thread import asked
+from rag.memory.stored import Remembered
+from rag.memory.thread import asked, no_thread, written_thread
 from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
@@ -56,17 +56,12 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path
     engine = open_engine(f"sqlite:///{folder / 'memory.db'}")
     migrate(engine)
     client = LossyClient(mode, random.Random(seed))
-    ask = None
-    if mode.fault != "none":
-        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
+    ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
+    thread = no_thread if mode.fault == "none" else partial(written_thread, ask, "lossy")
     names = sorted({name for each in made.names for name in each})
 
     def started() -> Memory:
-        remembered = Remembered(
-            count_tokens,
-            names=lambda within: names,
-            options=SummaryOptions(ask=ask, model="lossy"),
-        )
+        remembered = Remembered(count_tokens, names=lambda within: names, thread=thread)
         return Memory(remembered, rules=MemoryRules(), window=lambda: window, count=count_tokens)
 
     memory = started()
