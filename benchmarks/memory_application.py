@@ -51,9 +51,9 @@ class LossyModel:
         yield ModelDelta(reply.choices[0].message.content)
 
 
-def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path) -> Measured:
+def measure(made: Conversation, window: int, mode: Mode, seed: int, url: str) -> Measured:
     """Play a conversation turn by turn, and look at the last ten contexts."""
-    engine = open_engine(f"sqlite:///{folder / 'memory.db'}")
+    engine = open_engine(url)
     migrate(engine)
     client = LossyClient(mode, random.Random(seed))
     ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
@@ -161,6 +161,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, nargs="*", default=[4096, 16384])
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--wild", action="store_true", help="markers in many spellings")
+    parser.add_argument("--postgres", metavar="URL", help="sessions in this database")
     parser.add_argument("--prefix", action="store_true", help="what is as in the turn before")
     chosen = parser.parse_args()
     if chosen.prefix:
@@ -179,7 +180,8 @@ def main() -> None:
         for window in chosen.windows:
             for name in chosen.modes:
                 with tempfile.TemporaryDirectory() as folder:
-                    result = measure(made, window, MODES[name], 0, Path(folder))
+                    url = chosen.postgres or f"sqlite:///{folder}/memory.db"
+                    result = measure(made, window, MODES[name], 0, url)
                 print(row((turns, window, 0, name), [result]), flush=True)
 
 
