@@ -172,14 +172,14 @@ def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
     """What everything costs in a session of this length."""
     count = token_counter("")
     remembered = Remembered(count, FixedVectors())
+    due: list[object] = []
     memory = Memory(
         remembered,
         rules=MemoryRules(),
         window=lambda: 4096,
         count=count,
+        later=due.append,
     )
-    due: list[object] = []
-    memory.compact_later(due.append)
     session = session_of(SqlConversationStore(engine), length)
     memory.compact(session)
     given = GivenSources()

@@ -23,8 +23,8 @@ from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, 
 from rag.citations.markers import cited_numbers
 from rag.database import migrate, open_engine
 from rag.errors import ModelUnavailable
-from rag.memory.stored import Remembered, SummaryOptions
-from rag.memory.thread import asked
+from rag.memory.stored import Remembered
+from rag.memory.thread import asked, no_thread, written_thread
 from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
@@ -51,22 +51,17 @@ class LossyModel:
         yield ModelDelta(reply.choices[0].message.content)
 
 
-def measure(made: Conversation, window: int, mode: Mode, seed: int, folder: Path) -> Measured:
+def measure(made: Conversation, window: int, mode: Mode, seed: int, url: str) -> Measured:
     """Play a conversation turn by turn, and look at the last ten contexts."""
-    engine = open_engine(f"sqlite:///{folder / 'memory.db'}")
+    engine = open_engine(url)
     migrate(engine)
     client = LossyClient(mode, random.Random(seed))
-    ask = None
-    if mode.fault != "none":
-        ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
+    ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
+    thread = no_thread if mode.fault == "none" else partial(written_thread, ask, "lossy")
     names = sorted({name for each in made.names for name in each})
 
     def started() -> Memory:
-        remembered = Remembered(
-            count_tokens,
-            names=lambda within: names,
-            options=SummaryOptions(ask=ask, model="lossy"),
-        )
+        remembered = Remembered(count_tokens, names=lambda within: names, thread=thread)
         return Memory(remembered, rules=MemoryRules(), window=lambda: window, count=count_tokens)
 
     memory = started()
@@ -166,6 +161,7 @@ def main() -> None:
     parser.add_argument("--windows", type=int, nargs="*", default=[4096, 16384])
     parser.add_argument("--modes", nargs="*", default=list(MODES), choices=list(MODES))
     parser.add_argument("--wild", action="store_true", help="markers in many spellings")
+    parser.add_argument("--postgres", metavar="URL", help="sessions in this database")
     parser.add_argument("--prefix", action="store_true", help="what is as in the turn before")
     chosen = parser.parse_args()
     if chosen.prefix:
@@ -184,7 +180,8 @@ def main() -> None:
         for window in chosen.windows:
             for name in chosen.modes:
                 with tempfile.TemporaryDirectory() as folder:
-                    result = measure(made, window, MODES[name], 0, Path(folder))
+                    url = chosen.postgres or f"sqlite:///{folder}/memory.db"
+                    result = measure(made, window, MODES[name], 0, url)
                 print(row((turns, window, 0, name), [result]), flush=True)
 
 

@@ -4,11 +4,11 @@ People's own questions about earlier turns. locomo: a chat of two people is read
 turn an answer with its number, and then each human question is asked; user and uncited: the same
 talk, in which one of the two is the user, and nothing has a number: what he said, and what the
 assistant did; inscit and cast: all conversations of the set are one history, and each question is
-asked again as it stands alone; facts: what users and assistants say by the way among the answers of
-inscit, and what is asked of it much later, written by somebody who knew nothing of the product
-(--facts FILE: lists "user" and "assistant" of said, question, gold). Met is a probe if the
-sentence that answers stands in what is sent, with its number at most 500 characters behind it. In
-one run: the last turns alone, plain BM25 over the paragraphs of all messages, and the trimmer.
+asked again as it stands alone; user_facts and uncited_facts: all talks of mtrag without numbers,
+and 20 statements in them of users and of assistants, asked for in other words (facts.json, written
+before any was measured). Met is a probe if the sentence that answers stands in what is sent, with
+its number at most 500 characters behind it. In one
+run: the last turns alone, plain BM25 over the paragraphs of all messages, and the trimmer.
 """
 
 import argparse
@@ -141,23 +141,33 @@ def uncited(data: Path, form: str) -> Iterator[Talk]:
     return _dialogue(data, form, "assistant")
 
 
-def facts(data: Path, form: str) -> Iterator[Talk]:
-    """Said by the way, one after each few turns of inscit; each list is asked as a whole."""
-    if not FACTS or form != "end":
+def _facts(data: Path, form: str, role: str) -> Iterator[Talk]:
+    """All conversations of mtrag as one, without numbers, and sentences of them asked for."""
+    if form != "end":
         return
-    (history,) = inscit(data, "end")
-    for role, said in json.loads(FACTS[0].read_text()).items():
-        messages, step = list(history.messages), len(history.messages) // 2 // len(said)
-        for number, each in reversed(list(enumerate(said))):
-            pair = ["Let me tell you something.", "Noted."]
-            pair[role != "user"] = each["said"]
-            at = 2 * number * step
-            messages[at:at] = [
-                {"role": "user", "content": pair[0]},
-                {"role": "assistant", "content": pair[1]},
-            ]
-        probes = [Probe(each["question"], ((each["gold"], 0),)) for each in said]
-        yield Talk(messages, tuple(probes))
+    turns = {row["id"]: row["turns"] for row in rows_of(data / "mtrag/dev/conversations.jsonl")}
+    said = ((_side(turn["role"]), turn["text"]) for own in turns.values() for turn in own)
+    messages = [{"role": side, "content": text} for side, text in said]
+    probes = []
+    for each in json.loads(FACTS.read_text())[role]:
+        sentences = sentences_of(turns[each["talk"]][each["turn"]]["text"])
+        gold = next(one for one in sentences if one.startswith(each["begins"]))
+        probes.append(Probe(each["question"], ((gold, 0),)))
+    yield Talk(messages, tuple(probes))
+
+
+def _side(role: str) -> str:
+    return "user" if role == "user" else "assistant"
+
+
+def user_facts(data: Path, form: str) -> Iterator[Talk]:
+    """What users stated between their questions."""
+    return _facts(data, form, "user")
+
+
+def uncited_facts(data: Path, form: str) -> Iterator[Talk]:
+    """Sentences of answers."""
+    return _facts(data, form, "assistant")
 
 
 def inscit(data: Path, form: str) -> Iterator[Talk]:
@@ -226,8 +236,9 @@ def mtrag(data: Path, form: str) -> Iterator[Talk]:
         yield Talk(messages, tuple(probes))
 
 
-FACTS: list[Path] = []  # a file that was given
-SETS = {each.__name__: each for each in (locomo, inscit, cast, canard, mtrag, user, uncited, facts)}
+FACTS = Path(__file__).with_name("facts.json")  # where they stand, and what is asked
+DIALOGUES = (user, uncited, user_facts, uncited_facts)
+SETS = {each.__name__: each for each in (locomo, inscit, cast, canard, mtrag, *DIALOGUES)}
 
 
 def is_met(sent: Sequence[dict[str, Any]], probe: Probe) -> bool:
@@ -374,13 +385,11 @@ def main() -> None:
     parser.add_argument("--forms", nargs="*", default=["end", "each"], choices=["end", "each"])
     parser.add_argument("--sample", type=int, help="probes of each talk at most")
     parser.add_argument("--room", action="store_true", help="what fills the budget, instead")
-    parser.add_argument("--facts", type=Path, help="what is said by the way, and asked later")
     parser.add_argument("--embed", action="store_true", help="ours with the embedding model, too")
     chosen = parser.parse_args()
     data = chosen.data or data_dir()
     if data is None:
         parser.error("Expected the folder of the data sets: --data DIR.")
-    FACTS[:] = [chosen.facts] if chosen.facts else []
     ways: dict[str, Way] = {"last turns": last_turns, "plain BM25": plain, "ours": ours}
     if chosen.embed:
         ways["ours + embedder"] = with_embedder()

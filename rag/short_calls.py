@@ -23,14 +23,19 @@ def reply_soon(
 
 
 def reply_in_time(
-    model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, patience: Patience
+    model: ChatModel,
+    messages: Sequence[ChatMessage],
+    *,
+    max_tokens: int,
+    patience: Patience,
+    temperature: float = 0.0,
 ) -> tuple[str, RagError | None]:
     """What it says in time, and why that is not all of it.
 
     A server that never ends its reply, or never begins, must not hold up whoever waits.
     """
     request = ModelRequest(
-        tuple(messages), max_tokens, temperature=0.0, patience=patience, thinks=False
+        tuple(messages), max_tokens, temperature=temperature, patience=patience, thinks=False
     )
     ended: SimpleQueue[RagError | None] = SimpleQueue()
     pieces: list[str] = []

@@ -10,8 +10,8 @@ from sqlalchemy import make_url
 from rag.assistant import Assistant, TurnLimits
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
-from rag.memory.stored import Remembered, SummaryOptions
-from rag.memory.thread import asked
+from rag.memory.stored import Remembered
+from rag.memory.thread import asked, no_thread, written_thread
 from rag.settings import Settings
 from rag.tokens import count_tokens
 from rag.turns.answering import Answering
@@ -85,10 +85,12 @@ def application_over(folder, files):
 
 def remembered(application, model=None):
     """What an application remembers; a model writes threads."""
-    ask = model and partial(asked, model, max_tokens=200, temperature=0)
-    options = SummaryOptions(ask=ask, model=model.name if model else "")
+    thread = no_thread
+    if model:
+        ask = partial(asked, model, max_tokens=200, temperature=0)
+        thread = partial(written_thread, ask, model.name)
     names = application.documents.lexicon
-    return Remembered(count_tokens, application.embedder, names=names, options=options)
+    return Remembered(count_tokens, application.embedder, names=names, thread=thread)
 
 
 def remembering(application, model, later=None):
@@ -101,8 +103,8 @@ def remembering(application, model, later=None):
         rules=MemoryRules(),
         window=lambda: 4000,
         count=count_tokens,
+        later=later or (lambda session: memory.compact(session, force=False)),
     )
-    memory.compact_later(later or (lambda session: memory.compact(session, force=False)))
     own = application.assistant
     answering = Answering(own._answering._writer)
     return Assistant(application.retriever, own._followups, memory, answering, limits=TurnLimits())

@@ -278,8 +278,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from functools import partial
-from rag.memory.stored import Remembered, SummaryOptions
-from rag.memory.thread import asked
+from rag.memory.stored import Remembered
+from rag.memory.thread import asked, written_thread
 from rag.turns.memory import Memory, MemoryRules
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
@@ -295,7 +295,8 @@ def hang(request):
 application = build(Settings(data_dir=Path(sys.argv[1])), embedder=HashEmbedder())
 session = application.store.open(sys.argv[2], owner="ada")
 ask = partial(asked, ScriptedModel(hang), max_tokens=99, temperature=0)
-memory = Memory(Remembered(count_tokens, options=SummaryOptions(ask=ask)), rules=MemoryRules(),
+thread = partial(written_thread, ask, "hanging")
+memory = Memory(Remembered(count_tokens, thread=thread), rules=MemoryRules(),
                 window=lambda: 4000, count=count_tokens)
 memory.compact(session)
 """

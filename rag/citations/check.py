@@ -258,7 +258,7 @@ class _Shown:
         if at < 0 or marker.start >= self._ends[at]:
             return None
         own = self._own.get((self._starts[at], number))
-        return own and own.touching(*self._reach(marker))
+        return None if own is None else own.touching(*self._reach(marker))
 
     def _reach(self, marker: Marker) -> tuple[int, int]:
         """From a marker over blanks, stops and other markers as far as words on both sides."""

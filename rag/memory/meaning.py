@@ -17,7 +17,7 @@ def texts_of(past: Past, messages: Iterable[int]) -> dict[int, list[str]]:
     """What is embedded of the paragraphs of these messages."""
     return {
         at: [
-            f"{past.asked_before(at)}\n{each.setting}\n{each.text}".strip()[:EMBEDDED_CHARACTERS]
+            f"{past.question_of(at)}\n{each.setting}\n{each.text}".strip()[:EMBEDDED_CHARACTERS]
             for each in past.index.paragraphs[places.start : places.stop]
         ]
         for at in messages

@@ -2,31 +2,32 @@
 
 A short message is one paragraph. A longer one is cut between its paragraphs, lists, tables and
 blocks of code; what is too long itself between entries, rows, lines or sentences. Each part knows
-what it cannot be understood without: its headings, the line that leads in, the head of its table.
+what it cannot be understood without: its headings, the line that leads in, the head of its table,
+the entries that it stands under.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.citations.scanner import Marker
 from rag.seams import TokenCounter
-from rag.text.layout import ENTRY, LineKind, Lines, leads_in
-from rag.text.sentences import split_sentences
+from rag.text.layout import LineKind, leads_in
+from rag.text.sentences import Sentence, read_sentences
 
 USUAL = 600  # bytes of UTF-8, some 150 tokens: as much is one paragraph
 LONGEST = 900  # what is longer is cut
-HARD = 4_000  # characters of what has no place to cut
-MOST_SETTING = 400  # characters of lead-in
-_LINE = re.compile(r"[^\n]*\n|[^\n]+\Z")
-_UNDERLINE = re.compile(r"[ \t]*(?:=+|-{2,})[ \t]*$")
-_BOLD = re.compile(r"[ \t]*(\*\*|__)[^*_\n]{1,80}\1[ \t]*[:：]?[ \t]*$")
-_FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})(.*)", re.MULTILINE)
+MOST_SETTING = 400  # characters of one line that stands over others
+_STRETCH = re.compile(r".{1,4000}(?:\s|\Z)|.{1,4000}", re.DOTALL)  # of what has no end
+_UNDERLINE = re.compile(r"=+|-{2,}")
+_BOLD = re.compile(r"(\*\*|__)[^*_\n]{1,80}\1[ \t]*[:：]?")
+_FENCE = re.compile(r"^[ \t>]*(?:`{3,}|~{3,})", re.MULTILINE)
+_FENCES = re.compile(r"\A[ \t>]*(?:`{3,}|~{3,}).*\n?|\n?[ \t>]*(?:`{3,}|~{3,})[ \t]*\Z")
 _NAME = re.compile(r"^[\s#*_:：>]+|[\s#*_:：>=-]+$")  # what is no part of a heading's name
 _BETWEEN = re.compile(r"[\s.!?,;:。*_)\]]*")
-_BOLD_LEVEL, _LEADING, _TEXT = 7, 8, 9  # below all headings; what leads in; what is no heading
+_BOLD_LEVEL, _LEADING, _TEXT, _ENTRY = 7, 8, 9, 10  # below headings; what leads in; no heading
+_TABLE = ("head", "row", "rule")
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -59,7 +60,7 @@ def read_paragraphs(
 
 def _paragraph(message: int, text: str, part: "_Part", markers: Sequence[Marker]) -> Paragraph:
     """Alone, a stretch may be read otherwise than where it stands: then no marker of it counts."""
-    said, setting = part.text(text), "\n".join(part.setting)
+    said, setting = part.text(text), part.setting
     there = {n for each in markers if part.start <= each.start < part.end for n in each.numbers}
     if not set(cited_numbers(said)) <= there:
         said = neutralise(said)
@@ -83,6 +84,8 @@ def _behind(text: str, part: "_Part", markers: Sequence[Marker]) -> tuple[int, .
 
 # ── Where a message is cut ───────────────────────────────────────────────────────────────────
 
+_Over = tuple[int, int, str]  # a line that others stand under: its level, where it begins, itself
+
 
 @dataclass(slots=True)
 class _Part:
@@ -91,15 +94,24 @@ class _Part:
     start: int
     end: int
     kind: LineKind
-    level: int = _TEXT
-    setting: tuple[str, ...] = ()
-    whole: tuple[int, int] = (0, 0)
-    fence: tuple[str, str] = ("", "")  # that opens and closes a block of code
-    is_used: bool = False  # as the setting of another one
+    over: tuple[_Over, ...]
+    whole: tuple[int, int]
+    is_over: bool = False  # nothing but lines that others stand under
+
+    @property
+    def setting(self) -> str:
+        names = (_NAME.sub("", line) for level, _, line in self.over if level < _LEADING)
+        leading = (line.rstrip() for level, _, line in self.over if level >= _LEADING)
+        return "\n".join(filter(None, (" › ".join(filter(None, names)), *leading)))
 
     def text(self, message: str) -> str:
+        """Code in a fence of its own, wherever it was cut, that nothing in it closes."""
         said = message[self.start : self.end].strip("\n").rstrip()
-        return "\n".join(filter(None, (self.fence[0], said, self.fence[1])))
+        if self.kind != "code":
+            return said
+        bare = _FENCES.sub("", said)
+        fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", bare))])
+        return f"{fence}\n{bare}\n{fence}" if bare else ""
 
 
 def size(text: str) -> int:
@@ -109,168 +121,119 @@ def size(text: str) -> int:
 
 def _parts(text: str) -> list[_Part]:
     is_open = len(_FENCE.findall(text)) % 2 == 1 or text[:1] in " \t"
+    whole = (0, len(text))
     if size(text) <= USUAL and not is_open:
-        return [_Part(0, len(text), "sentence", whole=(0, len(text)))] if text.strip() else []
+        return [_Part(*whole, "sentence", (), whole)] if text.strip() else []
+    over: list[_Over] = []
     parts: list[_Part] = []
-    for part in (cut for block in _settled(text, _blocks(text)) for cut in _cut(text, block)):
-        last = parts[-1] if parts else None
-        if last and _belong_together(text, last, part):
-            last.end, last.whole = part.end, (last.start, part.end)
-        else:
-            parts.append(part)
+    for block in _blocks(text):
+        level = _level(text, block)
+        over = [each for each in over if each[0] < level]
+        for part in _cut(text, block, tuple(over)):
+            part.is_over = level < _TEXT
+            _put(text, parts, part)
+        over = [each for each in over if each[0] < _LEADING]  # what leads in leads to one block
+        if level < _TEXT:
+            line = text[block[0].start : block[-1].end]
+            over.append((level, _begin(text, block[0]), line[:MOST_SETTING]))
     return parts
 
 
-def _belong_together(text: str, one: _Part, other: _Part) -> bool:
-    apart = any(one.fence + other.fence) or one.whole == other.whole
-    return not apart and one.setting == other.setting and size(text[one.start : other.end]) <= USUAL
+def _put(text: str, parts: list[_Part], part: _Part) -> None:
+    """With the last one if both fit; a heading alone is no part where something is under it."""
+    last = parts[-1] if parts else part
+    is_cut = last.whole == part.whole
+    is_under = part.over[: len(last.over)] == last.over
+    fits = is_under and size(text[last.start : part.end]) <= USUAL and not part.is_over
+    if last is not part and fits and (is_cut or "code" not in (last.kind, part.kind)):
+        last.whole = last.whole if is_cut else (last.start, part.end)
+        last.end, last.is_over = part.end, False
+    elif last.is_over and last.start in [start for _, start, _ in part.over]:
+        parts[-1] = part
+    else:
+        parts.append(part)
 
 
-def _blocks(text: str) -> Iterator[_Part]:
-    """Stretches of lines of one kind; a heading is one of its own."""
-    lines, begun, is_blank = Lines(), None, False
-    for found in _LINE.finditer(text):
-        line = found[0].rstrip("\n")
-        kind = lines.kind(line)
-        if kind != "code" and not line.strip():
-            is_blank = True
-            continue
-        level = _level(kind, line)
-        if begun and not is_blank and _is_underlined(text, begun, line):
-            begun.level = 1 if "=" in line else 2
-        elif begun and level == begun.level == _TEXT and _goes_on(begun.kind, kind, line, is_blank):
-            begun.end = found.end()
-        else:
-            if begun:
-                yield begun
-            of = "row" if kind in ("rule", "head") and "|" in line else kind
-            begun = _Part(*found.span(), of, level)
-        is_blank = False
-    if begun:
-        yield begun
-
-
-def _is_underlined(text: str, begun: _Part, line: str) -> bool:
-    """Whether a line makes a heading of the one before it."""
-    is_one = "\n" not in text[begun.start : begun.end].strip("\n")
-    return begun.kind == "sentence" and is_one and bool(_UNDERLINE.match(line))
-
-
-def _level(kind: LineKind, line: str) -> int:
-    if kind == "heading":
-        bare = line.lstrip(" \t>")
-        return len(bare) - len(bare.lstrip("#"))
-    return _BOLD_LEVEL if kind == "sentence" and _BOLD.match(line) else _TEXT
-
-
-def _goes_on(block: LineKind, kind: LineKind, line: str, is_blank: bool) -> bool:
-    """Whether a line goes on with a block; a list does so behind blank lines, too."""
-    if block == "entry":
-        return kind == "entry" or line[0] in " \t" or (not is_blank and kind == "sentence")
-    if block == "row":
-        return kind in ("row", "rule", "head") and not is_blank
-    return kind == block and (kind == "code" or not is_blank)
-
-
-def _settled(text: str, blocks: Iterable[_Part]) -> Iterator[_Part]:
-    """The blocks in their setting: headings, and what leads in. These alone if nothing follows."""
-    over: list[_Part] = []
-    for block in blocks:
-        said = text[block.start : block.end].strip()
-        if block.kind == "sentence" and leads_in(said) and len(said) <= MOST_SETTING:
-            block.level = min(block.level, _LEADING)
-        kept = [each for each in over if each.level < block.level]
-        yield from (each for each in over[len(kept) :] if not each.is_used)
-        for each in kept:
-            each.is_used = True
-        names = [_NAME.sub("", each.text(text)) for each in kept if each.level < _LEADING]
-        leading = [each.text(text).strip() for each in kept if each.level == _LEADING]
-        block.setting = tuple(filter(None, (" › ".join(filter(None, names)), *leading)))
-        block.whole = (block.start, block.end)
-        over = [each for each in kept if each.level < _LEADING]
-        if block.level < _TEXT:
-            over.append(block)
-        else:
+def _blocks(text: str) -> Iterator[list[Sentence]]:
+    """Paragraphs, lists, tables, blocks of code; a heading is one of its own."""
+    block: list[Sentence] = []
+    for each in read_sentences(text):
+        if block and not _goes_on(text, block, each):
             yield block
-    yield from (each for each in over if not each.is_used)
-
-
-def _cut(text: str, block: _Part) -> Iterator[_Part]:
-    """A block whole, or in pieces that have its setting."""
-    lines = [found.span() for found in _LINE.finditer(text, block.start, block.end)]
-    if block.kind == "code":
-        lines = _fenced(text, block, lines)
-    if size(text[block.start : block.end]) <= LONGEST:
+            block = []
+        block.append(each)
+    if block:
         yield block
+
+
+def _goes_on(text: str, block: list[Sentence], unit: Sentence) -> bool:
+    """Whether a sentence, entry, row or line belongs to a block."""
+    kind, gap = block[0].kind, text[block[-1].end : unit.start]
+    is_next = gap.count("\n") <= 1
+    if kind == "entry":
+        is_indented = gap.endswith((" ", "\t"))
+        return unit.kind == "entry" or is_indented or (is_next and unit.kind == "sentence")
+    if kind in _TABLE or kind == "code":
+        return unit.kind == "code" if kind == "code" else unit.kind in _TABLE and is_next
+    said = text[block[0].start : block[-1].end]
+    if unit.kind == "rule":
+        is_line = kind == "sentence" and "\n" not in said
+        return is_next and is_line and bool(_UNDERLINE.fullmatch(text, unit.start, unit.end))
+    is_bold = _BOLD.fullmatch(said) or _BOLD.fullmatch(text, unit.start, unit.end)
+    return is_next and not is_bold and kind == unit.kind == "sentence" and block[-1].kind == kind
+
+
+def _level(text: str, block: list[Sentence]) -> int:
+    """Of a heading, or of what leads in."""
+    said = text[block[0].start : block[-1].end]
+    if block[0].kind == "heading":
+        bare = said.lstrip(" \t>")
+        return len(bare) - len(bare.lstrip("#"))
+    if block[0].kind != "sentence":
+        return _TEXT
+    if block[-1].kind == "rule":
+        return 1 if said.endswith("=") else 2
+    leads = _LEADING if leads_in(said) and len(said) <= MOST_SETTING else _TEXT
+    return _BOLD_LEVEL if _BOLD.fullmatch(said) else leads
+
+
+def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[_Part]:
+    """A block whole, or in pieces under the head of their table, or the entries above."""
+    whole, kind = (_begin(text, block[0]), block[-1].end), block[0].kind
+    if size(text[slice(*whole)]) <= LONGEST:
+        yield _Part(*whole, kind, over, whole)
         return
-    head: tuple[str, ...] = ()
-    pieces: Iterable[_Piece] = ((start, end, ()) for start, end in lines)
-    if block.kind == "row":
-        top = 2 if len(lines) > 2 and set(text[slice(*lines[1])].strip()) <= set("|:- \t") else 0
-        head = tuple(text[a:b].rstrip() for a, b in lines[:top])
-        pieces = ((start, end, ()) for start, end in lines[top:])
-    elif block.kind == "entry":
-        pieces = _entries(text, block, lines)
-    elif block.kind != "code":
-        pieces = ((start, end, ()) for start, end in _sentences(text, block.start, block.end))
-    for start, end, over in _packed(text, pieces):
-        yield replace(block, start=start, end=end, setting=block.setting + head + over)
+    above: list[_Over] = []
+    for group in _groups(block):
+        start, end, first = _begin(text, group[0]), group[-1].end, group[0]
+        level = _ENTRY + first.start - start
+        if first.kind == "entry":
+            above = [each for each in above if each[0] < level]
+        spans = [(start, end)]
+        if size(text[start:end]) > LONGEST:
+            every = (_STRETCH.finditer(text, each.start, each.end) for each in group)
+            spans = [found.span() for stretches in every for found in stretches]
+        for a, b in spans:
+            yield _Part(a, b, kind, (*over, *above), whole)
+        if first.kind in ("entry", "head"):
+            line = text[start : first.end if first.kind == "entry" else end]
+            above.append((level, start, line[:MOST_SETTING]))
 
 
-def _fenced(text: str, block: _Part, lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The lines of a block of code, and around it a fence that nothing in it closes."""
-    opening = _FENCE.match(text[block.start : block.end])
-    if opening:
-        is_closed = len(lines) > 1 and _FENCE.fullmatch(text[slice(*lines[-1])].rstrip("\n"))
-        lines = lines[1 : -1 if is_closed else None]
-        block.start, block.end = (lines[0][0], lines[-1][1]) if lines else (block.end, block.end)
-    runs = re.findall("`+", text[block.start : block.end])
-    fence = "`" * max([3, *(len(run) + 1 for run in runs)])
-    block.fence = f"{fence}{opening[1].strip() if opening else ''}", fence
-    return lines
+def _groups(block: list[Sentence]) -> list[list[Sentence]]:
+    """Entries with what goes on with them, the head of a table with its rule; else each alone."""
+    groups: list[list[Sentence]] = []
+    for each in block:
+        is_list = block[0].kind == "entry"
+        begins = each.kind == "entry" and each.begins if is_list else each.kind != "rule"
+        if begins or not groups:
+            groups.append([each])
+        else:
+            groups[-1].append(each)
+    return groups
 
 
-_Piece = tuple[int, int, tuple[str, ...]]  # from, to, and the entries that it stands under
-
-
-def _entries(text: str, block: _Part, lines: Sequence[tuple[int, int]]) -> list[_Piece]:
-    """The entries of a list, those of a nested one with the entries that they stand under."""
-    starts = [a for a, b in lines if ENTRY.match(text[a:b])] or [block.start]
-    over: list[tuple[int, str]] = []
-    found: list[_Piece] = []
-    for start, stop in pairwise([*starts, block.end]):
-        first = text[start:stop].split("\n", 1)[0]
-        indent = len(first) - len(first.lstrip())
-        over = [each for each in over if each[0] < indent]
-        is_long = size(text[start:stop]) > LONGEST
-        cut = _sentences(text, start, stop) if is_long else [(start, stop)]
-        found += [(a, b, tuple(name for _, name in over)) for a, b in cut]
-        over.append((indent, first[:MOST_SETTING]))
-    return found
-
-
-def _sentences(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Sentences, and what is no sentence in stretches that are not too long."""
-    for span in split_sentences(text[start:stop]):
-        at, end = start + span.start, start + span.end
-        while end - at > HARD:
-            blank = text.rfind(" ", at + HARD // 2, at + HARD)
-            cut = blank if blank > 0 else at + HARD
-            yield at, cut
-            at = cut
-        yield at, end
-
-
-def _packed(text: str, pieces: Iterable[_Piece]) -> Iterator[_Piece]:
-    """Neighbouring pieces together, up to the usual size; an entry with those under it."""
-    begun: _Piece | None = None
-    for piece in pieces:
-        fits = begun and size(text[begun[0] : piece[1]]) <= USUAL
-        if begun and fits and piece[2][: len(begun[2])] == begun[2]:
-            begun = (begun[0], piece[1], begun[2])
-            continue
-        if begun:
-            yield begun
-        begun = piece
-    if begun:
-        yield begun
+def _begin(text: str, unit: Sentence) -> int:
+    """Where its line begins, if nothing stands before it there."""
+    start = text.rfind("\n", 0, unit.start) + 1
+    return unit.start if text[start : unit.start].strip() else start

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, groupby
 from typing import Any
 
 from rag.citations.gate import canonical
@@ -17,17 +17,14 @@ from rag.seams import TokenCounter
 from rag.text.layout import asks
 from rag.text.names import Lexicon, find_names
 from rag.text.sentences import split_sentences
-from rag.text.words import is_function_word, tokens
 
-LONGEST_ASKED = 140  # bytes of a question that is shown with what answers it
 SPEAKERS = {Role.USER.value: "User", Role.ASSISTANT.value: "Assistant"}
 MARGIN = 3  # tokens that texts put together may take more
 LABEL_TOKENS = 3  # of "Assistant:", and of what stands for what is left out
-CUT = "… "  # before the end of what was asked
 SKIPPED = "…\n"  # between paragraphs of one message
 TITLE = "Said earlier in this conversation, word for word, the newest first:\n"
 LONGEST_SAID = 400  # characters of one sentence of the user
-LEAST_WORDS, LEAST_CONTENT = 4, 2  # of a sentence that says something by itself
+LEAST_SAID = 24  # bytes of one that says something by itself
 MOST_NAMED = 20  # numbers in a question
 NO_NAMES = Lexicon(())
 _LIST = re.compile(r"\s*\[[\s\d]*(?:,[\s\d]+)*\]\s*")
@@ -42,9 +39,8 @@ class Said:
     tokens: int  # of the whole message
     numbers: tuple[int, ...] = ()  # that count
     names: tuple[str, ...] = ()
-    asked: str = ""  # of a user's message: what is shown with its answer
-    asked_tokens: int = 0
-    only_asks: bool = False  # and is shown with it alone
+    stated: tuple[str, ...] = ()  # sentences of the user that ask nothing
+    only_asks: bool = False  # of a user's message: it is shown with its answer alone
 
 
 @dataclass(slots=True)
@@ -55,14 +51,12 @@ class Past:
     said: list[Said] = field(default_factory=list)
     totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
     turns: list[int] = field(default_factory=list)  # index of each turn's first message
-    first: int = 0  # messages before this index are never summarised
+    first: int = 0  # messages before this one are in no summary
     covered: int = 0
     index: Index = field(default_factory=Index)
     given: dict[int, int] = field(default_factory=dict)  # number: the answer that gave it first
     holding: dict[int, list[int]] = field(default_factory=dict)  # number: paragraphs with it
-    stating: list[tuple[int, str]] = field(default_factory=list)  # the user's sentences that do
-    counted: int = 0  # messages before this one are in the three below, from `since` on
-    since: int = 0
+    counted: tuple[int, int] = (0, 0)  # the messages that are in the three below
     numbers: dict[int, None] = field(default_factory=dict)
     names: dict[str, None] = field(default_factory=dict)
     uses: Counter[int] = field(default_factory=Counter)  # how often a number came up again
@@ -86,36 +80,31 @@ class Past:
         for place, paragraph in enumerate(paragraphs, start=len(self.index.paragraphs)):
             for number in (*paragraph.numbers, *paragraph.behind):
                 self.holding.setdefault(number, []).append(place)
-        self.index.add(paragraphs, self.asked_before(at, role))
-        asked = _asked(text) if role == Role.USER else ""
-        stating = stating_sentences(text) if role == Role.USER else []
-        self.stating += [(at, sentence) for sentence in stating]
-        only_asks = bool(asked) and not stating and asked == " ".join(text.split())
-        asked_tokens = self.count(f"User: {asked}\n") + 1 if asked else 0
+        stated = stated_in(text) if role == Role.USER else ()
+        only_asks = role == Role.USER and len(paragraphs) == 1 and not stated
         names = _names(text, lexicon)
-        self.said.append(
-            Said(role, text, tokens, tuple(numbers), names, asked, asked_tokens, only_asks)
-        )
+        self.said.append(Said(role, text, tokens, tuple(numbers), names, stated, only_asks))
         self.totals.append(self.totals[-1] + tokens)
+        self.index.add(paragraphs, self.question_of(at))
 
-    def cover(self, end: int, since: int = 0) -> None:
-        """Have a summary stand for the messages before `end`, from `since` on."""
-        if since != self.since or end < self.counted:
-            self.since = self.counted = since
+    def cover(self, end: int) -> None:
+        """Have a summary stand for the messages from `first` up to `end`."""
+        first, counted = self.counted
+        if first != self.first or end < counted:
+            counted = self.first
             self.numbers, self.names, self.uses = {}, {}, Counter()
-        for said in self.said[self.counted : end]:
+        for said in self.said[counted:end]:
             for number in said.numbers:
                 if number in self.numbers:
                     self.uses[number] += 2 if said.role == Role.USER else 1
             self.numbers.update(dict.fromkeys(n for n in said.numbers if n in self.given))
             self.names.update(dict.fromkeys(said.names))
-        self.covered = self.counted = max(end, self.counted)
+        self.covered = max(end, counted)
+        self.counted = self.first, self.covered
 
     def cut(self, end: int) -> None:
         """Forget the messages from `end` on."""
-        self.cover(min(self.covered, end), self.since)
-        while self.stating and self.stating[-1][0] >= end:
-            self.stating.pop()
+        self.cover(min(self.covered, end))
         self.index.cut(end)
         kept = len(self.index.paragraphs)
         del self.said[end:], self.totals[end + 1 :]
@@ -149,10 +138,16 @@ class Past:
 
         return next((end for end in ends if stays(end)), ends[-1])
 
-    def asked_before(self, message: int, role: str = "") -> str:
-        """What the message before an answer asks."""
-        is_answer = message > 0 and (role or self.said[message].role) != Role.USER
-        return self.said[message - 1].asked if is_answer else ""
+    def asked_at(self, message: int) -> int | None:
+        """The paragraph that asked for an answer: the last one of the user's message before it."""
+        places = self.index.of_message.get(message - 1)
+        is_answer = places and self.said[message].role != Role.USER == self.said[message - 1].role
+        return places[-1] if places and is_answer else None
+
+    def question_of(self, message: int) -> str:
+        """What was asked for an answer; "" where nobody asked."""
+        at = self.asked_at(message)
+        return "" if at is None else self.index.paragraphs[at].text
 
     def _named(self, question: str, before: int) -> Iterator[int]:
         """The newest paragraphs with the numbers that a question names."""
@@ -197,75 +192,55 @@ class Shown:
     def __init__(self, past: Past, room: int) -> None:
         self._past = past
         self.left = room
-        self.chosen: dict[int, set[int]] = {}  # message: paragraphs
+        self.chosen: dict[int, None] = {}  # best first
         self._missed: set[int] = set()
 
     @property
     def is_full(self) -> bool:
         return self.left < self.FULL or len(self._missed) > self.MISSES
 
-    def take(self, at: int) -> None:
+    def take(self, at: int) -> bool:
         """Show a paragraph with the question that it answers, if there is room for both."""
-        message = self._past.index.paragraphs[at].message
-        if at in self.chosen.get(message, ()) or self._is_shown_with_answer(message):
-            return
-        cost = self._past.index.paragraphs[at].tokens + LABEL_TOKENS
-        if message not in self.chosen:
-            cost += 0 if self._is_whole(message - 1) else self._asked_tokens(message)
-            if message + 1 in self.chosen and len(self._past.index.of_message[message]) == 1:
-                cost -= self._asked_tokens(message + 1)  # which is in what is shown now
+        paragraphs, said = self._past.index.paragraphs, self._past.said
+        message = paragraphs[at].message
+        is_answered = message + 1 < len(said) and said[message + 1].role == Role.ASSISTANT
+        if said[message].only_asks and is_answered:
+            return False  # it tells nothing without its answer, and is shown with it
+        asked = self._past.asked_at(message)
+        wanted = [each for each in (at, asked) if each is not None and each not in self.chosen]
+        cost = sum(paragraphs[each].tokens + LABEL_TOKENS for each in wanted)
         if cost > self.left:
             self._missed.add(at)
-        else:
-            self.left -= cost
-            self.chosen.setdefault(message, set()).add(at)
-
-    def _is_whole(self, message: int) -> bool:
-        return message in self.chosen and len(self._past.index.of_message[message]) == 1
-
-    def _asked_tokens(self, message: int) -> int:
-        is_told = self._past.asked_before(message)
-        return self._past.said[message - 1].asked_tokens if is_told else 0
-
-    def _is_shown_with_answer(self, message: int) -> bool:
-        """A question tells nothing without its answer, and is shown with it."""
-        said, after = self._past.said, message + 1
-        has_answer = after < len(said) and said[after].role == Role.ASSISTANT
-        return has_answer and said[message].only_asks
+            return False
+        self.left -= cost
+        self.chosen |= dict.fromkeys(wanted)
+        return True
 
     @property
     def asked_at(self) -> tuple[int, ...]:
-        """The questions of the turns that are shown."""
-        said = self._past.said
-        return tuple(
-            dict.fromkeys(at if said[at].role == Role.USER else at - 1 for at in self.chosen)
-        )
+        """The questions of the turns that are shown, best first."""
+        return tuple(dict.fromkeys(map(self._turn_of, self.chosen)))
+
+    def _turn_of(self, at: int) -> int:
+        message = self._past.index.paragraphs[at].message
+        return message if self._past.asked_at(message) is None else message - 1
 
     def blocks(self) -> list[tuple[int, str]]:
-        """The newest turn first: the text of each, and the message that it is of."""
+        """The newest turn first: the text of each, and the message that it ends with."""
+        paragraphs = self._past.index.paragraphs
         blocks: list[tuple[int, str]] = []
-        done = -1
-        for message in sorted(self.chosen, reverse=True):
-            if message == done:
-                continue
-            text, asked = self._of(message), self._past.asked_before(message)
-            if asked and message - 1 in self.chosen:
-                done = message - 1
-                own = self._of(done)
-                is_in = asked.removeprefix(CUT) in " ".join(own.split())
-                text = own + text if is_in else f"{own}User: {asked}\n{text}"
-            elif asked:
-                text = f"User: {asked}\n{text}"
-            blocks.append((message, text))
+        for _, turn in groupby(sorted(self.chosen), key=self._turn_of):
+            own = groupby(turn, key=lambda at: paragraphs[at].message)
+            texts = {message: self._of(message, list(places)) for message, places in own}
+            blocks.insert(0, (max(texts), "".join(texts.values())))
         return blocks
 
     def text(self) -> str:
         """All of it under its title; "" if there is none."""
         return TITLE + "".join(text for _, text in self.blocks()) if self.chosen else ""
 
-    def _of(self, message: int) -> str:
+    def _of(self, message: int, places: list[int]) -> str:
         role = SPEAKERS.get(self._past.said[message].role, self._past.said[message].role)
-        places = sorted(self.chosen[message])
         first = self._past.index.paragraphs[places[0]].shown
         # What stands on lines of its own is read so only there: code, lists, tables.
         text = f"{role}:\n" if "\n" in first.rstrip("\n") else f"{role}: "
@@ -280,20 +255,6 @@ class Shown:
             text += shown
             last, setting = at, paragraph.setting
         return text
-
-
-def _asked(text: str) -> str:
-    """What a user's message asks, as it is shown with the answer: whole, or its last sentences."""
-    whole = " ".join(text.split())
-    if size(whole) <= LONGEST_ASKED:
-        return whole
-    kept, tail = "", text[-2 * LONGEST_ASKED :]
-    for start, end in reversed(split_sentences(tail)[len(tail) < len(text) :]):
-        longer = f"{' '.join(tail[start:end].split())} {kept}".strip()
-        if size(longer) > LONGEST_ASKED:
-            break
-        kept = longer
-    return f"{CUT}{kept}" if kept else ""
 
 
 def _list_as_code(text: str) -> str:
@@ -314,24 +275,12 @@ def _is_code(name: str) -> bool:
     return " " not in name and has_both and not any(map(str.islower, name[:2]))
 
 
-# ── What a user says ─────────────────────────────────────────────────────────────────────────
-
-
-def stating_sentences(text: str) -> list[str]:
-    """Sentences that ask nothing, on one line each, and are understood alone."""
+def stated_in(text: str) -> tuple[str, ...]:
+    """Sentences that ask nothing, on one line each, long enough to be understood alone."""
     spans = split_sentences(text[: 20 * LONGEST_SAID])
     sentences = (" ".join(text[start:end].split()) for start, end in spans)
-    return [
-        sentence
-        for sentence in sentences
-        if not asks(sentence) and len(sentence) <= LONGEST_SAID and _says_something(sentence)
-    ]
-
-
-def _says_something(sentence: str) -> bool:
-    words = [token.lowered for token in tokens(sentence)]
-    telling = sum(not is_function_word(word) for word in words)
-    unspaced = (
-        len(words) < LEAST_WORDS and not sentence.isascii() and len(sentence) >= 2 * LEAST_WORDS
+    return tuple(
+        each
+        for each in sentences
+        if not asks(each) and len(each) <= LONGEST_SAID and size(each) >= LEAST_SAID
     )
-    return unspaced or (len(words) >= LEAST_WORDS and telling >= LEAST_CONTENT)

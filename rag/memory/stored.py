@@ -7,17 +7,16 @@ that are new; a session that was deleted is found no more.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import islice
 from threading import Lock, RLock
 from typing import Any
 
 from rag.errors import ModelError, UserError
 from rag.memory.paragraphs import Paragraph
-from rag.memory.past import Past, Said, Shown
-from rag.memory.summary import OPEN, SUPPORTED, WARNED, Room, Weight, summarise
-from rag.memory.thread import Ask, Thread, written_thread
-from rag.records import Message, MessageStatus, Role, Summary, Within
+from rag.memory.past import Past, Shown
+from rag.memory.summary import NO_THREAD, OPEN, SUPPORTED, WARNED, Room, summarise
+from rag.memory.thread import Thread, WriteThread, no_thread
+from rag.records import Citation, Message, MessageStatus, Role, Summary, Within
 from rag.seams import Embedder, SessionHandle, TokenCounter
 from rag.sessions.context import MESSAGE_TOKENS
 from rag.text.names import Lexicon
@@ -25,15 +24,6 @@ from rag.text.names import Lexicon
 MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
 CAUGHT_UP = 400  # messages embedded in one go
 ON_REQUEST = 4  # times `max_summary_tokens`: what a summary on request may take
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryOptions:
-    """How long a summary on request is, and who writes a thread, if anybody does."""
-
-    max_tokens: int = 800
-    ask: Ask | None = None
-    model: str = ""
 
 
 @dataclass(slots=True)
@@ -54,13 +44,15 @@ class Remembered:
         embedder: Embedder | None = None,
         *,
         names: Callable[[Within], Sequence[str]] = lambda within: (),
-        options: SummaryOptions | None = None,
+        thread: WriteThread = no_thread,
+        max_tokens: int = 800,
     ) -> None:
-        """`names` gives the product names that documents use."""
+        """`names` gives the product names that documents use; `max_tokens` is of a request."""
         self._count = count
         self._embedder = embedder
         self._names = names
-        self._options = options or SummaryOptions()
+        self._thread = thread
+        self._max_tokens = max_tokens
         self._held: dict[tuple[str, str], _Held] = {}  # the one used last stands last
         self._turn = Lock()
 
@@ -138,34 +130,29 @@ class Remembered:
     def compact(
         self,
         session: SessionHandle,
-        end_of: Callable[[Past, int], int | None],
-        room: Callable[[Past, int], Room],
+        plan: Callable[[Past, int], tuple[int, Room] | None],
         *,
         at_once: bool,
     ) -> Summary | None:
         """Summarise the oldest turns if it is time; None if not, or if another was quicker.
 
-        `end_of` says where the summary shall end, `room` what it may take then. One summary stands
-        for all turns up to its end; it is put together anew. `at_once` makes do without a model.
+        `plan` says where the summary shall end, at the last answer at most, and what it may take.
+        One summary stands for all turns up to its end; it is put together anew. `at_once` makes do
+        without a model.
         """
         epoch, found = session.epoch(), session.overview()
         active = found.summaries
         with self._brought_up_to(session, found.session.message_count) as held:
             past = held.past
             past.first = found.forgotten
-            past.cover(max((each.end for each in active), default=past.first), past.first)
-            end = end_of(past, _last_answered(past))
-            if end is None:
+            past.cover(max((each.end for each in active), default=past.first))
+            planned = plan(past, _last_answered(past))
+            if planned is None:
                 return None
-            thread = Thread() if at_once else self._thread(past.said[past.covered : end])
-            summary = summarise(
-                past,
-                end,
-                room(past, end),
-                documents=_titles_of(session),
-                thread=thread,
-                weight=_weight_in(session),
-            )
+            end, room = planned
+            texts = [each.text for each in past.said[past.covered : end]]
+            thread = NO_THREAD if at_once else self._thread(texts)
+            summary = _summary(session, past, end, room, thread)
         replaced = [each.id for each in active if each.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
 
@@ -181,22 +168,13 @@ class Remembered:
                 f"There are no messages {start} to {end}: the conversation has {count}. "
                 f"Ask for a range from 0 to {count}, the end not included."
             )
-        past = Past(self._count, first=start, covered=start, since=start, counted=start)
-        for _ in range(start):
-            past.read("", "", 0)
-        lexicon = Lexicon(self._names(session.within()))
-        for message in session.said(start, end):
-            _take(past, message, self._count, lexicon)
-        most = ON_REQUEST * self._options.max_tokens
-        room = Room(most, most, quoted=1.0)
-        thread = self._thread(past.said[start:])
-        titles, weight = _titles_of(session), _weight_in(session)
-        summary = summarise(past, end, room, documents=titles, thread=thread, weight=weight)
+        most = ON_REQUEST * self._max_tokens
+        with self._brought_up_to(session, count) as held:
+            held.past.first = start  # a compaction says anew where its own begins
+            thread = self._thread([each.text for each in held.past.said[start:end]])
+            summary = _summary(session, held.past, end, Room(most, most, quoted=1.0), thread)
         session.add_requested_summary(summary)
         return summary
-
-    def _thread(self, said: Sequence[Said]) -> Thread:
-        return written_thread(self._options.ask, self._options.model, [each.text for each in said])
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -253,21 +231,22 @@ def _last_answered(past: Past) -> int:
     return at
 
 
-def _weight_in(session: SessionHandle) -> Weight:
-    """How what a paragraph says was judged; a judge may have spoken since it was read."""
-    message = cache(session.message)
+def _summary(session: SessionHandle, past: Past, end: int, room: Room, thread: Thread) -> Summary:
+    """With the titles of documents, and how statements are judged by now."""
 
-    def weight(paragraph: Paragraph) -> int:
-        verdicts = [each.verdict for each in message(paragraph.message).checked(paragraph.text)]
-        if any(each.is_warning for each in verdicts):
-            return WARNED
-        return SUPPORTED if any(each.is_certain for each in verdicts) else OPEN
-
-    return weight
-
-
-def _titles_of(session: SessionHandle) -> Callable[[Sequence[int]], Mapping[int, str]]:
     def titles(numbers: Sequence[int]) -> Mapping[int, str]:
         return {each.number: each.document_title for each in session.sources(numbers)}
 
-    return titles
+    def weigh(paragraphs: Sequence[Paragraph]) -> list[int]:
+        messages = session.messages_at({each.message for each in paragraphs})
+        judged = {each.index: each for each in messages}
+        return [_weight(judged[each.message].checked(each.text)) for each in paragraphs]
+
+    return summarise(past, end, room, documents=titles, thread=thread, weigh=weigh)
+
+
+def _weight(citations: Sequence[Citation]) -> int:
+    verdicts = [each.verdict for each in citations]
+    if any(each.is_warning for each in verdicts):
+        return WARNED
+    return SUPPORTED if any(each.is_certain for each in verdicts) else OPEN

@@ -6,7 +6,7 @@ line of all numbers and one of names. Everything else of the past is found by re
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, islice, takewhile
 from operator import itemgetter
@@ -34,7 +34,7 @@ QUOTED = "From earlier turns, word for word, the newest first:\n"
 NUMBERS, NAMES, THREAD = "Numbers given: ", "Names: ", "In a model's own words, unchecked: "
 NO_THREAD = Thread()
 SUPPORTED, OPEN, WARNED = range(3)
-Weight = Callable[[Paragraph], int]  # how its statements were judged
+Weigh = Callable[[Sequence[Paragraph]], Sequence[int]]  # how the statements of each were judged
 Documents = Callable[[Sequence[int]], Mapping[int, str]]  # the title of each number's document
 
 
@@ -46,10 +46,6 @@ class Room:
     history: int  # of which the shares are
     quoted: float = PARAGRAPHS_SHARE
 
-    def part(self, share: float) -> int:
-        """What a part may take."""
-        return min(self.tokens, int(share * self.history))
-
 
 def summarise(
     past: Past,
@@ -58,104 +54,62 @@ def summarise(
     *,
     documents: Documents = lambda numbers: {},
     thread: Thread = NO_THREAD,
-    weight: Weight = lambda paragraph: OPEN,
+    weigh: Weigh = lambda paragraphs: [OPEN] * len(paragraphs),
 ) -> Summary:
     """Cover the turns before `end`, and put together what stands for them."""
     began = time.monotonic()
-    past.cover(end, past.since)
-    covered = range(past.since, past.covered)
-    numbers, names = past.numbers, past.names
-    left = room.tokens
-    lists = _lists(past, numbers, names, min(left // 3, room.part(LISTS_SHARE)), documents)
-    left -= past.count(lists)
-    opening = INTRODUCTION if past.count(INTRODUCTION) <= left else ""
-    left -= past.count(opening)
-    told = f"{THREAD}{thread.text}\n" if thread.text else ""
-    told = told if past.count(told) <= min(left, room.part(LISTS_SHARE)) else ""
-    left -= past.count(told)
-    users, quoted = _said_of(past, covered, room, left, weight)
-    against = {
-        message
-        for message, places in quoted.chosen.items()
-        if any(weight(past.index.paragraphs[at]) == WARNED for at in places)
-    }
-    text, quotations = _composed(opening + told, users, quoted, against)
+    past.cover(end)
+    numbers, names = tuple(past.numbers), tuple(past.names)
+    lists = _lists(past, min(room.tokens // 3, int(LISTS_SHARE * room.history)), documents)
+    left, text = room.tokens - past.count(lists), ""
+    for line in (INTRODUCTION, f"{THREAD}{thread.text}\n" if thread.text else ""):
+        if past.count(line) <= left:
+            left -= past.count(line)
+            text += line
+    said = int(SAID_SHARE * max(0, room.history - SAID_BEYOND))
+    users = _of_user(past, min(left, said))
+    left -= past.count(USER_SAID) + sum(past.count(f"- {each}\n") for _, each in users)
+    most = min(left, int(room.quoted * room.history)) - past.count(QUOTED)
+    quoted, against = _quoted(past, most, weigh)
+    quotations: list[Quotation] = []
+    text += USER_SAID if users else ""
+    for message, sentence in users:
+        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
+        text += f"- {sentence}\n"
+    text += QUOTED if quoted.chosen else ""
+    for message, block in quoted.blocks():
+        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
+        text += block + AGAINST * (message in against)
     report = replace(
-        _report(past, text, tuple(numbers), tuple(names)),
-        paragraphs=sum(map(len, quoted.chosen.values())),
+        _report(past, text, numbers, names),
+        paragraphs=len(quoted.chosen),
         said=len(users),
         tokens_before=past.tokens(past.first, past.covered),
         tokens_after=past.count(f"{(text + lists).rstrip()}\n"),
         seconds=time.monotonic() - began,
-        model=thread.model if told else "extractive",
+        model=thread.model if THREAD in text else "extractive",
         problems=thread.problems,
     )
     return Summary(
         start=past.first,
         end=past.covered,
         text=(text + lists).rstrip("\n"),
-        required_numbers=tuple(numbers),
-        required_names=tuple(names),
+        required_numbers=numbers,
+        required_names=names,
         report=report,
         tokens=report.tokens_after,
         quotations=tuple(quotations),
     )
 
 
-def _said_of(
-    past: Past, covered: range, room: Room, left: int, weight: Weight
-) -> tuple[list[tuple[int, str]], Shown]:
-    """What the user said, and paragraphs of the turns, as far as each has room.
-
-    What its sources carry is taken first, what was warned of last, and with a remark.
-    """
-    said = int(SAID_SHARE * max(0, room.history - SAID_BEYOND))
-    users = _of_user(past, covered, min(left, room.tokens, said))
-    if users:
-        left -= past.count(USER_SAID) + sum(past.count(f"- {text}\n") for _, text in users)
-    quoted = Shown(past, min(left, room.part(room.quoted)) - past.count(QUOTED))
-    found = _worth_quoting(past, covered)
-    while not quoted.is_full and (some := list(islice(found, WEIGHED_AT_ONCE))):
-        weights = {at: weight(past.index.paragraphs[at]) for at in some}
-        for at in sorted(some, key=weights.__getitem__):
-            remark = past.count(AGAINST) if weights[at] == WARNED else 0
-            left = quoted.left - remark
-            quoted.left = left
-            quoted.take(at)
-            if quoted.left == left:  # it was not taken
-                quoted.left += remark
-    return users, quoted
-
-
-def _composed(
-    opening: str, users: Sequence[tuple[int, str]], quoted: Shown, against: Set[int]
-) -> tuple[str, list[Quotation]]:
-    """The text, and where in it which message is quoted."""
-    text, quotations = opening, list[Quotation]()
-    if users:
-        text += USER_SAID
-        for message, sentence in users:
-            text += "- "
-            quotations.append(Quotation(len(text), len(text) + len(sentence), message))
-            text += f"{sentence}\n"
-    if quoted.chosen:
-        text += QUOTED
-        for message, block in quoted.blocks():
-            quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
-            text += block + AGAINST * (message in against)
-    return text, quotations
-
-
-# ── What the user said ───────────────────────────────────────────────────────────────────────
-
-
-def _of_user(past: Past, covered: range, room: int) -> list[tuple[int, str]]:
-    """His own sentences that ask nothing, the newest first, each once."""
-    stated = past.stating[: bisect_left(past.stating, (covered.stop, ""))]
-    newest = stated[: -MOST_LOOKED_AT - 1 : -1]
-    found = {sentence: message for message, sentence in newest[::-1] if message >= covered.start}
-    once = [(message, sentence) for sentence, message in found.items()]
-    once.sort(key=itemgetter(0), reverse=True)
+def _of_user(past: Past, room: int) -> list[tuple[int, str]]:
+    """His own sentences that ask nothing, the newest first, each once, as many as fit."""
+    messages = reversed(range(past.first, past.covered))
+    newest = ((text, at) for at in messages for text in past.said[at].stated)
+    found: dict[str, int] = {}
+    for text, at in islice(newest, MOST_LOOKED_AT):
+        found.setdefault(text, at)
+    once = [(at, text) for text, at in found.items()]
     return once[: _fitting(past, room - past.count(USER_SAID), (f"- {s}\n" for _, s in once))]
 
 
@@ -168,10 +122,29 @@ def _fitting(past: Past, room: int, texts: Iterable[str]) -> int:
 # ── Paragraphs ───────────────────────────────────────────────────────────────────────────────
 
 
-def _worth_quoting(past: Past, covered: range) -> Iterator[int]:
+def _quoted(past: Past, room: int, weigh: Weigh) -> tuple[Shown, set[int]]:
+    """Paragraphs of the turns, and the messages of those that were warned of.
+
+    What its sources carry is taken first, what was warned of last, and with a remark.
+    """
+    quoted, against = Shown(past, room), set[int]()
+    found = _worth_quoting(past)
+    while not quoted.is_full and (some := list(islice(found, WEIGHED_AT_ONCE))):
+        paragraphs = [past.index.paragraphs[at] for at in some]
+        for weight, at in sorted(zip(weigh(paragraphs), some, strict=True), key=itemgetter(0)):
+            remark = past.count(AGAINST) if weight == WARNED else 0
+            quoted.left -= remark
+            if not quoted.take(at):
+                quoted.left += remark
+            elif remark:
+                against.add(past.index.paragraphs[at].message)
+    return quoted, against
+
+
+def _worth_quoting(past: Past) -> Iterator[int]:
     """Those that later turns came back to by their numbers, and the newest, in turn."""
-    last = past.index.until(covered.stop)
-    newest = reversed(range(past.index.until(covered.start), last))
+    last = past.index.until(past.covered)
+    newest = reversed(range(past.index.until(past.first), last))
     for number, times in past.uses.most_common(40):
         held = past.holding.get(number, ())[: bisect_left(past.holding.get(number, ()), last)]
         if times > 1 and held:
@@ -183,35 +156,36 @@ def _worth_quoting(past: Past, covered: range) -> Iterator[int]:
 # ── Numbers and names ────────────────────────────────────────────────────────────────────────
 
 
-def _lists(
-    past: Past, numbers: Iterable[int], names: Iterable[str], room: int, documents: Documents
-) -> str:
-    """One line of numbers, by document where that fits, and one of as many names as fit.
+def _lists(past: Past, room: int, documents: Documents) -> str:
+    """One line of numbers, and one of as many names as fit.
 
     Numbers with many gaps may take three times their room: each is to be found.
     """
-    text = _numbers(past, numbers, 3 * room)
-    left = room - past.count(text) - past.count(NAMES) - 1
-    kept = list(names)[: _fitting(past, left, (f", {name}" for name in names))]
-    left -= past.count(", ".join(kept))
-    longer = _by_document(documents(tuple(numbers))) if text and left > 0 else ""
-    if longer and past.count(f" {longer}\n") <= left:
-        text = f"{text.rstrip()} {longer}\n"
-    return text + (f"{NAMES}{', '.join(kept)}\n" if kept else "")
+    titles = documents(tuple(past.numbers))
+    numbers = _by_document(past.numbers, titles) if titles else ""
+    if not numbers or past.count(numbers) > room:
+        numbers = _in_ranges(past, 3 * room)
+    left, names = room - past.count(f"{numbers}{NAMES}\n"), list(past.names)
+    kept = names[: _fitting(past, left, (f", {name}" for name in names))]
+    return numbers + (f"{NAMES}{', '.join(kept)}\n" if kept else "")
 
 
-def _numbers(past: Past, numbers: Iterable[int], room: int) -> str:
-    """All of them, or the longest ranges that fit and how many there are more."""
-    numbers = list(numbers)
-    whole = f"{NUMBERS}{ranges_of(numbers)}.\n" if numbers else ""
-    if past.count(whole) <= room:
-        return whole
-    left = room - past.count(f"{NUMBERS}.\n, and 100,000 more")
-    runs = sorted(_runs(numbers), key=len, reverse=True)
+def _by_document(numbers: Iterable[int], titles: Mapping[int, str]) -> str:
+    of_title: dict[str, list[int]] = {}
+    for number in numbers:
+        of_title.setdefault(titles.get(number, ""), []).append(number)
+    listed = (f"{title} {ranges_of(own)}".strip() for title, own in of_title.items())
+    return f"{NUMBERS}{'; '.join(listed)}.\n"
+
+
+def _in_ranges(past: Past, room: int) -> str:
+    """The longest that fit, and how many numbers there are more."""
+    runs = sorted(_runs(past.numbers), key=len, reverse=True)
+    left = room - past.count(f"{NUMBERS}, and 100,000 more.\n")
     fit = _fitting(past, left, (f", {ranges_of(run)}" for run in runs))
-    kept = [number for run in runs[:fit] for number in run]
-    more = len(numbers) - len(kept)
-    return f"{NUMBERS}{ranges_of(kept)}, and {more:,} more.\n" if kept else ""
+    more = sum(map(len, runs[fit:]))
+    listed = ranges_of(number for run in runs[:fit] for number in run)
+    return f"{NUMBERS}{listed}{f', and {more:,} more' if more else ''}.\n" if fit else ""
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
@@ -222,18 +196,9 @@ def _runs(numbers: Iterable[int]) -> list[list[int]]:
 
 def ranges_of(numbers: Iterable[int]) -> str:
     """`[1]–[57], [60]`: numbers that follow each other as one range of any length."""
-    spans = _runs(numbers)
     return ", ".join(
-        f"[{span[0]}]" if len(span) == 1 else f"[{span[0]}]–[{span[-1]}]" for span in spans
+        f"[{run[0]}]" if len(run) == 1 else f"[{run[0]}]–[{run[-1]}]" for run in _runs(numbers)
     )
-
-
-def _by_document(titles: Mapping[int, str]) -> str:
-    of_title: dict[str, list[int]] = {}
-    for number, title in titles.items():
-        of_title.setdefault(title, []).append(number)
-    listed = "; ".join(f"{title} {ranges_of(own)}" for title, own in of_title.items())
-    return f"Documents: {listed}." if listed else ""
 
 
 # ── Report ───────────────────────────────────────────────────────────────────────────────────

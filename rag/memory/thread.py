@@ -9,12 +9,12 @@ from rag.citations.markers import find_markers
 from rag.errors import ModelUnavailable, RagError
 from rag.limits.patience import THREAD, Patience
 from rag.records import ChatMessage, Role
-from rag.seams import ChatModel, ModelRequest
+from rag.seams import ChatModel
+from rag.short_calls import reply_in_time
 from rag.text.sentences import split_sentences
 
 Ask = Callable[[str, str], str]  # instructions and text in, the reply out
 LONGEST = 600  # characters of a thread
-LONGEST_REPLY = 20_000  # characters of which it is taken
 MOST_SHOWN = 12_000  # characters of the turns that a model is shown
 INSTRUCTIONS = (
     "Say in at most three plain sentences what this conversation was about and where it stands. "
@@ -32,10 +32,16 @@ class Thread:
     problems: tuple[str, ...] = ()
 
 
-def written_thread(ask: Ask | None, model: str, texts: Sequence[str]) -> Thread:
+WriteThread = Callable[[Sequence[str]], Thread]  # of what was said
+
+
+def no_thread(texts: Sequence[str]) -> Thread:
+    """Nothing, where nobody wants one."""
+    return Thread()
+
+
+def written_thread(ask: Ask, model: str, texts: Sequence[str]) -> Thread:
     """The thread, or why there is none; a sentence with a figure or a bracket is left out."""
-    if ask is None:
-        return Thread()
     try:
         reply = ask(INSTRUCTIONS, "\n".join(texts)[-MOST_SHOWN:])
     except RagError as error:
@@ -57,44 +63,38 @@ def asked(
     temperature: float,
     patience: Patience = THREAD,
 ) -> str:
-    """What a model of the application replies."""
-    messages = (ChatMessage(Role.SYSTEM, instructions), ChatMessage(Role.USER, text))
-    request = ModelRequest(
-        messages=messages, max_tokens=max_tokens, temperature=temperature, patience=patience
+    """What a model of the application replies; raises why it does not."""
+    said, failure = reply_in_time(
+        model,
+        (ChatMessage(Role.SYSTEM, instructions), ChatMessage(Role.USER, text)),
+        max_tokens=max_tokens,
+        temperature=temperature,
+        patience=patience,
     )
-    reply = ""
-    for delta in model.stream(request):
-        reply += delta.text
-        if len(reply) > LONGEST_REPLY:
-            break
-    return reply
+    if failure:
+        raise failure
+    return said
 
 
-class ClientModel:
+def client_asked(client: Any, model: str, *, max_tokens: int, temperature: float) -> Ask:
     """The model behind an `openai.OpenAI` client that an application brings, without retries."""
+    if hasattr(client, "with_options"):
+        own = getattr(client, "timeout", None)
+        seconds = min(own if isinstance(own, int | float) else THREAD.seconds, THREAD.seconds)
+        client = client.with_options(max_retries=0, timeout=float(seconds))
+    options = {"model": model, "temperature": temperature, "max_tokens": max_tokens}
 
-    def __init__(self, client: Any, model: str, *, max_tokens: int, temperature: float) -> None:
-        if hasattr(client, "with_options"):
-            own = getattr(client, "timeout", None)
-            seconds = min(own if isinstance(own, int | float) else THREAD.seconds, THREAD.seconds)
-            client = client.with_options(max_retries=0, timeout=float(seconds))
-        self.name, self._client = model, client
-        self._options = {"model": model, "temperature": temperature, "max_tokens": max_tokens}
-
-    def ask(self, instructions: str, text: str) -> str:
-        """The reply. Raises ModelUnavailable, whatever the client raised."""
-        messages = [
-            {"role": "system", "content": instructions},
-            {"role": "user", "content": text},
-        ]
+    def ask(instructions: str, text: str) -> str:
+        said = ((Role.SYSTEM, instructions), (Role.USER, text))
+        messages = [{"role": role.value, "content": content} for role, content in said]
         try:
-            completions = self._client.chat.completions
-            response = completions.create(messages=messages, **self._options)
-            content = response.choices[0].message.content
+            response = client.chat.completions.create(messages=messages, **options)
+            return str(response.choices[0].message.content or "")
         except Exception as error:  # some take neither a temperature nor this name of the limit
-            if "max_completion_tokens" in str(error) and "max_tokens" in self._options:
-                self._options["max_completion_tokens"] = self._options.pop("max_tokens")
+            if "max_completion_tokens" in str(error) and "max_tokens" in options:
+                options["max_completion_tokens"] = options.pop("max_tokens")
             elif "temperature" in str(error):
-                self._options.pop("temperature", None)
+                options.pop("temperature", None)
             raise ModelUnavailable(f"{type(error).__name__}: {error}"[:300]) from error
-        return content if isinstance(content, str) else ""
+
+    return ask

@@ -28,14 +28,12 @@ _ANSWERING = _SILENT | {"assistant"}  # all others begin a turn
 
 @dataclass(slots=True)
 class Transcript(Past):
-    """One conversation as far as it was seen, and the summary that is sent of it.
-
-    `first` is the number of system messages at its beginning, which are never summarised.
-    """
+    """One conversation as far as it was seen, and the summary that is sent of it."""
 
     lexicon: Lexicon = field(kw_only=True)
     embed: Embed | None = None
     messages: list[dict[str, Any]] = field(default_factory=list)  # snapshots, as they were read
+    leading: int = 0  # system messages at the beginning, which are never summarised
     systems: list[int] = field(default_factory=list)  # system messages that come later
     summary: Summary | None = None
 
@@ -49,16 +47,12 @@ class Transcript(Past):
         pairs = enumerate(zip(messages, self.messages, strict=False))
         return next((index for index, (one, other) in pairs if one != other), end)
 
-    def reaches(self, common: int) -> bool:
-        """Whether the part in common holds all that is summarised, so that it can be reused."""
-        return common > 0 and self.covered <= common
-
     def go_back(self, common: int) -> None:
         """Forget what comes behind the part in common: the transcript goes on differently."""
         self.cut(common)
         self.messages = self.messages[:common]
         self.systems = [index for index in self.systems if index < common]
-        self.first = min(self.first, common)
+        self.leading = min(self.leading, common)
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -73,8 +67,8 @@ class Transcript(Past):
     def _take(self, index: int, message: MessageDict) -> None:
         role, text = role_of(message), text_of(message)
         rules, summary = split_summary(role, text)
-        if role in _SYSTEM_ROLES and index == self.first and not self.turns:
-            self.first = self.covered = index + 1
+        if role in _SYSTEM_ROLES and index == self.leading and not self.turns:
+            self.leading = self.covered = index + 1
         elif role in _SYSTEM_ROLES and not summary:
             self.systems.append(index)
         elif not self.turns or role not in _ANSWERING:
@@ -172,15 +166,9 @@ def _part_tokens(part: Any) -> int:
 
 
 def snapshot(message: MessageDict) -> dict[str, Any]:
-    """A copy that later changes do not reach, of whatever can be copied and compared."""
-    return {key: _copied(value) for key, value in message.items()}
-
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, str):
-        return value
+    """A copy that later changes do not reach, if it can be copied and compared."""
     try:
-        copied = deepcopy(value)
-        return copied if copied == value else value
+        copied = deepcopy(dict(message))
+        return copied if copied == message else dict(message)
     except (TypeError, ValueError):  # it holds a lock, a file, an array or the like
-        return value
+        return dict(message)

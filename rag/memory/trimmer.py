@@ -3,18 +3,29 @@
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import Any
 
+from rag.errors import TooLarge
 from rag.memory.recall import Embed
-from rag.memory.thread import ClientModel
-from rag.memory.transcript import MessageDict, Transcript
-from rag.memory.trimming import TrimLimits, sent_messages, summarise_if_due
-from rag.records import SummaryReport
+from rag.memory.summary import Room, summarise
+from rag.memory.thread import WriteThread, client_asked, no_thread, written_thread
+from rag.memory.transcript import MessageDict, Transcript, role_of, split_summary, text_of
+from rag.records import Role, SummaryReport
+from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
 TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first
+REPLY_TOKENS = 3  # every context ends with the beginning of the reply
+OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
+SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
+HIGH_WATER, LOW_WATER = 0.5, 0.2  # of the room, for what stays word for word
+KEPT_SHARE = 0.3  # of it, for the turns that are kept if they fit
+SUMMARY_SHARE = 0.45  # of it
+RECALL_SHARE = 0.2  # of it, at least, for what is recalled
+LEAST_SUMMARY = 60  # tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +35,15 @@ class Trimmed:
     messages: list[dict[str, Any]]
     was_trimmed: bool
     report: SummaryReport | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """How small a transcript has to become."""
+
+    max_tokens: int
+    recent_messages: int
+    max_turns: int | None
 
 
 class HistoryTrimmer:
@@ -65,12 +85,13 @@ class HistoryTrimmer:
         ):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
-        self._limits = TrimLimits(max_tokens, recent_message_count, max_history_turns)
-        self._model = None
+        self._limits = _Limits(max_tokens, recent_message_count, max_history_turns)
+        self._thread: WriteThread = no_thread
         if client is not None and thread:
-            self._model = ClientModel(
+            ask = client_asked(
                 client, str(model), max_tokens=max_summary_tokens, temperature=temperature
             )
+            self._thread = partial(written_thread, ask, str(model))
         self._lexicon = Lexicon(products)
         self._embed = embed
         self._transcripts: list[Transcript] = []  # the one used last stands last
@@ -87,11 +108,10 @@ class HistoryTrimmer:
         seen = self._taken(given)
         try:
             seen.extend(given)
-            ask, name = (self._model.ask, self._model.name) if self._model else (None, "")
-            summarise_if_due(seen, self._limits, ask, name)
+            _summarise_if_due(seen, self._limits, self._thread)
             if seen.summary is None:
                 return Trimmed([dict(message) for message in given], False, None)
-            return Trimmed(sent_messages(seen, given, self._limits), True, seen.summary.report)
+            return Trimmed(_sent(seen, given, self._limits), True, seen.summary.report)
         finally:
             with self._lock:
                 self._transcripts = [*self._transcripts, seen][-TRANSCRIPTS:]
@@ -103,7 +123,7 @@ class HistoryTrimmer:
         """
         with self._lock:
             known = ((seen.common(messages), seen) for seen in reversed(self._transcripts))
-            usable = [(common, seen) for common, seen in known if seen.reaches(common)]
+            usable = [each for each in known if 0 < each[0] >= each[1].covered]
             if not usable:
                 return Transcript(count_tokens, lexicon=self._lexicon, embed=self._embed)
             common, best = max(usable, key=itemgetter(0))
@@ -111,3 +131,112 @@ class HistoryTrimmer:
             if common < len(best.messages):
                 best.go_back(common)
             return best
+
+
+# ── Made small ───────────────────────────────────────────────────────────────────────────────
+
+
+def _summarise_if_due(seen: Transcript, limits: _Limits, thread: WriteThread) -> None:
+    """Have a summary stand for as many of the oldest turns as it takes.
+
+    Raises:
+        TooLarge: what can never be summarised does not fit.
+    """
+    fixed = REPLY_TOKENS + _system_tokens(seen, limits)
+    start = seen.open_start
+    needed = fixed + seen.tokens(start)
+    room = max(0, limits.max_tokens - needed - OPENING_TOKENS)
+    turns = seen.tokens(seen.covered, start)
+    counted = seen.turns_from(seen.covered)
+    is_many = limits.max_turns is not None and counted > limits.max_turns
+    if seen.summary is None:
+        everything = REPLY_TOKENS + seen.tokens(0)
+        is_due = everything > limits.max_tokens or is_many
+    else:
+        most = (1 - RECALL_SHARE) * room
+        is_due = turns > HIGH_WATER * room or turns + seen.summary.tokens > most or is_many
+    if not is_due:
+        return
+    needed += LEAST_SUMMARY if start > seen.leading else 0
+    if needed > limits.max_tokens:
+        raise TooLarge(
+            f"The newest question and the system messages take {needed} tokens, but max_tokens is "
+            f"{limits.max_tokens}. Shorten them, or raise max_tokens."
+        )
+    keep = limits.recent_messages // 2 + (start < len(seen.said))  # and the open question
+    low, high = LOW_WATER * room, KEPT_SHARE * room
+    end = seen.end(start, low=low, high=high, keep=keep, most=limits.max_turns)
+    if end == seen.covered and seen.summary and turns + seen.summary.tokens <= room:
+        return
+    told = thread([said.text for said in seen.said[seen.covered : end]])
+    left = int((1 - RECALL_SHARE) * room) - seen.tokens(end, start)
+    share = Room(min(max(LEAST_SUMMARY, left), int(SUMMARY_SHARE * room)), room)
+    seen.summary = summarise(seen, end, share, thread=told)
+
+
+def _system_tokens(seen: Transcript, limits: _Limits) -> int:
+    """Of the rules, and at most of the system messages that come later."""
+    later = sum(seen.tokens(index, index + 1) for index in seen.systems)
+    return seen.tokens(0, seen.leading) + min(later, int(SYSTEM_SHARE * limits.max_tokens))
+
+
+# ── What is sent ─────────────────────────────────────────────────────────────────────────────
+
+
+def _sent(seen: Transcript, given: list[MessageDict], limits: _Limits) -> list[dict[str, Any]]:
+    """One system message with the summary, then the newest turns, user and assistant in turn.
+
+    What was said earlier and bears on the newest question stands in the last one.
+    """
+    assert seen.summary is not None, "only called after summarising"
+    systems = _kept_systems(seen, limits)
+    rules = [split_summary(role_of(given[i]), text_of(given[i]))[0] for i in systems]
+    summary = f"{SUMMARY_TITLE}\n{seen.summary.text}"
+    system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
+    turns = [i for i in range(seen.covered, len(given)) if i not in seen.systems]
+    said = _in_turn([given[index] for index in turns])
+    if said and said[-1].get("role") == Role.USER:
+        taken = REPLY_TOKENS + OPENING_TOKENS + seen.summary.tokens
+        taken += sum(seen.tokens(index, index + 1) for index in [*systems, *turns])
+        question, content = text_of(said[-1]), said[-1].get("content") or ""
+        text = seen.recalled(
+            question,
+            before=seen.covered,
+            room=limits.max_tokens - taken,
+            meanings=seen.meanings(question),
+            beside=seen.summary.text,
+        ).text()
+        if text and isinstance(content, str):
+            said[-1]["content"] = f"{text}\n{content}"
+        elif text:
+            said[-1]["content"] = [{"type": "text", "text": text}, *content]
+    return [system, *said]
+
+
+def _kept_systems(seen: Transcript, limits: _Limits) -> list[int]:
+    """Those at the beginning, and of those before the first turn the newest that fit."""
+    kept: list[int] = []
+    left = int(limits.max_tokens * SYSTEM_SHARE)
+    for index in reversed([index for index in seen.systems if index < seen.covered]):
+        left -= seen.tokens(index, index + 1)
+        if left < 0:
+            break
+        kept.insert(0, index)
+    newer = (index for index in seen.systems if index >= seen.covered)
+    return [*range(seen.leading), *kept, *newer]
+
+
+def _in_turn(messages: list[MessageDict]) -> list[dict[str, Any]]:
+    """The messages, those of one side that follow each other joined into one."""
+    joined: list[dict[str, Any]] = []
+    for message in messages:
+        last = joined[-1] if joined else {}
+        if _is_plain(last) and _is_plain(message) and last["role"] == message["role"]:
+            last["content"] = f"{last['content']}\n\n{message['content']}"
+        else:
+            joined.append(dict(message))
+    return joined
+
+
+def _is_plain(message: MessageDict) -> bool:
+    return message.keys() == {"role", "content"} and isinstance(message["content"], str)

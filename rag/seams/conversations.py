@@ -124,6 +124,7 @@ class SessionHandle(Protocol):
         """Have whoever writes an answer end it; False if nobody is known to."""
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
+    def messages_at(self, indices: Collection[int]) -> list[Message]: ...
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         """As `messages`, without what is known of answers beside their text: for contexts."""
 

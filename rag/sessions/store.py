@@ -168,6 +168,9 @@ class SqlSession:
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]:
         return self._look(transcript.read, start, TO_THE_END if end is None else end)
 
+    def messages_at(self, indices: Collection[int]) -> list[Message]:
+        return self._look(transcript.read_at, indices)
+
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         return self._look(transcript.read_said, start, TO_THE_END if end is None else end)
 

@@ -4,7 +4,7 @@ Statements ask for the session's owner themselves (see `rag.sessions.owned`). A 
 is given a session's id alone is called inside a transaction in which that was made sure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -64,6 +64,7 @@ _SAVED: Select[Any] = select(literal_column("1")).where(
     message_vectors.c.session_id == messages.c.session_id,
     message_vectors.c.index == messages.c.index,
 )
+_AT = _of_session(messages).where(messages.c.index.in_(bindparam("wanted", expanding=True)))
 _SAID = _of_session(*SAID).where(_IN_RANGE)
 _WITHOUT_VECTORS = (
     select(*SAID)
@@ -245,6 +246,11 @@ def read(connection: Connection, key: SessionKey, start: int, end: int) -> list[
     """The newest revisions of messages `[start, end)`, in order."""
     rows = found(connection, key, _MESSAGES, first=start, stop=end)
     return [message_from(row) for row in _newest(rows)]
+
+
+def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -> list[Message]:
+    """As `read`, those with these indices."""
+    return [message_from(row) for row in _newest(found(connection, key, _AT, wanted=[*indices]))]
 
 
 def read_said(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:

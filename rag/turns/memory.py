@@ -63,6 +63,7 @@ class MemoryRules:
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int = 1500
     tools: ToolOffer | None = None
+    recalls: bool = True  # where no model reads a context, nothing is put back for nobody
 
 
 class Memory:
@@ -75,22 +76,17 @@ class Memory:
         rules: MemoryRules,
         window: Callable[[], int],
         count: TokenCounter,
-        recalls: bool = True,
         made: Callable[[SummaryReport], None] = lambda report: None,
+        later: Callable[[SessionHandle], Any] = lambda session: None,
     ) -> None:
-        """Without `recalls` no model reads a context: nothing is put back for nobody."""
+        """`later` queues a compaction in the background."""
         self._remembered = remembered
-        self._recalls = recalls
         self._rules = rules
         self._window = window
         self._count = count
         self._made = made
         self._turns = OpenTurns()
         self._instructions = Instructions()
-        self._later: Callable[[SessionHandle], Any] = lambda session: None
-
-    def compact_later(self, later: Callable[[SessionHandle], Any]) -> None:
-        """Say how background compaction is queued."""
         self._later = later
 
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
@@ -117,14 +113,14 @@ class Memory:
         fitted = fit_sources(
             shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
         )
-        before = turn.question.index
-        requested = self._requested(session, state, is_first_try=not fewer)
+        requested = session.said(*state.requested) if state.requested else ()
+        if state.requested and not fewer:
+            session.forget_slice()  # it is shown in one context, and in its shorter tries
         prompt = question_prompt(question, fitted.text, resolved)
-        parts = self._parts(state, budget, prompt, before=before, requested=requested)
-        context = self._assembled(state, parts, budget.input_tokens, fewer)
-        if self._recalls and not fewer:
+        context = self._assembled(state, budget, prompt, turn.question.index, requested, fewer)
+        if self._rules.recalls and not fewer:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
-            context = self._with_recalled(session, context, parts, resolved or question, spare)
+            context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
         is_compressed, asked = context.is_compressed, resolved or question
         told, waiting, described = offered(
@@ -174,7 +170,7 @@ class Memory:
         All but `keep_turns`, or but as many as the session's own configuration says.
         """
         state = self._state(session)
-        if self._recalls:
+        if self._rules.recalls:
             self._remembered.remember(session)
         if not state.summarises and not force:
             return None
@@ -188,19 +184,17 @@ class Memory:
 
         rules = self._rules
 
-        def end_of(past: Past, last: int) -> int | None:
+        def plan(past: Past, last: int) -> tuple[int, Room] | None:
             turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
             if not (force or turns > room.high or many > rules.max_pairs):
                 return None
             low, most = (-1 if force else room.low), max(room.keep_turns, rules.max_pairs // 2)
             end = past.end(last, low=low, high=room.high, keep=room.keep_turns, most=most)
-            return end if end > past.covered else None
-
-        def room_of(past: Past, end: int) -> Room:
             left = min(room.budget - past.tokens(end), int(SUMMARY_SHARE * room.budget))
-            return Room(max(LEAST_SUMMARY, left), room.budget, QUOTED_SHARE)
+            own = Room(max(LEAST_SUMMARY, left), room.budget, QUOTED_SHARE)
+            return (end, own) if end > past.covered else None
 
-        summary = self._remembered.compact(session, end_of, room_of, at_once=at_once)
+        summary = self._remembered.compact(session, plan, at_once=at_once)
         if summary is not None:
             self._made(summary.report)
         return summary
@@ -213,7 +207,7 @@ class Memory:
         """The messages that would be sent now, before the next question, and their statistics."""
         state = self._state(session)
         budget = self._budget(state.session.config)
-        context = self._assembled(state, self._parts(state, budget, ""), budget.input_tokens)
+        context = self._assembled(state, budget, "", state.session.message_count)
         stats = stats_of(context, state.summaries, budget)
         return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
 
@@ -228,9 +222,9 @@ class Memory:
         budget = self._budget(state.session.config)
         prompt = question_prompt(question, " ", resolved)
         room = self._room_for_sources(state, budget, prompt)
-        parts = self._parts(state, budget, prompt)
-        context = self._assembled(state, parts, budget.input_tokens - room)
-        return self._with_recalled(session, context, parts, resolved or question).messages
+        budget = replace(budget, reserved=budget.reserved + room)
+        context = self._assembled(state, budget, prompt, state.session.message_count)
+        return self._with_recalled(session, state, context, resolved or question).messages
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
@@ -309,18 +303,18 @@ class Memory:
         pairs = sum(message_tokens(message, self._count) for message in said)
         return pairs + sum(summary.tokens for summary in state.summaries)
 
-    def _parts(
+    def _assembled(
         self,
         state: State,
         budget: TokenBudget,
         question: str,
-        *,
-        before: int | None = None,
+        before: int,
         requested: Sequence[Message] = (),
-    ) -> ContextParts:
-        """What a context is made of: what was said before a message, else all."""
-        before = state.session.message_count if before is None else before
-        return ContextParts(
+        fewer: int = 0,
+    ) -> Context:
+        """The context of a question, of what was said before a message."""
+        config = state.session.config
+        parts = ContextParts(
             system=self._system(state, budget),
             question=question,
             summaries=state.summaries,
@@ -328,39 +322,27 @@ class Memory:
             requested=requested,
             message_count=before,
         )
-
-    def _assembled(self, state: State, parts: ContextParts, tokens: int, fewer: int = 0) -> Context:
-        config = state.session.config
-        at_most = config.recent_message_count // 2 if _slides(config) else None
-        selection = Selection(at_most, fewer)
+        most = config.recent_message_count // 2 if _slides(config) else None
+        selection, tokens = Selection(most, fewer), budget.input_tokens
         return assemble(parts, selection, budget_tokens=tokens, count=self._count)
 
     def _with_recalled(
-        self,
-        session: SessionHandle,
-        context: Context,
-        parts: ContextParts,
-        question: str,
-        spare: int = 0,
+        self, session: SessionHandle, state: State, context: Context, question: str, spare: int = 0
     ) -> Context:
         """The context with what the turns say that it leaves out, as far as there is room."""
         if not context.is_compressed:
             return context
-        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
-        kept = parts.recent[len(parts.recent) - context.pairs :]
-        first = kept[0].question.index if kept else parts.message_count
-        beside = "\n".join(summary.text for summary in parts.summaries)
-        found = self._remembered.recalled(session, question, before=first, room=room, beside=beside)
+        before = context.original_messages
+        asked = [pair.question.index for pair in state.recent if pair.question.index < before]
+        found = self._remembered.recalled(
+            session,
+            question,
+            before=[*asked, before][-1 - context.pairs],
+            room=context.budget_tokens - context.tokens - JOINED_TOKENS - spare,
+            beside="\n".join(summary.text for summary in state.summaries),
+        )
         with found as shown:
             return put_back(context, shown.text(), shown.asked_at, self._count)
-
-    def _requested(
-        self, session: SessionHandle, state: State, *, is_first_try: bool
-    ) -> list[Message]:
-        """The slice that was asked for; shown in one context, and in its shorter tries."""
-        if state.requested and is_first_try:
-            session.forget_slice()
-        return session.said(*state.requested) if state.requested else []
 
 
 def _slides(config: ContextConfig) -> bool:

@@ -13,8 +13,8 @@ from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.limits.patience import FOLLOW_UP, THREAD
 from rag.llm.openai_compatible import OpenAIChatModel
-from rag.memory.stored import Remembered, SummaryOptions
-from rag.memory.thread import asked
+from rag.memory.stored import Remembered
+from rag.memory.thread import WriteThread, asked, no_thread, written_thread
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
 from rag.seams import SessionHandle, Writer
@@ -66,17 +66,16 @@ def memory_of(application: "Application") -> Memory:
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
+        recalls=model is not None,
     )
-    memory = Memory(
+    return Memory(
         application.remembered,
         rules=rules,
         window=window.tokens if window is not None else lambda: without_model,
         count=count,
         made=application.metrics.count_summary,
-        recalls=model is not None,
+        later=application.jobs.submit_compaction,
     )
-    memory.compact_later(application.jobs.submit_compaction)
-    return memory
 
 
 def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
@@ -91,7 +90,7 @@ def remembered_of(application: "Application") -> Remembered:
     settings = application.settings
     wanted = settings.summarization_settings
     model = open_model(settings, wanted.summary_model) if wanted.thread else None
-    ask = None
+    thread: WriteThread = no_thread
     if model is not None:
         ask = partial(
             asked,
@@ -100,11 +99,13 @@ def remembered_of(application: "Application") -> Remembered:
             temperature=wanted.summary_temperature,
             patience=THREAD.set_to(wanted.timeout_seconds),
         )
+        thread = partial(written_thread, ask, model.name)
     return Remembered(
         application.count,
         application.embedder,
         names=application.documents.lexicon,
-        options=SummaryOptions(wanted.max_summary_tokens, ask, model.name if model else ""),
+        thread=thread,
+        max_tokens=wanted.max_summary_tokens,
     )
 
 

@@ -5,6 +5,7 @@ Our own cases come first; the files of `shared/attacks`, where they are there, s
 
 import json
 import re
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +15,9 @@ from hypothesis import strategies as st
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.memory.past import TITLE
-from rag.memory.stored import Remembered, SummaryOptions
+from rag.memory.stored import Remembered
 from rag.memory.summary import NUMBERS, Room
+from rag.memory.thread import no_thread, written_thread
 from rag.memory.transcript import spelled_out
 from rag.records import ImportedMessage
 from rag.sessions.store import SqlConversationStore
@@ -74,11 +76,11 @@ def application(engine, messages, tokens, question, reply=None):
     """The summary that the application stores, and what it recalls."""
     session = SqlConversationStore(engine).create("ada")
     session.append([ImportedMessage(m["role"], m["content"]) for m in messages], [])
-    ask = None if reply is None else lambda instructions, text: reply
-    remembered = Remembered(count_tokens, options=SummaryOptions(ask=ask, model="liar"))
+    thread = partial(written_thread, lambda instructions, text: reply, "liar")
+    remembered = Remembered(count_tokens, thread=no_thread if reply is None else thread)
     end = len(messages) - 10
     made = remembered.compact(
-        session, lambda past, last: end, lambda past, end: Room(tokens, tokens), at_once=False
+        session, lambda past, last: (end, Room(tokens, tokens)), at_once=False
     )
     with remembered.recalled(session, question, before=end, room=tokens) as shown:
         return f"{made.text}\n{shown.text()}"

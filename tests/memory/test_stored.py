@@ -34,9 +34,7 @@ def recalled(remembered, session, question, before):
 
 
 def covered(remembered, session, end):
-    return remembered.compact(
-        session, lambda past, last: end, lambda past, end: Room(800, 800), at_once=True
-    )
+    return remembered.compact(session, lambda past, last: (end, Room(800, 800)), at_once=True)
 
 
 def test_a_restart_forgets_nothing(store):
@@ -157,8 +155,7 @@ class TestAVerdict:
     def summary(self, session, room):
         return Remembered(count_tokens).compact(
             session,
-            lambda past, last: session.read().message_count,
-            lambda past, end: Room(room, room, quoted=1.0),
+            lambda past, last: (session.read().message_count, Room(room, room, quoted=1.0)),
             at_once=True,
         )
 
@@ -182,7 +179,7 @@ class TestAVerdict:
         session.judge(replace(message, answer=replace(message.answer, citations=(cited,))))
 
         summary = remembered.compact(
-            session, lambda *_: 2, lambda *_: Room(400, 400, quoted=1.0), at_once=True
+            session, lambda *_: (2, Room(400, 400, quoted=1.0)), at_once=True
         )
 
         assert f"{self.WRONG}\n{AGAINST}".rstrip() in summary.text
