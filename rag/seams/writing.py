@@ -27,6 +27,12 @@ class Wishes:
         return bool(self.passed_on or self.rounds)
 
     @property
+    def insists(self) -> bool:
+        """Whether without a model there is no answer at all: tools that may be left alone are."""
+        choice = self.passed_on.get("tool_choice", "auto")
+        return bool(self.rounds) or self.wants_json or choice not in ("auto", "none")
+
+    @property
     def wants_json(self) -> bool:
         """Whether the answer is read by a program."""
         return str(self.passed_on.get("response_format", {}).get("type", "")).startswith("json")

@@ -169,7 +169,9 @@ class Answering:
         """
         is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
         fallback = self._writer if is_by_words else self._fallback
-        if fallback is None or has_hung_up() or draft.cited or draft.wishes.needs_model:
+        wishes = draft.wishes
+        is_models = wishes.insists if isinstance(error, TooLarge) else wishes.needs_model
+        if fallback is None or has_hung_up() or draft.cited or is_models:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")

@@ -10,15 +10,14 @@ from rag.answers.tool_loop import sent_tokens
 from rag.citations.given import calls_in_words, json_in_words
 from rag.citations.json_gate import JsonGate
 from rag.citations.markers import keep_markers
-from rag.errors import UnreadableReply
+from rag.errors import TooLarge, UnreadableReply
 from rag.llm.windows import TokenBudget
 from rag.records import Answer, ChatMessage, Role, ToolCall
 from rag.seams import TokenCounter, Wishes
 from rag.turns.drafting import Draft
 
-_NO_ID = re.compile(
-    r"(call[_-]?)?\d{0,5}"
-)  # counted anew in each reply: not the only one of its kind
+LEAST_TOKENS = 512  # that a question needs beside what came with it
+_NO_ID = re.compile(r"(call[_-]?)?\d{0,5}")  # counted anew in each reply: others have it, too
 
 
 def is_for_a_program(draft: Draft) -> bool:
@@ -67,9 +66,19 @@ def _identified(calls: Sequence[ToolCall], rounds: Sequence[ChatMessage]) -> Ite
 def room_beside(
     budget: TokenBudget, wishes: Wishes, reserved: int, count: TokenCounter
 ) -> TokenBudget:
-    """The budget where a program brings its own tools, forms and results: ours are not offered."""
+    """The budget where a program brings its own tools, forms and results: ours are not offered.
+
+    Raises TooLarge where they leave no room for a question.
+    """
     if not wishes.needs_model:
         return budget
     taken = count(json.dumps(dict(wishes.passed_on), ensure_ascii=False))
     taken += sum(sent_tokens(message, count) for message in wishes.rounds)
-    return replace(budget, reserved=reserved + taken, tools=0)
+    beside = replace(budget, reserved=reserved + taken, tools=0)
+    if beside.input_tokens < LEAST_TOKENS:
+        raise TooLarge(
+            f"The tools and forms that came with the question need {taken:,} tokens, and the model "
+            f"can be sent {budget.input_tokens:,}. Send fewer of them, or set "
+            "`context.default_window`, if the model takes more."
+        )
+    return beside

@@ -167,6 +167,20 @@ class TestTools:
         assert response.status_code >= 400
         assert "does not support tools" in response.get_json()["error"]["message"]
 
+    @pytest.mark.parametrize("choice", ["auto", "required"])
+    def test_that_leave_the_model_no_room_are_told_of(self, world, asked, post, choice):
+        many = [TOOLS[0] | {"function": TOOLS[0]["function"] | {"description": "word " * 40_000}}]
+        body = {"messages": [asked], "tools": many, "tool_choice": choice}
+        response = post(CHAT, body, reply("120 g [1]."))
+
+        assert world.server.requests == []
+        if choice == "required":
+            assert response.status_code == 413
+            assert "Send fewer of them" in response.get_json()["error"]["message"]
+        else:  # the passages, and why
+            assert "Aero 5" in response.get_json()["choices"][0]["message"]["content"]
+            assert "Send fewer of them" in json.dumps(response.get_json())
+
     @pytest.mark.parametrize(
         ("body", "param"),
         [
