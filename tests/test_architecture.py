@@ -44,10 +44,7 @@ PAIRS = {
     "Span": "a stretch of text; of time, as OpenTelemetry calls it",
     "Term": "of a query, and of a statement: both are what weighs in a comparison",
 }
-MEAN_TWO_THINGS = {
-    "Ask", "Cited", "Key", "Name", "Part", "Place", "Reading", "Said", "Table",
-    "Verdict", "Wrong",
-}  # fmt: skip
+MEAN_TWO_THINGS = {"Name", "Reading"}
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
     "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot", "pyarrow",

@@ -11,7 +11,7 @@ from rag.citations.checking.reading import Reading, SourceText, read, read_sourc
 from rag.citations.checking.rows import row_said
 from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
-from rag.citations.clauses import Part
+from rag.citations.clauses import Clause
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.scanner import Marker
 from rag.citations.statements import Statement, read_statements
@@ -43,7 +43,7 @@ class JudgedPart:
     """Words of an answer, and the verdict over them for each number that they carry."""
 
     statement: Statement
-    part: Part
+    part: Clause
     said: Said
     verdicts: Mapping[int, Judgement]
 
@@ -155,7 +155,7 @@ def _open_statement(said: Said, number: int, source: SourceText) -> OpenStatemen
     return OpenStatement(text, tuple(nearest_windows(said, source)), number)
 
 
-def _said(text: str, statement: Statement, part: Part) -> Said:
+def _said(text: str, statement: Statement, part: Clause) -> Said:
     """What a part says, with what it cannot be understood without."""
     own = without_markers(text[part.start : part.end])
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
@@ -164,7 +164,7 @@ def _said(text: str, statement: Statement, part: Part) -> Said:
     return Said(own, without_markers(lead).strip(" #*:"))
 
 
-def _said_in_row(text: str, statement: Statement, part: Part, head: str) -> Said:
+def _said_in_row(text: str, statement: Statement, part: Clause, head: str) -> Said:
     """A cell with the label of its row and the header of its column."""
     row = without_markers(text[statement.start : statement.end])
     own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
@@ -220,7 +220,7 @@ class _Carrying:
     judgements: list[Judgement] = field(default_factory=list)
     warnings: list[int] = field(default_factory=list)  # which of them are
 
-    def add(self, part: Part, judgement: Judgement) -> None:
+    def add(self, part: Clause, judgement: Judgement) -> None:
         if judgement.verdict.is_warning:
             self.warnings.append(len(self.judgements))
         self.starts.append(part.start)

@@ -11,7 +11,7 @@ from rag.text.languages import told
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Clause:
     """The words `text[start:end]` that a group of markers stands for.
 
     A marker at either end is not among them; one in the middle is ("meets the norm [7], but only
@@ -42,7 +42,7 @@ _WORD = re.compile(r"[^\W_]+")
 _LEADING = re.compile(rf"[\s,;:.)*_—–]*(?:(?:{_AND})\s+)?")
 
 
-def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tuple[Part, ...]:
+def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tuple[Clause, ...]:
     """The parts of the sentence `text[start:end]`, which holds these markers."""
     groups = _grouped(text, markers)
     if len(groups) < 2:
@@ -65,9 +65,9 @@ def _both(numbers: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers + more))
 
 
-def _shared(text: str, start: int, end: int, groups: Sequence[Marker]) -> list[Part]:
+def _shared(text: str, start: int, end: int, groups: Sequence[Marker]) -> list[Clause]:
     """Several groups share a sentence: each has the clause that it opens, else that it closes."""
-    found: list[Part] = []
+    found: list[Clause] = []
     taken = start  # up to here the words belong to a part
     opened: Marker | None = None
     for position, group in enumerate(groups):
@@ -129,7 +129,7 @@ def _divided(text: str, start: int, end: int) -> int:
 
 def _part(
     text: str, numbers: tuple[int, ...], start: int, end: int, groups: Sequence[Marker]
-) -> Part:
+) -> Clause:
     """Without the blanks, commas and markers at either end."""
     first, behind = (bisect_left(groups, at, key=lambda group: group.start) for at in (start, end))
     inside = groups[first:behind]
@@ -143,12 +143,12 @@ def _part(
         end = group.start
     leading = _LEADING.match(text, start, end)
     start = leading.end() if leading else start
-    return Part(numbers, start, max(start, start + len(text[start:end].rstrip())))
+    return Clause(numbers, start, max(start, start + len(text[start:end].rstrip())))
 
 
-def _kept(parts: Sequence[Part]) -> tuple[Part, ...]:
+def _kept(parts: Sequence[Clause]) -> tuple[Clause, ...]:
     """Those with words, so that each number is in one; the numbers of others go to a neighbour."""
-    kept: list[Part] = []
+    kept: list[Clause] = []
     waiting: tuple[int, ...] = ()
     for part in parts:
         if part.start < part.end:

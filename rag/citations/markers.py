@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from rag.citations import grammar
-from rag.citations.scanner import Cited, Marker, Scanner
+from rag.citations.scanner import Marker, MarkerGroup, Scanner
 from rag.text.languages import told
 from rag.text.remembered import remembered
 
@@ -31,7 +31,7 @@ def _markers(text: str) -> tuple[Marker, ...]:
     if not _FIGURE.search(text):
         return ()
     tokens = Scanner().scan(text, final=True)
-    found = (token for token in tokens if isinstance(token, Cited) and not token.is_unsure)
+    found = (token for token in tokens if isinstance(token, MarkerGroup) and not token.is_unsure)
     return tuple(marker for cited in found for marker in cited.markers if marker.numbers)
 
 
@@ -83,7 +83,7 @@ def neutralise(text: str) -> str:
     if not _FIGURE.search(plain):
         return plain
     harmless = "".join(
-        _in_parentheses(token) if isinstance(token, Cited) else _within(token)
+        _in_parentheses(token) if isinstance(token, MarkerGroup) else _within(token)
         for token in Scanner().scan(plain, final=True)
     )
     return harmless if harmless == text else neutralise(harmless)  # `[<sup>1</sup>]`: `[(1)]`
@@ -103,7 +103,7 @@ def as_it_stands(text: str) -> str:
         return _STAND_IN
 
     others = "".join(
-        _PLAIN.sub(put_by, token.text) if isinstance(token, Cited) else token
+        _PLAIN.sub(put_by, token.text) if isinstance(token, MarkerGroup) else token
         for token in Scanner().scan(text, final=True)
     )
     put_back = iter(kept)
@@ -126,7 +126,7 @@ def _harmless(found: re.Match[str]) -> str:
     return f"({inside})" if closing else f"({inside}"
 
 
-def _in_parentheses(cited: Cited) -> str:
+def _in_parentheses(cited: MarkerGroup) -> str:
     if cited.is_unsure and "](" in cited.text:
         return cited.text  # a link
     numbers = ", ".join(str(n) for marker in cited.markers for n in marker.numbers)
@@ -217,7 +217,7 @@ class Rewriter:
             return last.isalnum() and self._line.count("_") % 2 == 0
         return not self._gap and last.isdigit() and following.isalpha()
 
-    def _keep(self, cited: Cited) -> str:
+    def _keep(self, cited: MarkerGroup) -> str:
         numbers = [n for marker in cited.markers for n in marker.numbers]
         allowed = {number for number in numbers if self._allowed(number)}
         if len(allowed) < len(set(numbers)) and self._wants_value(cited.text, numbers):

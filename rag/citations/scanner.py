@@ -43,7 +43,7 @@ class Marker:
 
 
 @dataclass(frozen=True, slots=True)
-class Cited:
+class MarkerGroup:
     """Markers side by side, each with the text between it and the one before."""
 
     markers: tuple[Marker, ...]
@@ -72,7 +72,7 @@ class Scanner:
         self._cited_to = -1  # where the last marker ended
         self._figure = -1  # in the whole: before it, from where it was looked for, there is none
 
-    def scan(self, text: str, *, final: bool = False) -> Iterator[str | Cited]:
+    def scan(self, text: str, *, final: bool = False) -> Iterator[str | MarkerGroup]:
         """Yield what is decided; with `final`, the rest too."""
         passed = max(self._line, self._at - _CONTEXT)
         self._text = self._text[passed:] + text
@@ -90,7 +90,7 @@ class Scanner:
             except _MoreNeeded:
                 return
 
-    def _next(self) -> str | Cited:
+    def _next(self) -> str | MarkerGroup:
         if self._begins:
             self._begin_line()
         char = self._text[self._at]
@@ -159,7 +159,7 @@ class Scanner:
 
     # ── Citations ────────────────────────────────────────────────────────────────────────────
 
-    def _citation(self, char: str) -> Cited | None:
+    def _citation(self, char: str) -> MarkerGroup | None:
         if char in "sSqQ":
             return self._spoken()
         if self._is_far_from_figures(self._at):
@@ -167,7 +167,7 @@ class Scanner:
         first = self._unit(self._at, is_next=self._offset + self._at == self._cited_to)
         return self._together(first) if first else None
 
-    def _unit(self, at: int, *, is_next: bool) -> Cited | None:
+    def _unit(self, at: int, *, is_next: bool) -> MarkerGroup | None:
         """A bracket, or what stands around one: `([7])`, `**[7]**`, `<sup>7</sup>`."""
         char = self._text[at]
         if char in "[\\(" and not is_next and self._is_index(at):
@@ -220,9 +220,9 @@ class Scanner:
 
     def _cited(
         self, numbers: tuple[int, ...], at: int, end: int, *, is_unsure: bool = False
-    ) -> Cited:
+    ) -> MarkerGroup:
         marker = Marker(numbers, self._offset + at, self._offset + end)
-        return Cited((marker,), ("",), self._text[at:end], is_unsure)
+        return MarkerGroup((marker,), ("",), self._text[at:end], is_unsure)
 
     def _fits(self, char: str, found: "regex.Match[str]") -> bool:
         """Whether emphasis opens here, a raised figure is no exponent, and no name goes on."""
@@ -237,7 +237,7 @@ class Scanner:
         is_open = len(re.findall(rf"(?<![*_]){run}(?![*_])", before)) % 2
         return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
 
-    def _together(self, first: Cited) -> Cited:
+    def _together(self, first: MarkerGroup) -> MarkerGroup:
         """With the markers that stand beside it, so that what is between them can go with them."""
         found, at = first, self._at + len(first.text)
         while not first.is_unsure and len(found.markers) < _MAX_TOGETHER:
@@ -255,11 +255,13 @@ class Scanner:
             if span:
                 unit = _with_all_between(found, unit)
             between = (*found.between, "" if span else apart)
-            found = Cited(found.markers + unit.markers, between, found.text + apart + unit.text)
+            found = MarkerGroup(
+                found.markers + unit.markers, between, found.text + apart + unit.text
+            )
             at = start + len(unit.text)
         return found
 
-    def _spoken(self) -> Cited | None:
+    def _spoken(self) -> MarkerGroup | None:
         """ "According to source 7, …" and "Source 7 says …"."""
         before = self._before(self._at)
         found = None
@@ -277,7 +279,7 @@ class Scanner:
         return cited_to >= 0 and not self._text[cited_to : self._at].strip(" \t>*_-…")
 
 
-def _with_all_between(first: Cited, last: Cited) -> Cited:
+def _with_all_between(first: MarkerGroup, last: MarkerGroup) -> MarkerGroup:
     """`[7]–[9]`: the second marker with the numbers that are between the two."""
     marker = last.markers[0]
     between = _numbers([f"{first.markers[-1].numbers[-1]}-{marker.numbers[0]}"])[1:-1]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rag.citations.clauses import Part, parts_of
+from rag.citations.clauses import Clause, parts_of
 from rag.citations.leaning import leans, limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
@@ -30,7 +30,7 @@ class Statement:
     quote_start: int  # where a quotation begins that stands alone
     kind: LineKind
     lead_in: Span | None  # of a list's entry its sentence, of a table's row its head
-    parts: tuple[Part, ...]
+    parts: tuple[Clause, ...]
     states: bool  # whether it says anything that a source could carry
     leans: bool  # only the question that the whole text answers would make it stand alone
 
@@ -225,7 +225,7 @@ def _leads_on(unit: _StatementDraft) -> bool:
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Part, ...]]:
+def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Clause, ...]]:
     heads: dict[int, tuple[int, ...]] = {}  # numbers in a table's head, by column
     for unit in units:
         if unit.kind in ("row", "head"):
@@ -236,7 +236,7 @@ def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Part, 
             continue
         heads = heads if unit.kind == "rule" else {}
         if unit.entries:
-            yield tuple(Part(unit.numbers, *_body(text, *span)) for span in unit.entries)
+            yield tuple(Clause(unit.numbers, *_body(text, *span)) for span in unit.entries)
         else:
             yield parts_of(text, *_body(text, unit.start, unit.end), unit.markers)
 
@@ -256,7 +256,7 @@ def _cell(row: _StatementDraft, start: int, end: int) -> _StatementDraft:
 
 def _of_cells(
     row: _StatementDraft, cells: Sequence[_StatementDraft], heads: Mapping[int, tuple[int, ...]]
-) -> Iterator[Part]:
+) -> Iterator[Clause]:
     """Markers stand for all cells since the last ones.
 
     Those of the first cell for the others: as the only markers of their row, or alone in theirs.
@@ -273,7 +273,7 @@ def _of_cells(
             begin = bars.end() if bars else free
             yield from parts_of(row.text, begin, cell.end, cell.markers)
         elif numbers and has_words:
-            yield Part(numbers, *(trimmed(row.text, cell.start, cell.end) or ()))
+            yield Clause(numbers, *(trimmed(row.text, cell.start, cell.end) or ()))
         else:
             continue
         free = cell.end

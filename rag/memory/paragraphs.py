@@ -58,7 +58,9 @@ def read_paragraphs(
     return [replace(each, tokens=count(each.shown)) for each in made]
 
 
-def _paragraph(message: int, text: str, part: "_Part", markers: Sequence[Marker]) -> Paragraph:
+def _paragraph(
+    message: int, text: str, part: "_ParagraphPart", markers: Sequence[Marker]
+) -> Paragraph:
     """Alone, a stretch may be read otherwise than where it stands: then no marker of it counts."""
     said, setting = part.text(text), part.setting
     there = {n for each in markers if part.start <= each.start < part.end for n in each.numbers}
@@ -70,7 +72,7 @@ def _paragraph(message: int, text: str, part: "_Part", markers: Sequence[Marker]
     return Paragraph(message, said, setting, own, () if own else _behind(text, part, markers))
 
 
-def _behind(text: str, part: "_Part", markers: Sequence[Marker]) -> tuple[int, ...]:
+def _behind(text: str, part: "_ParagraphPart", markers: Sequence[Marker]) -> tuple[int, ...]:
     """The numbers that close the paragraph, else the message, where it has no others."""
     for start, end in (part.whole, (0, len(text))):
         own = [each for each in markers if start <= each.start < end]
@@ -88,7 +90,7 @@ _Over = tuple[int, int, str]  # a line that others stand under: its level, where
 
 
 @dataclass(slots=True)
-class _Part:
+class _ParagraphPart:
     """`text[start:end]` of a message; `whole` is what it is a part of."""
 
     start: int
@@ -119,13 +121,13 @@ def size(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def _parts(text: str) -> list[_Part]:
+def _parts(text: str) -> list[_ParagraphPart]:
     is_open = len(_FENCE.findall(text)) % 2 == 1 or text[:1] in " \t"
     whole = (0, len(text))
     if size(text) <= USUAL and not is_open:
-        return [_Part(*whole, "sentence", (), whole)] if text.strip() else []
+        return [_ParagraphPart(*whole, "sentence", (), whole)] if text.strip() else []
     over: list[_Over] = []
-    parts: list[_Part] = []
+    parts: list[_ParagraphPart] = []
     for block in _blocks(text):
         level = _level(text, block)
         over = [each for each in over if each[0] < level]
@@ -139,7 +141,7 @@ def _parts(text: str) -> list[_Part]:
     return parts
 
 
-def _put(text: str, parts: list[_Part], part: _Part) -> None:
+def _put(text: str, parts: list[_ParagraphPart], part: _ParagraphPart) -> None:
     """With the last one if both fit; a heading alone is no part where something is under it."""
     last = parts[-1] if parts else part
     is_cut = last.whole == part.whole
@@ -197,11 +199,11 @@ def _level(text: str, block: list[Sentence]) -> int:
     return _BOLD_LEVEL if _BOLD.fullmatch(said) else leads
 
 
-def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[_Part]:
+def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[_ParagraphPart]:
     """A block whole, or in pieces under the head of their table, or the entries above."""
     whole, kind = (_begin(text, block[0]), block[-1].end), block[0].kind
     if size(text[slice(*whole)]) <= LONGEST:
-        yield _Part(*whole, kind, over, whole)
+        yield _ParagraphPart(*whole, kind, over, whole)
         return
     above: list[_Over] = []
     for group in _groups(block):
@@ -214,7 +216,7 @@ def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[
             every = (_STRETCH.finditer(text, each.start, each.end) for each in group)
             spans = [found.span() for stretches in every for found in stretches]
         for a, b in spans:
-            yield _Part(a, b, kind, (*over, *above), whole)
+            yield _ParagraphPart(a, b, kind, (*over, *above), whole)
         if first.kind in ("entry", "head"):
             line = text[start : first.end if first.kind == "entry" else end]
             above.append((level, start, line[:MOST_SETTING]))

@@ -31,7 +31,7 @@ _LIST = re.compile(r"\s*\[[\s\d]*(?:,[\s\d]+)*\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RememberedMessage:
     """One message as it is remembered."""
 
     role: str
@@ -48,7 +48,7 @@ class Past:
     """The messages of one conversation, oldest first. Those before `covered` are summarised."""
 
     count: TokenCounter
-    said: list[Said] = field(default_factory=list)
+    said: list[RememberedMessage] = field(default_factory=list)
     totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
     turns: list[int] = field(default_factory=list)  # index of each turn's first message
     first: int = 0  # messages before this one are in no summary
@@ -83,7 +83,9 @@ class Past:
         stated = stated_in(text) if role == Role.USER else ()
         only_asks = role == Role.USER and len(paragraphs) == 1 and not stated
         names = _names(text, lexicon)
-        self.said.append(Said(role, text, tokens, tuple(numbers), names, stated, only_asks))
+        self.said.append(
+            RememberedMessage(role, text, tokens, tuple(numbers), names, stated, only_asks)
+        )
         self.totals.append(self.totals[-1] + tokens)
         self.index.add(paragraphs, self.question_of(at))
 
@@ -166,13 +168,13 @@ class Past:
         room: int,
         meanings: Mapping[int, float] | None = None,
         beside: str = "",
-    ) -> "Shown":
+    ) -> "ShownParagraphs":
         """What messages before one say that bears on a question, until the room is used.
 
         What shares nothing with the question comes last, the newest first; what stands `beside`
         is not shown again.
         """
-        shown = Shown(self, room - self.count(TITLE) - MARGIN)
+        shown = ShownParagraphs(self, room - self.count(TITLE) - MARGIN)
         found = self.index.best(question, before=before, meanings=meanings)
         newest = reversed(range(self.index.until(before)))
         for at in chain(self._named(question, before), found, newest):
@@ -183,7 +185,7 @@ class Past:
         return shown
 
 
-class Shown:
+class ShownParagraphs:
     """Paragraphs that are shown, whole and in their setting, as long as there is room."""
 
     FULL = 24  # tokens: what is left then is not worth looking for more

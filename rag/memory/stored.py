@@ -13,7 +13,7 @@ from typing import Any
 
 from rag.errors import ModelError, UserError
 from rag.memory.paragraphs import Paragraph
-from rag.memory.past import Past, Shown
+from rag.memory.past import Past, ShownParagraphs
 from rag.memory.summary import NO_THREAD, OPEN, SUPPORTED, WARNED, Room, summarise
 from rag.memory.thread import Thread, WriteThread, no_thread
 from rag.records import Citation, Message, MessageStatus, Role, Summary, Within
@@ -66,7 +66,7 @@ class Remembered:
     @contextmanager
     def recalled(
         self, session: SessionHandle, question: str, *, before: int, room: int, beside: str = ""
-    ) -> Iterator[Shown]:
+    ) -> Iterator[ShownParagraphs]:
         """What messages before one say that bears on a question, but for what stands `beside`."""
         with self._brought_up_to(session, before) as held:
             yield held.past.recalled(

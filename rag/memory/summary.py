@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from rag.citations.markers import cited_numbers
 from rag.memory.paragraphs import Paragraph
-from rag.memory.past import Past, Shown
+from rag.memory.past import Past, ShownParagraphs
 from rag.memory.thread import Thread
 from rag.records import Quotation, Summary, SummaryReport
 from rag.text.names import Lexicon
@@ -122,12 +122,12 @@ def _fitting(past: Past, room: int, texts: Iterable[str]) -> int:
 # ── Paragraphs ───────────────────────────────────────────────────────────────────────────────
 
 
-def _quoted(past: Past, room: int, weigh: Weigh) -> tuple[Shown, set[int]]:
+def _quoted(past: Past, room: int, weigh: Weigh) -> tuple[ShownParagraphs, set[int]]:
     """Paragraphs of the turns, and the messages of those that were warned of.
 
     What its sources carry is taken first, what was warned of last, and with a remark.
     """
-    quoted, against = Shown(past, room), set[int]()
+    quoted, against = ShownParagraphs(past, room), set[int]()
     found = _worth_quoting(past)
     while not quoted.is_full and (some := list(islice(found, WEIGHED_AT_ONCE))):
         paragraphs = [past.index.paragraphs[at] for at in some]

@@ -13,7 +13,7 @@ from rag.seams import ChatModel
 from rag.short_calls import reply_in_time
 from rag.text.sentences import split_sentences
 
-Ask = Callable[[str, str], str]  # instructions and text in, the reply out
+AskModel = Callable[[str, str], str]  # instructions and text in, the reply out
 LONGEST = 600  # characters of a thread
 MOST_SHOWN = 12_000  # characters of the turns that a model is shown
 INSTRUCTIONS = (
@@ -40,7 +40,7 @@ def no_thread(texts: Sequence[str]) -> Thread:
     return Thread()
 
 
-def written_thread(ask: Ask, model: str, texts: Sequence[str]) -> Thread:
+def written_thread(ask: AskModel, model: str, texts: Sequence[str]) -> Thread:
     """The thread, or why there is none; a sentence with a figure or a bracket is left out."""
     try:
         reply = ask(INSTRUCTIONS, "\n".join(texts)[-MOST_SHOWN:])
@@ -76,7 +76,7 @@ def asked(
     return said
 
 
-def client_asked(client: Any, model: str, *, max_tokens: int, temperature: float) -> Ask:
+def client_asked(client: Any, model: str, *, max_tokens: int, temperature: float) -> AskModel:
     """The model behind an `openai.OpenAI` client that an application brings, without retries."""
     if hasattr(client, "with_options"):
         own = getattr(client, "timeout", None)

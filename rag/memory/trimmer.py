@@ -38,7 +38,7 @@ class Trimmed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _TrimLimits:
     """How small a transcript has to become."""
 
     max_tokens: int
@@ -85,7 +85,7 @@ class HistoryTrimmer:
         ):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
-        self._limits = _Limits(max_tokens, recent_message_count, max_history_turns)
+        self._limits = _TrimLimits(max_tokens, recent_message_count, max_history_turns)
         self._thread: WriteThread = no_thread
         if client is not None and thread:
             ask = client_asked(
@@ -136,7 +136,7 @@ class HistoryTrimmer:
 # ── Made small ───────────────────────────────────────────────────────────────────────────────
 
 
-def _summarise_if_due(seen: Transcript, limits: _Limits, thread: WriteThread) -> None:
+def _summarise_if_due(seen: Transcript, limits: _TrimLimits, thread: WriteThread) -> None:
     """Have a summary stand for as many of the oldest turns as it takes.
 
     Raises:
@@ -174,7 +174,7 @@ def _summarise_if_due(seen: Transcript, limits: _Limits, thread: WriteThread) ->
     seen.summary = summarise(seen, end, share, thread=told)
 
 
-def _system_tokens(seen: Transcript, limits: _Limits) -> int:
+def _system_tokens(seen: Transcript, limits: _TrimLimits) -> int:
     """Of the rules, and at most of the system messages that come later."""
     later = sum(seen.tokens(index, index + 1) for index in seen.systems)
     return seen.tokens(0, seen.leading) + min(later, int(SYSTEM_SHARE * limits.max_tokens))
@@ -183,7 +183,7 @@ def _system_tokens(seen: Transcript, limits: _Limits) -> int:
 # ── What is sent ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sent(seen: Transcript, given: list[MessageDict], limits: _Limits) -> list[dict[str, Any]]:
+def _sent(seen: Transcript, given: list[MessageDict], limits: _TrimLimits) -> list[dict[str, Any]]:
     """One system message with the summary, then the newest turns, user and assistant in turn.
 
     What was said earlier and bears on the newest question stands in the last one.
@@ -213,7 +213,7 @@ def _sent(seen: Transcript, given: list[MessageDict], limits: _Limits) -> list[d
     return [system, *said]
 
 
-def _kept_systems(seen: Transcript, limits: _Limits) -> list[int]:
+def _kept_systems(seen: Transcript, limits: _TrimLimits) -> list[int]:
     """Those at the beginning, and of those before the first turn the newest that fit."""
     kept: list[int] = []
     left = int(limits.max_tokens * SYSTEM_SHARE)

@@ -25,7 +25,7 @@ PORTS = {"sftp": 22, "ssh": 22, "smb": 445, "webdav": 80, "dav": 80, "webdavs": 
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreFolder:
     """A file system, and where in it the source begins."""
 
     name: str  # of fsspec
@@ -34,29 +34,31 @@ class Place:
     link: str = ""  # of its files, for people; ends with a slash
 
 
-def _bucket(address: str, _guard: Guard) -> Place:
+def _bucket(address: str, _guard: Guard) -> StoreFolder:
     scheme, _, rest = address.partition("://")
-    return Place("gs" if scheme == "gcs" else scheme, rest)
+    return StoreFolder("gs" if scheme == "gcs" else scheme, rest)
 
 
-def _azure(address: str, _guard: Guard) -> Place:
+def _azure(address: str, _guard: Guard) -> StoreFolder:
     found = urlsplit(address)
     container, _, host = found.netloc.partition("@")
     account = {"account_name": host.partition(".")[0]} if host else {}
-    return Place("abfs", f"{container}{found.path}", account)
+    return StoreFolder("abfs", f"{container}{found.path}", account)
 
 
-def _github(address: str, _guard: Guard) -> Place:
+def _github(address: str, _guard: Guard) -> StoreFolder:
     found = urlsplit(address)
     owner, _, name = found.netloc.rpartition("@")[0].partition(":")
     ref = found.hostname or ""
     if not owner or not name:
         raise UserError(f"{address[:100]} names no repository. Write github://owner:name@branch/.")
     link = f"https://github.com/{owner}/{name}/blob/{ref}/"
-    return Place("github", found.path.lstrip("/"), {"org": owner, "repo": name, "sha": ref}, link)
+    return StoreFolder(
+        "github", found.path.lstrip("/"), {"org": owner, "repo": name, "sha": ref}, link
+    )
 
 
-def _sftp(address: str, guard: Guard) -> Place:
+def _sftp(address: str, guard: Guard) -> StoreFolder:
     found, port = urlsplit(address), _port(address)
     host = found.hostname or ""
     options = _login(address) | {
@@ -68,16 +70,16 @@ def _sftp(address: str, guard: Guard) -> Place:
         "connect_timeout": QUIET_SECONDS,
         "config": None,  # of this user's ssh, which may name commands to connect by
     }
-    return Place("sftp", unquote(found.path) or "/", options)
+    return StoreFolder("sftp", unquote(found.path) or "/", options)
 
 
-def _smb(address: str, guard: Guard) -> Place:
+def _smb(address: str, guard: Guard) -> StoreFolder:
     found, port = urlsplit(address), _port(address)
     options = {"host": guard.addresses(found.hostname or "", port)[0], "port": port}
-    return Place("smb", unquote(found.path), options | _login(address))
+    return StoreFolder("smb", unquote(found.path), options | _login(address))
 
 
-def _webdav(address: str, guard: Guard) -> Place:
+def _webdav(address: str, guard: Guard) -> StoreFolder:
     import httpx
 
     from rag.sources.web.fetch import AGENT, guarded_transport
@@ -97,19 +99,21 @@ def _webdav(address: str, guard: Guard) -> Place:
     login = _login(address)
     if login:
         options["auth"] = (login["username"], login.get("password", ""))
-    return Place("webdav", "", options, link)
+    return StoreFolder("webdav", "", options, link)
 
 
-def _zip(address: str, _guard: Guard) -> Place:
+def _zip(address: str, _guard: Guard) -> StoreFolder:
     found = urlsplit(address)
-    return Place("zip", "", {"fo": unquote(found.netloc + found.path)})
+    return StoreFolder("zip", "", {"fo": unquote(found.netloc + found.path)})
 
 
-def _memory(address: str, _guard: Guard) -> Place:
-    return Place("memory", address.partition("://")[2])
+def _memory(address: str, _guard: Guard) -> StoreFolder:
+    return StoreFolder("memory", address.partition("://")[2])
 
 
-PLACES: dict[str, tuple[Callable[[str, Guard], Place], str]] = {  # and the extra that is needed
+PLACES: dict[
+    str, tuple[Callable[[str, Guard], StoreFolder], str]
+] = {  # and the extra that is needed
     "s3": (_bucket, "s3"),
     "gs": (_bucket, "gcs"),
     "gcs": (_bucket, "gcs"),
@@ -252,7 +256,7 @@ def _is_certain(changed: Any) -> bool:
     return True
 
 
-def place_of(address: str, guard: Guard) -> Place:
+def place_of(address: str, guard: Guard) -> StoreFolder:
     """Raises UserError for what is no such place, and Forbidden for one of this network."""
     scheme = scheme_of(address)
     if is_chain(address) or scheme not in PLACES:

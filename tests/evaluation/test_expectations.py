@@ -11,7 +11,7 @@ from rag.evaluation.expected import (
     stands_beside,
 )
 from rag.evaluation.player import Player
-from rag.memory.past import Past, Shown
+from rag.memory.past import Past, ShownParagraphs
 from tests.evaluation.scripts import BROUGHT, HOW_LONG, written
 
 PRICE = {"ask": "Which product has the highest price_eur?"}
@@ -123,7 +123,7 @@ def test_what_is_not_brought_back_is_told(replayer, place, monkeypatch):
     monkeypatch.setattr(Past, "recalled", lambda *given, **rules: found(*given, **rules | anyway))
     assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
 
-    monkeypatch.setattr(Past, "recalled", lambda past, question, **rules: Shown(past, 0))
+    monkeypatch.setattr(Past, "recalled", lambda past, question, **rules: ShownParagraphs(past, 0))
 
     assert len(failed(replayer, place, BROUGHT, HOW_LONG, turn)) == 1
 

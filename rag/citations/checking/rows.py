@@ -70,21 +70,21 @@ def row_said(head: str, line: str, start: int, end: int) -> Row | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _TableRows:
     lead: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
-    def turned(self) -> "_Table":
+    def turned(self) -> "_TableRows":
         """With what are its columns as rows."""
         lines = [self.columns, *(row for row in self.rows if len(row) == len(self.columns))]
         columns, *rows = zip(*lines, strict=True)
-        return _Table(self.lead, columns, tuple(rows))
+        return _TableRows(self.lead, columns, tuple(rows))
 
 
 @lru_cache(maxsize=256)
-def _tables(source: SourceText) -> tuple[_Table, ...]:
-    found: list[_Table] = []
+def _tables(source: SourceText) -> tuple[_TableRows, ...]:
+    found: list[_TableRows] = []
     lead, columns = "", tuple[str, ...]()
     rows: list[tuple[str, ...]] = []
     for sentence in [*read_sentences(source.text), None]:
@@ -98,7 +98,7 @@ def _tables(source: SourceText) -> tuple[_Table, ...]:
                 rows.append(cells)
         elif kind != "rule":
             if rows:
-                found.append(_Table(lead, columns, tuple(rows)))
+                found.append(_TableRows(lead, columns, tuple(rows)))
             lead, columns, rows = line, (), []
     return tuple(found)
 
@@ -122,7 +122,7 @@ def _shared(said: str, there: str) -> int:
     return len(set(_read(said).words) & set(_read(there).words))
 
 
-def _compared(said: Row, table: _Table) -> Iterator[list[Wrong | bool | None]]:
+def _compared(said: Row, table: _TableRows) -> Iterator[list[Wrong | bool | None]]:
     """Each row of a table that is called so, cell by cell; none where no column is."""
     columns = [_called(each.column, table.columns[1:]) for each in said.cells]
     for at in _called(said.cells[0].label, [each[0] for each in table.rows]):
@@ -134,7 +134,7 @@ def _compared(said: Row, table: _Table) -> Iterator[list[Wrong | bool | None]]:
             yield found
 
 
-def _of_cell(said: Cell, table: _Table, own: Sequence[str], column: int) -> Wrong | bool | None:
+def _of_cell(said: Cell, table: _TableRows, own: Sequence[str], column: int) -> Wrong | bool | None:
     if column >= len(own):
         return None
     there = own[column]

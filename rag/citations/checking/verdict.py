@@ -42,7 +42,7 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class _Wrong:
+class _Contradiction:
     """Why a statement is contradicted."""
 
     reason: str
@@ -55,7 +55,7 @@ def judge(said: Said, sources: Sequence[SourceText], embedder: Embedder | None =
 
     With an embedding model, a source is called silent by meaning, too, not by words alone.
     """
-    return _Verdict(said, sources, embedder).judgement()
+    return _Deciding(said, sources, embedder).judgement()
 
 
 def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
@@ -66,7 +66,7 @@ def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
 
 
-class _Verdict(Case):
+class _Deciding(Case):
     """The first that is wrong, or how it is carried."""
 
     def judgement(self) -> Judgement:
@@ -104,23 +104,29 @@ class _Verdict(Case):
             return Judgement(Verdict.OFF_SUBJECT, "The cited source does not speak of this.")
         return Judgement(Verdict.OPEN, near=self.near)
 
-    def _what_is_wrong(self) -> Iterator[_Wrong | None]:
+    def _what_is_wrong(self) -> Iterator[_Contradiction | None]:
         refuses = _REFUSES.match(self.said.text)  # what it denies is what was asked
         repeated = None if refuses else altered(self.reading, self.sources)
         if repeated is not None:
             place, figure = repeated
-            yield _gives(figure, place) if figure else _Wrong(f"The source says {_quoted(place)}")
+            yield (
+                _gives(figure, place)
+                if figure
+                else _Contradiction(f"The source says {_quoted(place)}")
+            )
         if not self.is_copy:
             return
         yield from map(self._wrong_figure, self.weighed)
         worded = None if refuses else wrong_wording(self)
         if worded is not None:
             limits, place = worded[0] == "limits", worded[1]
-            yield _Wrong(f"The source {'limits this:' if limits else 'says'} {_quoted(place)}")
+            yield _Contradiction(
+                f"The source {'limits this:' if limits else 'says'} {_quoted(place)}"
+            )
 
     # ── Figures ──
 
-    def _wrong_figure(self, weighed: Weighed) -> _Wrong | None:
+    def _wrong_figure(self, weighed: Weighed) -> _Contradiction | None:
         figure, instead = weighed.said.figure, weighed.instead
         if weighed.carried is not None or instead is None or self._is_worked_with(figure):
             return None
@@ -178,11 +184,11 @@ class _Verdict(Case):
         return [way for way in ways if way] if used else []
 
 
-def _gives(figure: Figure, place: Place, name: str = "", stated: str = "") -> _Wrong:
+def _gives(figure: Figure, place: Place, name: str = "", stated: str = "") -> _Contradiction:
     """A figure as its window spells it, and that window."""
     spelled = place.own.text[figure.start : figure.end] or figure.shown
     behind = f" for the {name}" if name else ""
-    return _Wrong(f"The source gives {spelled}{behind}: {_quoted(place)}", stated, spelled)
+    return _Contradiction(f"The source gives {spelled}{behind}: {_quoted(place)}", stated, spelled)
 
 
 def _quoted(place: Place) -> str:

@@ -31,7 +31,7 @@ _FEW = 3  # words; with fewer, a part of a source may say less beside them
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DenialPart:
     """A stretch of a sentence that denies or affirms as a whole."""
 
     own: frozenset[str]
@@ -47,13 +47,13 @@ class _Near(NamedTuple):
     share: float  # of the statement's words
     own: int  # so many of them are the part's own
     place: Place
-    part: Part
+    part: DenialPart
 
 
 @lru_cache(maxsize=4096)
-def parts(reading: Reading) -> tuple[Part, ...]:
+def parts(reading: Reading) -> tuple[DenialPart, ...]:
     """The parts of a sentence between its commas and conjunctions."""
-    found: list[Part] = []
+    found: list[DenialPart] = []
     at, text = 0, reading.text
     for cut in [*_DIVIDES.finditer(text), None]:
         end = cut.start() if cut else len(text)
@@ -63,7 +63,7 @@ def parts(reading: Reading) -> tuple[Part, ...]:
     return tuple(found)
 
 
-def _part(reading: Reading, start: int, end: int, before: Sequence[Part]) -> Part:
+def _part(reading: Reading, start: int, end: int, before: Sequence[DenialPart]) -> DenialPart:
     terms = within(reading.terms, start, end)
     own = frozenset(str(each.key) for each in terms if each.is_word)
     raw = frozenset(each.lowered for each in within(reading.tokens, start, end))
@@ -71,7 +71,7 @@ def _part(reading: Reading, start: int, end: int, before: Sequence[Part]) -> Par
     is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((each for each in before if not each.is_unsure), None)
-    return Part(own, own | main.own if main else own, raw, is_denied, is_unsure)
+    return DenialPart(own, own | main.own if main else own, raw, is_denied, is_unsure)
 
 
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
@@ -83,13 +83,13 @@ def wrong_wording(case: Case) -> tuple[str, Place] | None:
     return next(filter(None, (_against(case, each) for each in said if len(each.own) > 1)), None)
 
 
-def _against(case: Case, said: Part) -> tuple[str, Place] | None:
+def _against(case: Case, said: DenialPart) -> tuple[str, Place] | None:
     nearest = _nearest(case, said)
     told = [_is_otherwise(case, said, each) for each in nearest]
     return (told[0], nearest[0].place) if nearest and all(told) else None
 
 
-def _nearest(case: Case, said: Part) -> list[_Near]:
+def _nearest(case: Case, said: DenialPart) -> list[_Near]:
     """The parts of the sources that share most words with one of the statement, if most of it."""
     found: list[_Near] = []
     longest = (2.5 if len(said.words) >= _FEW else 2) * len(said.words)  # to say little else
@@ -109,11 +109,11 @@ def _nearest(case: Case, said: Part) -> list[_Near]:
     return [each for each in found if each[:2] == best]
 
 
-def _share(said: Part, there: frozenset[str]) -> float:
+def _share(said: DenialPart, there: frozenset[str]) -> float:
     return len(said.words & there) / len(said.words)
 
 
-def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
+def _is_otherwise(case: Case, said: DenialPart, nearest: _Near) -> str:
     """How a part of a source says otherwise: "limits", "denies", or "" where it does not."""
     there, place = nearest.part, nearest.place
     if _is_widened(said, place, case.reading.figures):
@@ -128,7 +128,7 @@ def _is_otherwise(case: Case, said: Part, nearest: _Near) -> str:
     return "denies" if said.is_denied != there.is_denied else ""
 
 
-def _is_widened(said: Part, place: Place, figures: Sequence[Figure]) -> bool:
+def _is_widened(said: DenialPart, place: Place, figures: Sequence[Figure]) -> bool:
     """Whether it says of all, always or everywhere what the source limits: `only`, `up to 5`."""
     if not said.raw & _UNIVERSAL or place.own.raw & _UNIVERSAL or said.raw & _LIMITING:
         return False

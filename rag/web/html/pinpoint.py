@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rag.citations.clauses import Part
+from rag.citations.clauses import Clause
 from rag.citations.markers import without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.text.sentences import Span, split_sentences
@@ -30,7 +30,7 @@ def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[
     return [_words(text, statement, part) for part, statement in parts]
 
 
-def _words(text: str, statement: Statement, part: Part) -> str:
+def _words(text: str, statement: Statement, part: Clause) -> str:
     """What a part says; a cell says it with the label of its row and the head of its column."""
     own = without_markers(text[part.start : part.end])
     if statement.kind != "row":
@@ -51,7 +51,7 @@ def _cells_in(row: str) -> list[str]:
     return [cell.strip() for cell in inner.split("|")]
 
 
-def _distance(part: Part, start: int) -> int:
+def _distance(part: Clause, start: int) -> int:
     """From a part to a marker: one that closes it is nearer than one that stands before it."""
     return start - part.end if start >= part.end else max(0, part.start - start)
 
