@@ -47,7 +47,7 @@ from rag.documents.storing.store_rows import (
     chunk_ids_of,
     mark_arrived,
     remove_chunks,
-    rename_document,
+    rename_documents,
     table_ids_of,
     write_documents,
 )
@@ -158,11 +158,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         One that is gone, or whose collection has another of that name, stays as it is.
         """
         with writing(self._engine) as connection:
-            for document_id, name, url in wanted:
-                is_it = document_table.c.id == document_id
-                row = connection.execute(select(document_table).where(is_it)).first()
-                if row is not None and not _has_twin(connection, row, row.collection_id, name):
-                    rename_document(connection, row, name, url)
+            for some in batches(wanted):
+                rename_documents(connection, some)
 
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 
@@ -344,7 +341,12 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             row = connection.execute(select(document_table).where(is_it)).first()
             if row is None:
                 raise _no_document(document_id)
-            if _has_twin(connection, row, collection_id, row.name):
+            twin = select(document_table.c.id).where(
+                document_table.c.collection_id == collection_id,
+                document_table.c.name == row.name,
+                document_table.c.id != document_id,
+            )
+            if connection.execute(twin).first() is not None:
                 raise Conflict(
                     f"{row.name}: that collection has a document of this name already. Delete one "
                     "of the two first."
@@ -380,15 +382,6 @@ def _sections_of(document_ids: Sequence[str], within: Within) -> Select[Any]:
         )
         .order_by(section_table.c.index)
     )
-
-
-def _has_twin(connection: Connection, row: Row[Any], collection_id: str, name: str) -> bool:
-    twin = select(document_table.c.id).where(
-        document_table.c.collection_id == collection_id,
-        document_table.c.name == name,
-        document_table.c.id != row.id,
-    )
-    return connection.execute(twin).first() is not None
 
 
 def _no_document(document_id: str) -> NotFound:
