@@ -71,15 +71,7 @@ def summarise(
     left -= past.count(USER_SAID) + sum(past.count(f"- {each}\n") for _, each in users)
     most = min(left, int(room.quoted * room.history)) - past.count(QUOTED)
     quoted, against = _quoted(past, most, weigh)
-    quotations: list[Quotation] = []
-    text += USER_SAID if users else ""
-    for message, sentence in users:
-        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
-        text += f"- {sentence}\n"
-    text += QUOTED if quoted.chosen else ""
-    for message, block in quoted.blocks():
-        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
-        text += block + AGAINST * (message in against)
+    text, quotations = _composed(text, users, quoted, against)
     report = replace(
         _report(past, text, numbers, names),
         paragraphs=len(quoted.chosen),
@@ -100,6 +92,22 @@ def summarise(
         tokens=report.tokens_after,
         quotations=tuple(quotations),
     )
+
+
+def _composed(
+    text: str, users: Sequence[tuple[int, str]], quoted: Shown, against: set[int]
+) -> tuple[str, list[Quotation]]:
+    """The text with what was said, and where in it which message is quoted."""
+    quotations: list[Quotation] = []
+    text += USER_SAID if users else ""
+    for message, sentence in users:
+        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
+        text += f"- {sentence}\n"
+    text += QUOTED if quoted.chosen else ""
+    for message, block in quoted.blocks():
+        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
+        text += block + AGAINST * (message in against)
+    return text, quotations
 
 
 def _of_user(past: Past, room: int) -> list[tuple[int, str]]:
