@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, islice, takewhile
 from operator import itemgetter
 
-from rag.citations.markers import cited_numbers
+from rag.citations.markers import cited_numbers, neutralise
 from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, Shown
 from rag.memory.thread import Thread
@@ -181,7 +181,7 @@ def _lists(past: Past, room: int, documents: Documents) -> str:
 def _by_document(numbers: Iterable[int], titles: Mapping[int, str]) -> str:
     of_title: dict[str, list[int]] = {}
     for number in numbers:
-        of_title.setdefault(titles.get(number, ""), []).append(number)
+        of_title.setdefault(neutralise(titles.get(number, "")), []).append(number)
     listed = (f"{title} {ranges_of(own)}".strip() for title, own in of_title.items())
     return f"{NUMBERS}{'; '.join(listed)}.\n"
 
