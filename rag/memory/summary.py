@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, islice, takewhile
 from operator import itemgetter
 
-from rag.citations.markers import cited_numbers
+from rag.citations.markers import cited_numbers, neutralise
 from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, ShownParagraphs
 from rag.memory.thread import Thread
@@ -71,15 +71,7 @@ def summarise(
     left -= past.count(USER_SAID) + sum(past.count(f"- {each}\n") for _, each in users)
     most = min(left, int(room.quoted * room.history)) - past.count(QUOTED)
     quoted, against = _quoted(past, most, weigh)
-    quotations: list[Quotation] = []
-    text += USER_SAID if users else ""
-    for message, sentence in users:
-        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
-        text += f"- {sentence}\n"
-    text += QUOTED if quoted.chosen else ""
-    for message, block in quoted.blocks():
-        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
-        text += block + AGAINST * (message in against)
+    text, quotations = _composed(text, users, quoted, against)
     report = replace(
         _report(past, text, numbers, names),
         paragraphs=len(quoted.chosen),
@@ -100,6 +92,22 @@ def summarise(
         tokens=report.tokens_after,
         quotations=tuple(quotations),
     )
+
+
+def _composed(
+    text: str, users: Sequence[tuple[int, str]], quoted: Shown, against: set[int]
+) -> tuple[str, list[Quotation]]:
+    """The text with what was said, and where in it which message is quoted."""
+    quotations: list[Quotation] = []
+    text += USER_SAID if users else ""
+    for message, sentence in users:
+        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
+        text += f"- {sentence}\n"
+    text += QUOTED if quoted.chosen else ""
+    for message, block in quoted.blocks():
+        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
+        text += block + AGAINST * (message in against)
+    return text, quotations
 
 
 def _of_user(past: Past, room: int) -> list[tuple[int, str]]:
@@ -173,7 +181,7 @@ def _lists(past: Past, room: int, documents: Documents) -> str:
 def _by_document(numbers: Iterable[int], titles: Mapping[int, str]) -> str:
     of_title: dict[str, list[int]] = {}
     for number in numbers:
-        of_title.setdefault(titles.get(number, ""), []).append(number)
+        of_title.setdefault(neutralise(titles.get(number, "")), []).append(number)
     listed = (f"{title} {ranges_of(own)}".strip() for title, own in of_title.items())
     return f"{NUMBERS}{'; '.join(listed)}.\n"
 
