@@ -95,7 +95,7 @@ def summarise(
 
 
 def _composed(
-    text: str, users: Sequence[tuple[int, str]], quoted: Shown, against: set[int]
+    text: str, users: Sequence[tuple[int, str]], quoted: ShownParagraphs, against: set[int]
 ) -> tuple[str, list[Quotation]]:
     """The text with what was said, and where in it which message is quoted."""
     quotations: list[Quotation] = []

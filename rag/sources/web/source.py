@@ -233,7 +233,7 @@ class WebSource:
             page = page_of(answer.data, seen.url, _charset(answer))
         except (TooLarge, Unreadable):  # reading it says so
             name, mark = self._scope.name_of(seen.url, ".html"), _hash(answer.data)
-            return Found(self._distinct(replace(seen, name=name, mark=mark)))
+            return VisitedPage(self._distinct(replace(seen, name=name, mark=mark)))
         url = self._canonical(page, seen.url)
         mark = _hash(page.html)
         kept = replace(seen, url=url, mark=mark, size=len(page.html), links=page.links)
