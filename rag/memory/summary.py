@@ -6,7 +6,7 @@ line of all numbers and one of names. Everything else of the past is found by re
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, islice, takewhile
 from operator import itemgetter
@@ -71,15 +71,7 @@ def summarise(
     left -= past.count(USER_SAID) + sum(past.count(f"- {each}\n") for _, each in users)
     most = min(left, int(room.quoted * room.history)) - past.count(QUOTED)
     quoted, against = _quoted(past, most, weigh)
-    quotations: list[Quotation] = []
-    text += USER_SAID if users else ""
-    for message, sentence in users:
-        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
-        text += f"- {sentence}\n"
-    text += QUOTED if quoted.chosen else ""
-    for message, block in quoted.blocks():
-        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
-        text += block + AGAINST * (message in against)
+    text, quotations = _written(text, users, quoted, against)
     report = replace(
         _report(past, text, numbers, names),
         paragraphs=len(quoted.chosen),
@@ -98,8 +90,24 @@ def summarise(
         required_names=names,
         report=report,
         tokens=report.tokens_after,
-        quotations=tuple(quotations),
+        quotations=quotations,
     )
+
+
+def _written(
+    text: str, users: Sequence[tuple[int, str]], quoted: ShownParagraphs, against: Container[int]
+) -> tuple[str, tuple[Quotation, ...]]:
+    """The text with what the user said and the paragraphs behind it, and where each stands."""
+    quotations: list[Quotation] = []
+    text += USER_SAID if users else ""
+    for message, sentence in users:
+        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
+        text += f"- {sentence}\n"
+    text += QUOTED if quoted.chosen else ""
+    for message, block in quoted.blocks():
+        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
+        text += block + AGAINST * (message in against)
+    return text, tuple(quotations)
 
 
 def _of_user(past: Past, room: int) -> list[tuple[int, str]]:
