@@ -2,6 +2,7 @@
 
     python -m benchmarks.sync lives [--operations 2000] [--seeds 1]
     python -m benchmarks.sync many [--files 10000]
+    python -m benchmarks.sync renamed [--files 10000]
     python -m benchmarks.sync watch [--saves 10]
 
 `lives` lets a folder live at random and kills syncs at random writes (tests/sources/folder_model.py
@@ -86,6 +87,28 @@ def many(files: int) -> None:
         print(f"first words after {first_words:.1f} s of the clock")
 
 
+@main.command()
+@click.option("--files", default=10_000)
+def renamed(files: int) -> None:
+    """The folder above all files gets another name, then one of a hundred inside; fake embedder."""
+    with tempfile.TemporaryDirectory() as there:
+        office = Office(Path(there))
+        _write_files(office.folder / "old", files)
+        office.add()
+        steps = (("all of them", "old", "new"), ("a hundred", "new/0", "new/zero"))
+        for what, before, after in steps:
+            known = {each.id for each in office.documents().values()}
+            office.move(before, after)
+            office.embedded.clear()
+            began, clock = _spent(), time.monotonic()
+            counts = office.sync().source.counts
+            told = f"{_spent() - began:.1f} CPU s, {time.monotonic() - clock:.0f} s of the clock"
+            kept = len(known & {each.id for each in office.documents().values()})
+            texts = len(office.embedded)
+            print(f"| {what} | {told} | {counts.moved} moved, {kept} ids kept | {texts} embedded |")
+        office.app.stop()
+
+
 def _first_words(application: Application, source: DocumentSource) -> float:
     found: list[float] = []
     began, is_over = time.monotonic(), threading.Event()
@@ -166,7 +189,7 @@ def _write_files(place: Path, count: int) -> None:
     words, then = random.Random(1), time.time() - 3_600
     for number in range(count):
         path = place / f"{number // 100}" / f"part{number}.md"
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         said = " ".join(words.choices(WORDS, k=40))
         path.write_text(f"# Part {number}\n\nPart {number} has a {said}. It weighs {number} g.\n")
         os.utime(path, (then, then))

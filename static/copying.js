@@ -43,7 +43,7 @@ function lines(name, text) {
 function bare(root) {
   for (const each of root.querySelectorAll(".hidden, .icon, button")) each.remove();
   for (const each of root.querySelectorAll(".cite")) each.replaceWith(each.textContent);
-  for (const each of root.querySelectorAll(".warning")) each.replaceWith(note(` (⚠ ${each.textContent.trim()})`));
+  for (const each of root.querySelectorAll(".warning")) each.replaceWith(note(`(⚠ ${each.textContent.trim()})`));
   for (const each of root.querySelectorAll(".no-source")) each.replaceWith(note(`(${each.textContent})`));
   for (const each of root.querySelectorAll("span")) each.replaceWith(...each.childNodes);
   for (const each of [root, ...root.querySelectorAll("*")]) {

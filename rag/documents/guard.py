@@ -34,11 +34,18 @@ class GuardedLoader:
     of its own.
     """
 
-    def __init__(self, limits: LoadLimits | None = None, *, readers: int | None = None) -> None:
+    def __init__(
+        self,
+        limits: LoadLimits | None = None,
+        *,
+        readers: int | None = None,
+        module: str = "rag.documents.worker",
+    ) -> None:
+        """`module` is what a reading process runs."""
         self.limits = limits or LoadLimits()
         count = readers or os.cpu_count() or 1
         self._idle: queue.LifoQueue[_ReadingProcess] = queue.LifoQueue()
-        self._readers = [_ReadingProcess() for _ in range(count)]
+        self._readers = [_ReadingProcess(module) for _ in range(count)]
         self._idle.put(self._readers[0])
         self._spare = self._readers[:0:-1]
 
@@ -61,15 +68,18 @@ class GuardedLoader:
 
     def load(self, name: str, data: bytes) -> ParsedDocument:
         """As `rag.documents.load.load`; a crash or a hang is Unreadable too."""
+        return from_json(self.ask(name, data))
+
+    def ask(self, name: str, data: bytes) -> bytes:
+        """The reply as it comes. Raises Unreadable and TooLarge."""
         check_size(name, len(data), limits=self.limits)
         if not data:
             raise Unreadable(name, "the file is empty (0 bytes).")
         reader = self._free()
         try:
-            reply = reader.ask(name, data, self.limits)
+            return reader.ask(name, data, self.limits)
         finally:
             self._idle.put(reader)
-        return from_json(reply)
 
     def _free(self) -> "_ReadingProcess":
         while True:
@@ -88,7 +98,8 @@ class GuardedLoader:
 class _ReadingProcess:
     """One reading process, used by one thread at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, module: str) -> None:
+        self._module = module
         self._process: subprocess.Popen[bytes] | None = None
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._turn = threading.Lock()
@@ -132,7 +143,7 @@ class _ReadingProcess:
         if self._process is None or self._process.poll() is not None:
             self._stop()
             self._folder = tempfile.TemporaryDirectory(prefix="groundnote-reading-")
-            self._process = _start(limits, self._folder.name)
+            self._process = _start(self._module, limits, self._folder.name)
         return self._process
 
     def _stop(self) -> None:
@@ -160,11 +171,11 @@ def _reason(code: int, limits: LoadLimits, took_too_long: bool) -> str:
     )
 
 
-def _start(limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
+def _start(module: str, limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
     paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     process = subprocess.Popen(
-        [sys.executable, "-m", "rag.documents.worker"],
+        [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -10,6 +10,7 @@ import math
 import os
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -20,6 +21,7 @@ from rag.documents.reports import report_from
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument, RawTable, Section
 
+Answer = Callable[[str, bytes, LoadLimits], bytes]
 LENGTH = struct.Struct(">Q")
 
 
@@ -48,14 +50,19 @@ def to_json(document: ParsedDocument) -> bytes:
     return json.dumps({"document": dataclasses.asdict(document)}).encode()
 
 
-def from_json(message: bytes) -> ParsedDocument:
-    """Raises the error that the reading process met."""
+def opened(message: bytes) -> dict[str, Any]:
+    """A reply. Raises the error that the reading process met."""
     reply: dict[str, Any] = json.loads(message)
     if "unreadable" in reply:
         raise Unreadable(*reply["unreadable"])
     if "too_large" in reply:
         raise TooLarge(reply["too_large"])
-    found = reply["document"]
+    return reply
+
+
+def from_json(message: bytes) -> ParsedDocument:
+    """Raises the error that the reading process met."""
+    found = opened(message)["document"]
     sections = tuple(
         Section(**{**section, "heading_path": tuple(section["heading_path"])})
         for section in found["sections"]
@@ -72,9 +79,14 @@ def from_json(message: bytes) -> ParsedDocument:
 
 def answer(name: str, data: bytes, limits: LoadLimits) -> bytes:
     """Read one file; every way to fail on a file becomes a reply."""
+    return answered(name, limits, lambda: to_json(load(name, data, limits=limits)))
+
+
+def answered(name: str, limits: LoadLimits, work: Callable[[], bytes]) -> bytes:
+    """What comes of the work, or how it failed."""
     gc.disable()  # a table makes millions of cells and no garbage: looking for it costs most
     try:
-        return to_json(load(name, data, limits=limits))
+        return work()
     except Unreadable as error:
         return json.dumps({"unreadable": [error.name, error.reason]}).encode()
     except TooLarge as error:
@@ -126,7 +138,7 @@ def leave_the_network() -> None:
         return
 
 
-def serve() -> None:
+def serve(answering: Answer = answer) -> None:
     """Answer until stdin closes; the first message holds the limits.
 
     Then the folder of this process goes, if nothing is in it: whoever made it may have been killed.
@@ -143,7 +155,7 @@ def serve() -> None:
             asked = json.loads(receive(files))
             data = receive(files)
             limit_processor_time(asked["max_seconds"])
-            send(replies, answer(asked["name"], data, limits))
+            send(replies, answering(asked["name"], data, limits))
         except (EOFError, BrokenPipeError):
             with suppress(OSError):
                 Path.cwd().rmdir()

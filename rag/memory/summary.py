@@ -6,12 +6,12 @@ line of all numbers and one of names. Everything else of the past is found by re
 
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, islice, takewhile
 from operator import itemgetter
 
-from rag.citations.markers import cited_numbers
+from rag.citations.markers import cited_numbers, neutralise
 from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, ShownParagraphs
 from rag.memory.thread import Thread
@@ -71,7 +71,7 @@ def summarise(
     left -= past.count(USER_SAID) + sum(past.count(f"- {each}\n") for _, each in users)
     most = min(left, int(room.quoted * room.history)) - past.count(QUOTED)
     quoted, against = _quoted(past, most, weigh)
-    text, quotations = _written(text, users, quoted, against)
+    text, quotations = _composed(text, users, quoted, against)
     report = replace(
         _report(past, text, numbers, names),
         paragraphs=len(quoted.chosen),
@@ -90,14 +90,14 @@ def summarise(
         required_names=names,
         report=report,
         tokens=report.tokens_after,
-        quotations=quotations,
+        quotations=tuple(quotations),
     )
 
 
-def _written(
-    text: str, users: Sequence[tuple[int, str]], quoted: ShownParagraphs, against: Container[int]
-) -> tuple[str, tuple[Quotation, ...]]:
-    """The text with what the user said and the paragraphs behind it, and where each stands."""
+def _composed(
+    text: str, users: Sequence[tuple[int, str]], quoted: ShownParagraphs, against: set[int]
+) -> tuple[str, list[Quotation]]:
+    """The text with what was said, and where in it which message is quoted."""
     quotations: list[Quotation] = []
     text += USER_SAID if users else ""
     for message, sentence in users:
@@ -107,7 +107,7 @@ def _written(
     for message, block in quoted.blocks():
         quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
         text += block + AGAINST * (message in against)
-    return text, tuple(quotations)
+    return text, quotations
 
 
 def _of_user(past: Past, room: int) -> list[tuple[int, str]]:
@@ -181,7 +181,7 @@ def _lists(past: Past, room: int, documents: Documents) -> str:
 def _by_document(numbers: Iterable[int], titles: Mapping[int, str]) -> str:
     of_title: dict[str, list[int]] = {}
     for number in numbers:
-        of_title.setdefault(titles.get(number, ""), []).append(number)
+        of_title.setdefault(neutralise(titles.get(number, "")), []).append(number)
     listed = (f"{title} {ranges_of(own)}".strip() for title, own in of_title.items())
     return f"{NUMBERS}{'; '.join(listed)}.\n"
 

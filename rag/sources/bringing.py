@@ -174,9 +174,10 @@ class Bringing:
             if each.row.document_id in contents
         ]
         self._look.write([*rows, *refused])
-        for each in stored:
-            if each.file is not None and each.file.url != each.row.url:
-                self._look.rename(each.row, each.row.document_name, each.file.url)
+        linked = [each for each in stored if each.file and each.file.url != each.row.url]
+        self._look.rename(
+            (each.row, each.row.document_name, each.file.url) for each in linked if each.file
+        )
 
 
 def _stored(coming: Coming, content_hash: str) -> SourceFile:

@@ -1,14 +1,13 @@
 """One look at a source: what all steps of a sync share."""
 
 import hashlib
-import logging
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import Conflict, NotFound, SourceAway, Unreadable, UserError
+from rag.errors import SourceAway, Unreadable, UserError
 from rag.ingestion.ingest import Ingestion
 from rag.records import DocumentSource, SourceFile, SyncCounts
 from rag.seams import ListedFile, Source
@@ -19,8 +18,6 @@ from rag.sources.wanted import wanted
 
 HELD_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
 Report = Callable[[int, int], None]  # files done, of how many; raises what ends the sync
-
-log = logging.getLogger(__name__)
 
 
 def _link(url: str) -> str:
@@ -124,9 +121,9 @@ class Look:
         if not self.parts.table.write(self.source.id, files):
             raise Unwanted
 
-    def rename(self, row: SourceFile, name: str, url: str) -> None:
-        """The document of a file, if it is there and nobody took the name meanwhile."""
-        try:
-            self.parts.documents.rename(row.document_id, name, url)
-        except (NotFound, Conflict) as error:
-            log.info("%s is not renamed: %s", row.document_name, error)
+    def rename(self, wanted: Iterable[tuple[SourceFile, str, str]]) -> None:
+        """The documents of files, to a name and a link, if they are there and nobody took the name
+        meanwhile."""
+        named = [(row.document_id, name, url) for row, name, url in wanted]
+        if named:
+            self.parts.documents.rename(named)

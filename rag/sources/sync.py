@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from rag.documents.storing.store_rows import batches
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 from rag.seams import ListedFile, Source
 from rag.sources.bringing import Bringing, Coming, claimed
@@ -93,9 +94,7 @@ def _note_unchanged(look: Look, plan: SyncPlan) -> None:
         for row, file in plan.unchanged
         if row.standing is not Standing.LISTED or row.url != file.url
     ]
-    for row, file in news:
-        if row.url != file.url:
-            look.rename(row, row.document_name, file.url)
+    look.rename((row, row.document_name, file.url) for row, file in news if row.url != file.url)
     look.write([replace(row, standing=Standing.LISTED, url=file.url) for row, file in news])
 
 
@@ -112,8 +111,8 @@ def _moved(
     found = moves(hashes, plan.removed)
     if look.away is None:  # else the old place may be there as well
         files = {file.name: file for file in plan.new}
-        for name in sorted(found):
-            _move(look, found[name], files[name], taken)
+        for names in batches(sorted(found)):
+            _move(look, [(found[name], files[name]) for name in names], taken)
     rest = [file for file in plan.new if file.name not in found]
     again = moves({name: each for name, each in hashes.items() if name not in found}, gone)
     used = {row.document_id for row in again.values()}
@@ -123,25 +122,21 @@ def _moved(
     return rest, {row.document_id for row in found.values()}, here | again
 
 
-def _move(look: Look, row: SourceFile, file: ListedFile, taken: dict[str, str]) -> None:
-    name = free_name(file.name, look.source, taken, row.document_id)
-    look.rename(row, name, file.url)
-    look.write(
-        [
-            replace(
-                row,
-                name=file.name,
-                document_name=name,
-                mark=file.mark,
-                size=file.size,
-                url=file.url,
-                standing=Standing.LISTED,
-            )
-        ]
-    )
-    taken.pop(row.document_name, None)
-    taken[name] = row.document_id
-    look.tally.moved += 1
+def _move(
+    look: Look, moved: Sequence[tuple[SourceFile, ListedFile]], taken: dict[str, str]
+) -> None:
+    rows = []
+    for row, file in moved:
+        name = free_name(file.name, look.source, taken, row.document_id)
+        taken.pop(row.document_name, None)
+        taken[name] = row.document_id
+        new = SourceFile(
+            row.document_id, file.name, name, file.mark, row.content_hash, file.size, file.url
+        )
+        rows.append(replace(new, reason=row.reason))
+    look.rename((row, row.document_name, row.url) for row in rows)
+    look.write(rows)
+    look.tally.moved += len(rows)
 
 
 def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[Coming]:

@@ -79,6 +79,6 @@ def room_beside(
         raise TooLarge(
             f"The tools and forms that came with the question need {taken:,} tokens, and the model "
             f"can be sent {budget.input_tokens:,}. Send fewer of them, or set "
-            "`context.default_window`, if the model takes more."
+            "`llm.context_window`, if the model takes more."
         )
     return beside

@@ -274,6 +274,23 @@ class TestWarnings:
         expect(page.locator(".prose .no-source")).to_have_text("no source")
         expect(page.locator(".flags, .flag")).to_have_count(0)
 
+    def test_begin_on_the_line_of_their_sign_however_narrow_the_page_is(self, page, checked):
+        page.goto(checked)
+        for width in range(320, 440, 8):
+            page.set_viewport_size({"width": width, "height": 844})
+
+            apart = page.locator(".prose .warning").evaluate_all(
+                """each => each.filter((one) => {
+                  const words = document.createRange();
+                  words.setStart(one.lastChild, 0);
+                  words.setEnd(one.lastChild, 1);
+                  const top = words.getClientRects()[0].top;
+                  return Math.abs(one.getClientRects()[0].top - top) > 8;
+                }).length"""
+            )
+
+            assert apart == 0, width
+
     def test_are_announced_when_an_answer_is_ready(self, page, ask):
         ask(page, "The Aero 5 weighs 410 g without its cable [1].")
 
@@ -563,7 +580,7 @@ class TestCopy:
         html = copied("text/html")
 
         assert re.search(
-            r"cable&nbsp;\[1\]\.<em> \(⚠ The source says something else\.\)</em>", html
+            r"cable&nbsp;\[1\]\. <em>\(⚠ The source says something else\.\)</em>", html
         )
         assert "[1] Aero 5 manual, § Weight and battery (aero.md)</p>" in html
         assert not re.search("class|aria|Warning", html)

@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import NotFound
+from rag.memory.past import Past
 from rag.memory.stored import Remembered
-from rag.memory.summary import AGAINST, Room
+from rag.memory.summary import AGAINST, Room, summarise
 from rag.records import Answer, Citation, ImportedMessage, MessageStatus, Verdict
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
@@ -132,6 +133,16 @@ def test_meaning_finds_what_shares_no_word(store):
 
     assert session.without_vectors(before=24, limit=9) == []
     assert "corridor K21" in recalled(remembered, session, "Where is locker 3?", 24)
+
+
+def test_numbers_stand_in_one_line_by_document():
+    past = Past(count_tokens)
+    past.read("assistant", "It is so [1][2], and so [3].", 9)
+    titles = {1: "Manual", 2: "Manual", 3: "List [9]"}
+
+    text = summarise(past, 1, Room(2000, 2000), documents=lambda numbers: titles).text
+
+    assert text.endswith("Numbers given: Manual [1]–[2]; List (9) [3].")
 
 
 def judged(session, question, said, verdict):

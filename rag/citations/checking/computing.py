@@ -68,21 +68,11 @@ def _results(asked: Sum) -> Iterator[_Result]:
     if _DIFFERENCE.search(text):
         pairs = _pairs(_alike(figure, amounts))
         yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
-        yield from ((100 - each.base, f"100 − {each.shown}") for each in same if each.unit == "%")
     if _SUM.search(text):
         yield from _sums(_alike(figure, amounts, each_once=False))
     is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in asked.grounds.named)
     shared = [each for each in same if (is_share or each in own) and each.unit != "%"]
-    yield from _shares(
-        [
-            *((each.base, each.shown) for each in shared),
-            *(
-                (n.value * a.base, f"{number_shown(n.value)} × {a.shown}")
-                for n, a in product(counts, shared)
-            ),
-        ],
-        known,
-    )
+    yield from _shares(shared, known)
 
 
 def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -> Iterator[_Result]:
@@ -104,14 +94,14 @@ def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -
                 yield amount.base * each.value, f"{each.shown} × {amount.shown}"
 
 
-def _shares(amounts: Sequence[_Result], known: Sequence[Figure]) -> Iterator[_Result]:
+def _shares(amounts: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
     """A percentage of an amount, off it or on top of it."""
     percents = [each for each in known if each.unit == "%"]
-    for percent, (amount, shown) in product(percents, amounts):
-        part = amount * percent.value / 100
-        yield part, f"{percent.shown} of {shown}"
-        yield amount - part, f"{shown} less {percent.shown}"
-        yield amount + part, f"{shown} and {percent.shown} of it"
+    for percent, each in product(percents, amounts):
+        part = each.base * percent.value / 100
+        yield part, f"{percent.shown} of {each.shown}"
+        yield each.base - part, f"{each.shown} less {percent.shown}"
+        yield each.base + part, f"{each.shown} and {percent.shown} of it"
 
 
 def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
@@ -137,12 +127,8 @@ def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -
 
 
 def _distinct(figures: Sequence[Figure]) -> list[Figure]:
-    """Each value once, both ends of ranges."""
-    seen: dict[tuple[float, str], Figure] = {}
-    for each in figures:
-        for one in dict.fromkeys((each.lower, each.higher)):
-            seen.setdefault((one.base, one.dimension), one)
-    return list(seen.values())
+    """Each value once."""
+    return list({(each.base, each.dimension): each for each in figures}.values())
 
 
 def _counts(own: Sequence[Figure]) -> list[Figure]:

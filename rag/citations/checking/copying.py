@@ -136,8 +136,6 @@ def _is_limited_around(said: Reading, source: SourceText, at: int) -> bool:
 
 def _names_the_same(names: Sequence[str], own: Sequence[str], source: SourceText) -> bool:
     """Whether no other thing of the family is meant: its name stands in the window or above it."""
-    if not names:
-        return not any(are_siblings(one, other) for one in own for other in source.names)
     there = own if any(are_siblings(n, each) for n in names for each in own) else source.names
     return all(
         any(same_name(name, each) for each in there)

@@ -11,12 +11,11 @@ from functools import lru_cache
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
 from rag.text.amounts import Figure, agree, comparable
-from rag.text.languages import all_words, any_of, told
+from rag.text.languages import all_words, any_of
 
 _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
-_ENDS = set(told("up_to").split("|"))  # of a range
 _CLOSE = 0.1  # of a figure, up to which a bound tells of it
 _FINEST = 4  # decimals that figures are rounded to
 _BESIDE = 40  # characters from a figure to the word for what it counts
@@ -95,7 +94,7 @@ def _between(reading: Reading, start: int, end: int) -> list[Term]:
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:
-    return frozenset(str(term.key) for term in terms if term.key not in _ENDS)
+    return frozenset(str(term.key) for term in terms)
 
 
 def _divided(text: str, start: int, end: int) -> tuple[int, int]:

@@ -11,8 +11,6 @@ from rag.citations.checking.reading import share
 from rag.text.amounts import Figure
 from rag.text.words import stem
 
-_NAMED = 0.3  # what the same name is worth, beside the share of words
-
 
 @dataclass(frozen=True)
 class Operands:
@@ -23,13 +21,9 @@ class Operands:
     @cached_property
     def nearest(self) -> list[tuple[float, Given]]:
         """All, those first that are given for what most words of the statement name."""
-        words, names = self.case.reading.words, self.case.names
+        words = self.case.reading.words
         found = [
-            (
-                share(words, each.words | each.lent)
-                + _NAMED * (names_agree(names, each.names) > 0),
-                each,
-            )
+            (share(words, each.words | each.lent), each)
             for source in self.case.sources
             for each in given_by(source)
         ]

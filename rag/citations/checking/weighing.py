@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rag.citations.checking.given import Given, given_by, tells
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import SourceText
-from rag.text.amounts import comparable, date_parts
+from rag.text.amounts import comparable
 
 _SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
 _FAR = 0.65  # … of another sentence than the one that gives the figure
@@ -86,14 +86,10 @@ def _nearest(found: _NearGiven) -> tuple[float, int]:
 def _fits(said: Given, found: _NearGiven) -> bool:
     """Whether another figure is given for the same: both with a unit, or counting the same."""
     figure, there = said.figure, found.given.figure
-    if figure.kind == "date":
-        return list(map(bool, date_parts(figure))) == list(map(bool, date_parts(there)))
     if found.near < _SAYS_THE_REST:
         return False
     if figure.kind != "amount" or (figure.unit and figure.dimension == there.dimension):
         return True
-    if found.given.is_of_cell:
-        return not there.unit
     return not (figure.unit or there.unit) and bool(said.counted & found.given.counted)
 
 
@@ -112,9 +108,7 @@ def _speaks_for(said: Given, own: _NearGiven, rival: _NearGiven) -> bool:
     mine, theirs = own.given, rival.given
     are_cells = mine.is_of_cell and theirs.is_of_cell
     if not are_cells and mine.place is not theirs.place:
-        # A table says in a word what prose says in many.
-        is_told_shorter = mine.is_of_cell and not theirs.is_of_cell
-        return rival.near >= max(_FAR, own.near + _NEARER) and not is_told_shorter
+        return rival.near >= max(_FAR, own.near + _NEARER)
     agreed = [names_agree(said.names, each.names) for each in (mine, theirs)]
     if agreed[0] != agreed[1]:
         return agreed[0] < agreed[1]

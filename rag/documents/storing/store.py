@@ -47,7 +47,7 @@ from rag.documents.storing.store_rows import (
     chunk_ids_of,
     mark_arrived,
     remove_chunks,
-    rename_document,
+    rename_documents,
     table_ids_of,
     write_documents,
 )
@@ -152,18 +152,14 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         self.let_go_of(contents)
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
 
-    def rename(self, document_id: str, name: str, url: str = "") -> None:
-        """Call a document otherwise; nothing of it is embedded again.
+    def rename(self, wanted: Iterable[tuple[str, str, str]]) -> None:
+        """Call documents, by id, otherwise, with another link; nothing of them is embedded again.
 
-        Raises NotFound, and Conflict where its collection has another of that name.
+        One that is gone, or whose collection has another of that name, stays as it is.
         """
         with writing(self._engine) as connection:
-            is_it = document_table.c.id == document_id
-            row = connection.execute(select(document_table).where(is_it)).first()
-            if row is None:
-                raise _no_document(document_id)
-            _refuse_twin(connection, row, row.collection_id, name)
-            rename_document(connection, row, name, url)
+            for some in batches(wanted):
+                rename_documents(connection, some)
 
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 
@@ -345,7 +341,16 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             row = connection.execute(select(document_table).where(is_it)).first()
             if row is None:
                 raise _no_document(document_id)
-            _refuse_twin(connection, row, collection_id, row.name)
+            twin = select(document_table.c.id).where(
+                document_table.c.collection_id == collection_id,
+                document_table.c.name == row.name,
+                document_table.c.id != document_id,
+            )
+            if connection.execute(twin).first() is not None:
+                raise Conflict(
+                    f"{row.name}: that collection has a document of this name already. Delete one "
+                    "of the two first."
+                )
             connection.execute(
                 update(document_table).where(is_it).values(collection_id=collection_id)
             )
@@ -377,19 +382,6 @@ def _sections_of(document_ids: Sequence[str], within: Within) -> Select[Any]:
         )
         .order_by(section_table.c.index)
     )
-
-
-def _refuse_twin(connection: Connection, row: Row[Any], collection_id: str, name: str) -> None:
-    twin = select(document_table.c.id).where(
-        document_table.c.collection_id == collection_id,
-        document_table.c.name == name,
-        document_table.c.id != row.id,
-    )
-    if connection.execute(twin).first() is not None:
-        raise Conflict(
-            f"{name}: that collection has a document of this name already. Delete one of the two "
-            "first."
-        )
 
 
 def _no_document(document_id: str) -> NotFound:

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
@@ -57,30 +57,54 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     return ChunkChanges(added, tuple(removed), gone)
 
 
-def rename_document(connection: Connection, row: Row[Any], name: str, url: str) -> None:
-    """Call it otherwise: its id, its chunks and theirs stay, and nothing is embedded again.
+def rename_documents(connection: Connection, wanted: Sequence[tuple[str, str, str]]) -> None:
+    """Call them, by id, otherwise, with another link: their chunks stay, nothing is embedded again.
 
-    A title that was only its name is its new name.
+    A title that was only a name is the new name. One that is gone, or whose collection has another
+    of that name, stays as it is.
     """
-    title = row.title if row.title != name_in_words(row.name) else name_in_words(name) or row.title
-    values = {"name": name, "title": title, "url": url, "folded": f"{title} {name}".casefold()}
-    is_it = document_table.c.id == row.id
-    connection.execute(update(document_table).where(is_it).values(**values))
-    if (name, title) != (row.name, row.title):
-        _head_chunks(connection, row.id, name, title)
-    mark_changed(connection, [row.collection_id])
+    table, names = document_table.c, {name for _id, name, _url in wanted}
+    is_wanted = table.id.in_([document_id for document_id, _name, _url in wanted])
+    rows = {row.id: row for row in connection.execute(select(document_table).where(is_wanted))}
+    taken = select(table.collection_id, table.name, table.id).where(table.name.in_(names))
+    held = {(row.collection_id, row.name): row.id for row in connection.execute(taken)}
+    renamed = []
+    for document_id, name, url in wanted:
+        row = rows.get(document_id)
+        if row is None or held.get((row.collection_id, name), row.id) != row.id:
+            continue
+        if held.get((row.collection_id, row.name)) == row.id:
+            del held[row.collection_id, row.name]
+        held[row.collection_id, name] = row.id
+        is_named = row.title == name_in_words(row.name)
+        title = (name_in_words(name) if is_named else row.title) or row.title
+        folded = f"{title} {name}".casefold()
+        renamed.append(
+            {"its_id": row.id, "name": name, "title": title, "url": url, "folded": folded}
+        )
+    if renamed:
+        is_it = table.id == bindparam("its_id")  # the other keys are what is set
+        connection.execute(update(document_table).where(is_it), renamed)
+        heads = {each["its_id"]: (each["name"], each["title"]) for each in renamed}
+        before = {key: (rows[key].name, rows[key].title) for key in heads}
+        _head_chunks(connection, {key: heads[key] for key in heads if heads[key] != before[key]})
+        mark_changed(connection, {rows[key].collection_id for key in heads})
 
 
-def _head_chunks(connection: Connection, document_id: str, name: str, title: str) -> None:
-    """As word search reads them."""
-    query = select(chunk_table.c.id, chunk_table.c.heading_path)
-    rows = connection.execute(query.where(chunk_table.c.document_id == document_id)).all()
+def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -> None:
+    """As word search reads them, by their documents' names and titles."""
+    chunks = chunk_table.c
+    query = select(chunks.id, chunks.document_id, chunks.heading_path)
     headed = [
-        {"its_id": row.id, "headed": _searched_heading(name, _heading(title, row.heading_path))}
-        for row in rows
+        {
+            "its_id": row.id,
+            "headed": _searched_heading(name, _heading(title, row.heading_path)),
+        }
+        for row in connection.execute(query.where(chunks.document_id.in_(list(heads))))
+        for name, title in [heads[row.document_id]]
     ]
     if headed:
-        is_it = chunk_table.c.id == bindparam("its_id")
+        is_it = chunks.id == bindparam("its_id")
         connection.execute(
             update(chunk_table).where(is_it).values(heading=bindparam("headed")), headed
         )

@@ -32,7 +32,8 @@ from rag.sources.web.addresses import (
 )
 from rag.sources.web.feeds import kind_of_list, read_list, unpacked_list
 from rag.sources.web.fetch import Fetched, Fetcher, LoginAt
-from rag.sources.web.pages import WebPage, read_page
+from rag.sources.web.pages import WebPage
+from rag.sources.web.parsing import page_of
 from rag.sources.web.robots import Robots
 from rag.sources.web.seen import Seen, load_seen, save_seen
 
@@ -229,9 +230,10 @@ class WebSource:
 
     def _page(self, answer: Fetched, seen: Seen) -> VisitedPage | None:
         try:
-            page = read_page(answer.data, seen.url, _charset(answer))
-        except TooLarge:
-            return None
+            page = page_of(answer.data, seen.url, _charset(answer))
+        except (TooLarge, Unreadable):  # reading it says so
+            name, mark = self._scope.name_of(seen.url, ".html"), _hash(answer.data)
+            return VisitedPage(self._distinct(replace(seen, name=name, mark=mark)))
         url = self._canonical(page, seen.url)
         mark = _hash(page.html)
         kept = replace(seen, url=url, mark=mark, size=len(page.html), links=page.links)
@@ -273,7 +275,7 @@ class WebSource:
         if ending_in(file.name) not in PAGE_ENDINGS:
             reason = "the site gives a page in its place, such as a login. See what its link opens."
             raise Unreadable(file.name, reason)
-        return read_page(answer.data, url, _charset(answer)).html
+        return page_of(answer.data, url, _charset(answer)).html
 
     def _put_aside(self, name: str, html: bytes) -> None:
         self._aside(name).write_bytes(html)

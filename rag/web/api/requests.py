@@ -9,6 +9,7 @@ from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
+    FailFast,
     Field,
     model_validator,
 )
@@ -36,6 +37,12 @@ def not_blank(text: str) -> str:
     if not text.strip():
         raise ValueError("it is empty; please write some words.")
     return text
+
+
+class FirstWrong(FailFast):
+    """Of a long list only the first entry that is wrong is told: of thousands it takes long."""
+
+    __hash__ = object.__hash__
 
 
 # Lengths are the text's own, and told so: bounds stand before what is done to it.
@@ -246,7 +253,7 @@ class ImportedSourceBody(Brought):
     title: Words = ""
     locator: Words = ""
     passage: Words = ""
-    heading_path: list[Words] = []
+    heading_path: Annotated[list[Words], Field(max_length=1000), FirstWrong()] = []
     chunk_id: ShortId = ""
     document_id: ShortId = ""
 
@@ -255,9 +262,11 @@ class ImportBody(Body):
     """A transcript from elsewhere, or from our own JSON export."""
 
     messages: Annotated[
-        list[ImportedMessageBody], Field(min_length=1, max_length=MAX_IMPORTED_MESSAGES)
+        list[ImportedMessageBody],
+        Field(min_length=1, max_length=MAX_IMPORTED_MESSAGES),
+        FirstWrong(),
     ]
-    sources: Annotated[list[ImportedSourceBody], Field(max_length=10_000)] = []
+    sources: Annotated[list[ImportedSourceBody], Field(max_length=10_000), FirstWrong()] = []
     session: Annotated[Any, Field(description="Of an export; left aside.")] = None
     summaries: Annotated[Any, Field(description="Of an export; left aside.")] = None
 

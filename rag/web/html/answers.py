@@ -151,7 +151,7 @@ def _warnings(
 
 def _warning(warned: Warned, register: Register) -> Markup:
     where = "" if register.answer is None else f"m{register.answer}w{warned.end}"
-    return Markup('<span class="warning"{}> <span class="hidden">Warning: </span>{}</span>').format(
+    return Markup(' <span class="warning"{}><span class="hidden">Warning: </span>{}</span>').format(
         _id(where), str(warned)
     )
 

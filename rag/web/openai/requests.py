@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag.errors import UserError
 from rag.records import Role
 from rag.seams import Wishes
-from rag.web.api.requests import MAX_QUESTION_CHARS, ShortText, Words
+from rag.web.api.requests import MAX_QUESTION_CHARS, FirstWrong, ShortText, Words
 from rag.web.openai.asked import ClientRequest, understood
 from rag.web.openai.messages import ClientMessage
 from rag.web.openai.passed_on import passed_on
@@ -31,6 +31,7 @@ REFUSED: ResponseDict = {
 
 
 StopWord = Annotated[str, Field(max_length=1_000)]
+Said = Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000), FirstWrong()]
 
 
 class StreamOptions(BaseModel):
@@ -157,7 +158,7 @@ class ChatBody(AskingBody):
 
     said_in = "messages"
 
-    messages: Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
+    messages: Said
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = None
     response_format: dict[str, Any] | None = None
@@ -179,7 +180,7 @@ class ResponseBody(AskingBody):
 
     said_in = "input"
 
-    input: Words | Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000)]
+    input: Words | Said
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
     previous_response_id: ShortText | None = None
     store: bool | None = None

@@ -256,7 +256,7 @@ class TestWarnings:
 
         html = answer_html(text, REGISTER, citations=wrong(text, "[1]", "[2]"))
 
-        assert tree(html).css_first(".warning").text() == " Warning: [1] No [1] [2] No [2]"
+        assert tree(html).css_first(".warning").text() == "Warning: [1] No [1] [2] No [2]"
 
     @pytest.mark.parametrize(
         "text",
