@@ -5,9 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy import update
 
-from rag import figures
 from rag.database import measurements, writing
-from rag.measurements import SharedFigures
+from rag.measurements import ENDED_AFTER, PAST, SharedFigures
 from rag.metrics import Metrics
 
 
@@ -41,7 +40,7 @@ def test_what_ended_processes_counted_stays(any_engine, monkeypatch):
         metrics, told = process(any_engine)
         metrics.turns.labels("finished").inc()
         told.tell()
-    monkeypatch.setattr(figures, "ENDED_AFTER", timedelta(seconds=-1))
+    monkeypatch.setattr("rag.measurements.ENDED_AFTER", timedelta(seconds=-1))
 
     metrics, here = process(any_engine)
     metrics.turns.labels("finished").inc()
@@ -52,13 +51,13 @@ def test_what_ended_processes_counted_stays(any_engine, monkeypatch):
 
 
 def test_what_was_gathered_before_is_gathered_again(any_engine):
-    long_ago = datetime.now(UTC) - 2 * figures.ENDED_AFTER
+    long_ago = datetime.now(UTC) - 2 * ENDED_AFTER
     for _ in range(4):  # each takes in what the one before it has left
         metrics, told = process(any_engine)
         metrics.turns.labels("finished").inc()
         told.tell()
         with writing(any_engine) as connection:
-            is_one = measurements.c.process != figures.PAST
+            is_one = measurements.c.process != PAST
             connection.execute(update(measurements).where(is_one).values(updated_at=long_ago))
 
     assert turns(process(any_engine)[1].render()) == [4.0]

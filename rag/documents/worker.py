@@ -21,7 +21,7 @@ from rag.documents.reports import report_from
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument, RawTable, Section
 
-Answer = Callable[[str, bytes, LoadLimits], bytes]
+WorkerReply = Callable[[str, bytes, LoadLimits], bytes]
 LENGTH = struct.Struct(">Q")
 
 
@@ -138,7 +138,7 @@ def leave_the_network() -> None:
         return
 
 
-def serve(answering: Answer = answer) -> None:
+def serve(answering: WorkerReply = answer) -> None:
     """Answer until stdin closes; the first message holds the limits.
 
     Then the folder of this process goes, if nothing is in it: whoever made it may have been killed.

@@ -31,7 +31,7 @@ REFUSED: ResponseDict = {
 
 
 StopWord = Annotated[str, Field(max_length=1_000)]
-Said = Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000), FirstWrong()]
+WhatWasSaid = Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000), FirstWrong()]
 
 
 class StreamOptions(BaseModel):
@@ -158,7 +158,7 @@ class ChatBody(AskingBody):
 
     said_in = "messages"
 
-    messages: Said
+    messages: WhatWasSaid
     stream_options: StreamOptions | None = None
     n: Annotated[int, Field(ge=1, le=1)] | None = None
     response_format: dict[str, Any] | None = None
@@ -180,7 +180,7 @@ class ResponseBody(AskingBody):
 
     said_in = "input"
 
-    input: Words | Said
+    input: Words | WhatWasSaid
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
     previous_response_id: ShortText | None = None
     store: bool | None = None
