@@ -9,7 +9,7 @@ from rag.documents.limits import LoadLimits
 from rag.documents.worker import answered, opened, serve
 from rag.sources.web.pages import WebPage, read_page
 
-SECONDS = 20.0  # of the processor, for one page
+SECONDS = 10.0  # of the processor, for one page
 
 
 def page_of(data: bytes, url: str, declared: str | None = None) -> WebPage:
