@@ -246,16 +246,16 @@ class ShownParagraphs:
         first = self._past.index.paragraphs[places[0]].shown
         # What stands on lines of its own is read so only there: code, lists, tables.
         text = f"{role}:\n" if "\n" in first.rstrip("\n") else f"{role}: "
-        last, setting = places[0] - 1, ""
+        last = places[0] - 1
         for at in places:
             paragraph = self._past.index.paragraphs[at]
-            shown = paragraph.shown
+            setting, shown = paragraph.setting, paragraph.shown
             if at != last + 1:
                 text += SKIPPED
-            elif setting and paragraph.setting == setting:
-                shown = shown.removeprefix(f"{setting}\n")
+            elif setting and {*setting.split("\n")} <= {*text.split("\n")}:
+                shown = shown.removeprefix(f"{setting}\n")  # it stands there already
             text += shown
-            last, setting = at, paragraph.setting
+            last = at
         return text
 
 
