@@ -491,6 +491,39 @@ class TestAnAnswerOfNoUse:
         other = "Push a button until the lamp turns green."
         assert weakness(asked, Answer(other), {1: source}, ()) in (BESIDE, ELSEWHERE)
 
+    def test_words_about_nothing_that_was_found_are_set_aside_beside_another_language(
+        self, application
+    ):
+        hits = application.retriever.search("Refunds", EVERYTHING, limit=1)
+        german = "Die Rücksendung kostet nichts, und das Geld kommt nach zwei Wochen zurück."
+        sources = {1: as_source(hits[0], 1), 2: replace(as_source(hits[0], 2), passage=german)}
+        said = "Thank you for a message that was a pleasure to read, I hope all goes well [1]."
+        cited = Answer(said, (Citation(1, said.index("["), len(said) - 1),))
+        in_german = Answer(
+            "Freundliche Grüße und viele bunte Blumen zum Geburtstag [1].", cited.citations
+        )
+
+        assert weakness("How long does a refund take?", cited, sources, ()) == ELSEWHERE
+        assert weakness("How long does a refund take?", in_german, sources, ()) == ""
+
+    @pytest.mark.parametrize(
+        ("said", "is_weak"),
+        [
+            ("Make sure that everything is tried by anybody [1].", True),
+            ("No, it does not [1].", False),
+            ("Refunds are made sure of [1].", False),  # a word of the question
+            ("14 days, if sure and tried [1].", False),  # a figure that was found
+        ],
+    )
+    def test_what_its_source_does_not_speak_of_is_set_aside(self, application, said, is_weak):
+        hits = application.retriever.search("Refunds", EVERYTHING, limit=1)
+        source = replace(as_source(hits[0], 1), passage="It is paid within 14 days.")
+        off = Citation(1, said.index("["), len(said) - 1, Verdict.OFF_SUBJECT)
+
+        told = weakness("How long do refunds take?", Answer(said, (off,)), {1: source}, ())
+
+        assert bool(told) is is_weak
+
     @pytest.mark.parametrize(
         ("number", "more", "reason"),
         [

@@ -18,6 +18,7 @@ from rag.text.words import content_words, language_of
 
 _LEAST = 0.2  # of an answer's words that stand in what was found, or in the question
 _FEWEST = 4  # words that an answer has to have to be told so
+_FEW = 3  # … where its sources do not speak of it, and it has no word of the question
 _LONG = 12  # … that says a good deal, and so would name what was asked
 
 REPEATED = "It said the same to another question."
@@ -57,7 +58,8 @@ def _beside_what_was_found(
     """Of an answer that nothing is certain of: whether it has anything of the sources."""
     language = language_of(answer.text)
     passages = [each.passage for each in sources.values()]
-    if any(language_of(each) is not language for each in passages):
+    cited = [sources[each.number].passage for each in answer.citations if each.number in sources]
+    if any(language_of(each) is not language for each in cited or passages):
         return ""  # another language shares no words
     said, asked = (frozenset(content_words(each, language)) for each in (answer.text, question))
     told = [frozenset(content_words(each, language)) for each in passages]
@@ -65,6 +67,9 @@ def _beside_what_was_found(
     figures = {(each.base, each.dimension) for p in passages for each in read_figures(p)}
     if any((each.base, each.dimension) in figures for each in read_figures(answer.text)):
         return ""
+    is_silent = {each.verdict for each in answer.citations} == {Verdict.OFF_SUBJECT}
+    if is_silent and len(said) >= _FEW and said.isdisjoint(asked):
+        return WARNED
     if len(said) < _FEWEST:
         return ""
     if len(said & there) < _LEAST * len(said):
