@@ -261,7 +261,7 @@ class _Shown:
         if at < 0 or marker.start >= self._ends[at]:
             return None
         own = self._own.get((self._starts[at], number))
-        return own and own.touching(*self._reach(marker))
+        return own.touching(*self._reach(marker)) if own else None
 
     def _reach(self, marker: Marker) -> tuple[int, int]:
         """From a marker over blanks, stops and other markers as far as words on both sides."""
