@@ -2,7 +2,7 @@
 
     python -m benchmarks.attack [--seconds 30]
     python -m benchmarks.attack requests [--minutes 8]
-    python -m benchmarks.attack growth [--minutes 8]
+    python -m benchmarks.attack growth [--minutes 60] [--only /check]
     python -m benchmarks.attack shares [--questions 200] [--files 500]
 
 On loopback, against a server of its own over the sample library with a model that hangs whenever it
@@ -12,9 +12,9 @@ opens a page and asks a question that the model answers at once. Printed are the
 during and after, and the memory of the server. At last a crowd of 100 owners asks at once; each is
 answered, or told to wait.
 
-`requests` sends what is hostile in every text and list of /openapi.json, `growth` the longest that
-is taken there and parts of it, `shares` many questions and files of one owner beside a few of
-another's.
+`requests` sends what is hostile in every text and list of /openapi.json; `growth` the longest that
+is taken there and parts of it, to an application in its own process, by processor time; `shares`
+many questions and files of one owner beside a few of another's.
 """
 
 import json
@@ -33,7 +33,8 @@ from urllib.parse import urlsplit
 import click
 import httpx
 
-from benchmarks.attack_requests import growth, requests
+from benchmarks.attack_growth import growth
+from benchmarks.attack_requests import requests
 from benchmarks.attack_shares import shares
 from benchmarks.served import (
     ATTACKER,

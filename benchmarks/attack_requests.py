@@ -4,7 +4,7 @@ import random
 import re
 import tempfile
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,16 +26,22 @@ from benchmarks.served import (
     until,
     watched_health,
 )
-from tests.web.hostile import DEPTH, KINDS, LISTED, Place, as_text, body_with, nested, places
+from tests.web.hostile import (
+    DEPTH,
+    KINDS,
+    LISTED,
+    MARK,
+    MEGABYTE,
+    SHORT,
+    Place,
+    as_text,
+    body_with,
+    nested,
+    places,
+)
+from tests.web.hostile_server import SALES
 
-MEGABYTE = 1_000_000
-SHORT = 50_000  # what fits into an address
-LENGTHS = (MEGABYTE, 200_000, 50_000, 20_000, 10_000, 2_000, 1_000, 300)
-PARTS = (16, 4, 1)
 SESSIONS_LAST = 40  # requests: a conversation would grow
-ROWS = (f"Aero {i},{'North' if i % 2 else 'South'},Q{i % 4 + 1},{i}.50\n" for i in range(500))
-SALES = "Product,Region,Quarter,Revenue\n" + "".join(ROWS)
-MARK = "@@"
 SLOWEST = 12  # are shown
 
 
@@ -176,40 +182,3 @@ def requests(minutes: float) -> None:
                 sender.send(what, place, made, depth=depth)
         click.echo(f"of {len(wanted)} that there are")
         show(sender, looks, quiet)
-
-
-def longest_taken(sender: Sender, place: Place) -> int:
-    """How long a text may be there; 0 where none of these was taken."""
-    for length in LENGTHS if place.where == "body" else LENGTHS[2:]:
-        if sender.send(f"{length} letters", place, KINDS["words"](length)).status in (200, 201):
-            return length
-    return 0
-
-
-@click.command()
-@click.option("--minutes", default=8.0, show_default=True, help="after which no more are sent")
-def growth(minutes: float) -> None:
-    """A sixteenth, a quarter and the whole of the longest text that is taken."""
-    with attacked() as (sender, url):
-        texts = [each for each in sender.places() if not each.is_list]
-        lengths = {place: longest_taken(sender, place) for place in texts}
-        wanted = [(place, kind) for place, length in lengths.items() if length for kind in KINDS]
-        random.Random(0).shuffle(wanted)
-        sender.costs.clear()
-        grown: dict[str, list[float]] = defaultdict(list)
-        end = time.monotonic() + minutes * 60
-        with watched_health(url) as looks:
-            for place, kind in wanted:
-                if time.monotonic() > end:
-                    break
-                for part in PARTS:
-                    sender.begin_session()  # what was said before would count as well
-                    length = lengths[place] // part
-                    cost = sender.send(f"{length} of {kind}", place, KINDS[kind](length))
-                    grown[f"{place} {kind} {lengths[place]}"].append(cost.seconds)
-        click.echo(f"texts {len(texts)}, taken {len(wanted) // len(KINDS)}, "
-                   f"pairs {len(wanted)}, measured {len(grown)}")  # fmt: skip
-        show(sender, looks, [])
-        steepest = sorted(grown.items(), key=lambda each: -each[1][-1])[: 2 * SLOWEST]
-        for what, (one, four, whole) in steepest:
-            click.echo(f"1x {one:5.2f}  4x {four:5.2f}  16x {whole:5.2f} s  {what}")

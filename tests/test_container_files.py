@@ -205,3 +205,25 @@ class TestDockerfile:
         assert of("EXPOSE") == ["8000"]
         assert json.loads(of("CMD")[-1]) == ["groundnote", "serve"]
         assert json.loads(of("HEALTHCHECK")[0].split("CMD ", 1)[1])[:2] == ["python", "-c"]
+
+
+class TestRelease:
+    JOBS = yaml.safe_load((ROOT / ".github/workflows/release.yml").read_text())["jobs"]
+
+    def runs(self, job):
+        return "\n".join(step.get("run", "") for step in self.JOBS[job]["steps"])
+
+    def test_looks_up_what_is_installed_among_known_faults(self):
+        installed = {part for rest in of("RUN") for part in rest.split() if part.endswith(".lock")}
+
+        for lock in installed | {"requirements.lock"}:
+            assert re.search(
+                rf"pip-audit --strict .*--require-hashes .*{lock}$", self.runs("packages"), re.M
+            )
+
+    def test_names_images_by_their_digests(self):
+        assert "--resolve-image-digests > compose.pinned.yaml" in self.runs("images")
+        assert '--build-arg "PYTHON=$(cat base-image.txt)"' in self.runs("images")
+
+    def test_publishes_nothing_that_was_not_looked_at(self):
+        assert {"packages", "images"} <= set(self.JOBS["publish"]["needs"])

@@ -29,8 +29,14 @@ KINDS = {
     "marks on a letter": lambda size: "a" + "\u0301" * (size - 1),
 }
 SAID = {"role": "user", "content": "revenue by region", "input": "revenue", "type": "text"}
+MEGABYTE = 1_000_000
+SHORT = 50_000  # what fits into an address
 LISTED = 20_000
 DEPTH = 1_000
+MARK = "@@"  # where a text that is no JSON of ours is put
+
+
+Inside = tuple[tuple[str, ...], bool, Any, int]  # the fields of a place in a body
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,7 @@ class Place:
     name: tuple[str, ...]  # keys of the body that lead there
     is_list: bool
     of: Any = None  # what a list holds
+    most: int = 0  # characters or entries that the description allows; 0 where it says nothing
 
     def __str__(self) -> str:
         return f"{self.method} {self.path} {self.where} {'.'.join(self.name)}"
@@ -54,40 +61,42 @@ def places(described: dict[str, Any]) -> Iterator[Place]:
         for method, call in calls.items():
             for each in call.get("parameters", ()):
                 if is_text(each["schema"]):
-                    yield Place(method, path, each["in"], (each["name"],), False)
+                    most = each["schema"].get("maxLength", 0)
+                    yield Place(method, path, each["in"], (each["name"],), False, most=most)
             content = call.get("requestBody", {}).get("content", {})
             schema = content.get("application/json", {}).get("schema")
             if schema:
-                for name, is_list, of in inside(schema, described, 0):
-                    yield Place(method, path, "body", name, is_list, of)
+                for name, is_list, of, most in inside(schema, described, 0):
+                    yield Place(method, path, "body", name, is_list, of, most)
 
 
 def is_text(schema: dict[str, Any]) -> bool:
     return schema.get("type") == "string" or any(map(is_text, schema.get("anyOf", ())))
 
 
-def inside(schema: Any, described: Any, depth: int) -> Iterator[tuple[tuple[str, ...], bool, Any]]:
+def inside(schema: Any, described: Any, depth: int) -> Iterator[Inside]:
     """Texts and lists of a body, three levels deep, with the keys that lead there."""
     for name, held in resolved(schema, described).get("properties", {}).items():
         for way in [held, *held.get("anyOf", ())]:
             yield from _of_one(name, resolved(way, described), described, depth)
 
 
-def _of_one(name: str, way: Any, described: Any, depth: int) -> Iterator[Any]:
+def _of_one(name: str, way: Any, described: Any, depth: int) -> Iterator[Inside]:
     if way.get("type") == "string" and "enum" not in way:
-        yield (name,), False, None
+        yield (name,), False, None, way.get("maxLength", 0)
     elif way.get("type") == "array":
-        yield (name,), True, example(way.get("items", {}), described)
+        of = example(way.get("items", {}), described)
+        yield (name,), True, of, way.get("maxItems", 0)
         yield from _below((name, "0"), way.get("items", {}), described, depth)
     elif way.get("properties"):
         yield from _below((name,), way, described, depth)
     elif way.get("type") == "object" or not way:
-        yield (name,), True, None
+        yield (name,), True, None, 0
 
 
-def _below(keys: tuple[str, ...], schema: Any, described: Any, depth: int) -> Iterator[Any]:
-    for more, is_list, of in inside(schema, described, depth + 1) if depth < 2 else ():
-        yield (*keys, *more), is_list, of
+def _below(keys: tuple[str, ...], schema: Any, described: Any, depth: int) -> Iterator[Inside]:
+    for more, is_list, of, most in inside(schema, described, depth + 1) if depth < 2 else ():
+        yield (*keys, *more), is_list, of, most
 
 
 def resolved(schema: Any, described: Any) -> Any:

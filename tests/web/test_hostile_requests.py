@@ -4,85 +4,19 @@ Each is answered or refused, soon, and what it costs grows as it does. `python -
 tests.web.test_hostile_requests` tries every kind at full length, which takes some minutes.
 """
 
-import re
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from pathlib import Path
 
 import pytest
 
-from tests.applications import app_of, application_over
-from tests.web.hostile import (
-    DEPTH,
-    KINDS,
-    LISTED,
-    Place,
-    as_text,
-    body_with,
-    nested,
-    places,
-)
+from tests.applications import application_over
+from tests.web.hostile import DEPTH, KINDS, LISTED, MEGABYTE, SHORT, Place
+from tests.web.hostile_server import FILES, PARTS, Server, is_steep
 
-ROWS = (f"Aero {i},{'North' if i % 2 else 'South'},Q{i % 4 + 1},{i}.50\n" for i in range(500))
-FILES = {
-    "sales.csv": "Product,Region,Quarter,Revenue\n" + "".join(ROWS),
-    "manual.md": "# Manual\n\nThe Aero 5 weighs 120 g. It is black.\n\nRefunds take five days.\n",
-}
 MOST_SECONDS = 10.0  # of processor time for one request
-MEGABYTE = 1_000_000
-SHORT = 50_000  # what fits into an address
 TRIED = 3  # kinds for each text, other ones for the next
-MARK = "@@"
-
-
-class Server:
-    """A whole application with a conversation, a document and a table."""
-
-    def __init__(self, application):
-        self.client = app_of(application).test_client()
-        self.described = self.client.get("/openapi.json").get_json()
-        session = self.client.post("/api/v1/sessions", json={}).get_json()["id"]
-        self.ask(session)
-        (document, *_) = self.client.get("/api/v1/documents").get_json()["documents"]
-        (table,) = self.client.get("/api/v1/tables").get_json()["tables"]
-        self.known = {
-            "session_id": session, "document_id": document["id"], "table_id": table["id"],
-            "index": "1", "n": "1", "collection_id": "1", "model_id": "groundnote",
-        }  # fmt: skip
-
-    def ask(self, session):
-        said = {"content": "revenue by region"}
-        assert (
-            self.client.post(f"/api/v1/sessions/{session}/messages", json=said).status_code == 200
-        )
-
-    def places(self):
-        """Without those that delete what the others need."""
-        return [each for each in places(self.described) if each.method != "delete"]
-
-    def send(self, place: Place, value, *, raw=None):
-        """The status, and the seconds of processor time that it took."""
-        own = {place.name[0]: value} if place.where == "path" else {}
-        path = re.sub(
-            r"\{(\w+)\}", lambda m: own.get(m[1]) or self.known.get(m[1], "x"), place.path
-        )
-        sent = {}
-        if place.where == "query":
-            sent["query_string"] = {place.name[0]: value}
-        elif place.where == "body":
-            body = raw if raw is not None else as_text(body_with(place, value, self.described))
-            sent = {"data": body, "content_type": "application/json"}
-        began = time.process_time()
-        response = self.client.open(path, method=place.method.upper(), **sent)
-        response.get_data()
-        return response.status_code, time.process_time() - began
-
-    def nested(self, place, depth):
-        """Lists in each other there: Python's own writer would refuse."""
-        raw = as_text(body_with(place, MARK, self.described)).replace(f'"{MARK}"', nested(depth))
-        return self.send(place, None, raw=raw)
 
 
 @pytest.fixture(scope="module")
@@ -149,24 +83,29 @@ GROWING = {
 @pytest.mark.slow
 @pytest.mark.parametrize("which", GROWING)
 def test_what_a_text_costs_grows_as_it_does(server, which):
+    """`python -m benchmarks.attack growth` measures every other place."""
     method, path, name, longest = GROWING[which]
     place = Place(method, path, "body", tuple(name.split(".")), False)
     steep = {}
     for kind, make in KINDS.items():
-        costs = [seconds_for(server, place, make(longest // part)) for part in (16, 4, 1)]
-        if costs[-1] > 0.5 and costs[-1] > 16 * 2.5 * max(costs[0], 0.01):
+        costs = server.growth(place, [make(longest // part) for part in PARTS])
+        if is_steep(costs) and costs[-1] > 0.5:
             steep[kind] = costs
     assert steep == {}
 
 
-def seconds_for(server, place, text):
-    if "session_id" in place.path:  # what was said before would count as well
-        server.known["session_id"] = server.client.post("/api/v1/sessions", json={}).get_json()[
-            "id"
-        ]
-    status, seconds = server.send(place, text)
-    assert status < 500
-    return seconds
+@pytest.mark.parametrize(
+    ("costs", "steep"),
+    [
+        ([0.01, 0.04, 0.16], False),
+        ([0.1, 0.2, 0.6], False),
+        ([0.001, 0.002, 0.04], False),  # too little to tell
+        ([0.01, 0.16, 2.56], True),
+        ([0.2, 0.3, 3.0], True),
+    ],
+)
+def test_what_grows_as_its_square_is_told_from_what_grows_as_it(costs, steep):
+    assert is_steep(costs) is steep
 
 
 def main():

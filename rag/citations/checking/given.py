@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
+from rag.limits.budget import paced
 from rag.text.amounts import Figure, agree, comparable
 from rag.text.languages import all_words, any_of
 
@@ -44,16 +45,16 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
     """
     reading, text = place.own, place.own.text
     figures = reading.figures
-    for figure in figures:
+    for at, figure in enumerate(figures):
         start, end = figure.start, figure.end
-        alike = [each for each in figures if comparable(figure, each)]
-        before_it = [each for each in alike if each.end <= start]
-        behind_it = [each for each in alike if each.start >= end]
+        nearest = _alike(figure, figures, range(at - 1, -1, -1))
+        behind_it = _alike(figure, figures, range(at + 1, len(figures)))
+        first = nearest and _alike(figure, figures, range(at))
         left, right = text.rfind(";", 0, start) + 1, text.find(";", end) % (len(text) + 1)
-        if before_it:
-            left = _divided(text, before_it[-1].end, start)[1]
+        if nearest:
+            left = _divided(text, nearest.end, start)[1]
         if behind_it:
-            right = min(right, _divided(text, end, behind_it[0].start)[0])
+            right = min(right, _divided(text, end, behind_it.start)[0])
         before, behind = _between(reading, left, start), _between(reading, end, right)
         own = [e.text.lower() for e in reading.named if left <= e.start and e.end <= right]
         yield Given(
@@ -61,9 +62,18 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
             place=place,
             words=_keys((*before, *behind)).union(place.around.words),
             names=tuple(own) or names,
-            lent=_keys(_between(reading, 0, before_it[0].start)) if before_it else frozenset(),
+            lent=_keys(_between(reading, 0, first.start)) if first else frozenset(),
             counted=_counted(before, behind, start, end),
         )
+
+
+def _alike(figure: Figure, figures: Sequence[Figure], places: range) -> Figure | None:
+    """The first of those at these places that measures the same, beside it."""
+    for each in map(figures.__getitem__, paced(places)):
+        is_beside = each.end <= figure.start or each.start >= figure.end
+        if is_beside and comparable(figure, each):
+            return each
+    return None
 
 
 def tells(said: Figure, there: Figure) -> bool:
