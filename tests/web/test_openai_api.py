@@ -131,7 +131,6 @@ class TestCompletion:
             ("stream_options", [1]),
             ("metadata", [1]),
             ("metadata.collections", 5),
-            ("temperature", float("nan")),
             ("max_tokens", -1),
         ],
     )
