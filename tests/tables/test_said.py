@@ -62,7 +62,9 @@ def test_a_value_cannot_pass_for_a_citation(application):
     [
         ("Which booking is the cheapest?", "**B002** is the cheapest, at €14.00."),
         ("Which booking is the most expensive in August?",
-         "**B003** is the most expensive, at €105.00, of those where month of Date is August."),
+         "**B003** is the most expensive where month of Date is August, at €105.00."),
+        ("Which walk-in booking is the cheapest?",
+         "**B002** is the cheapest among walk-in, at €14.00."),
         ("What does B003 cost?", "B003 costs **€105.00**."),
         ("Was kostet die B003?", "B003 kostet **€105.00**."),
         ("What is the channel of B001?", "The Channel of B001 is **web**."),

@@ -5,6 +5,16 @@ import pytest
 from tests.applications import application_over
 
 FILES = {
+    "motorcars.csv": """Model,Min.Price,Price,Max.Price,AirBags,Doors,Built in
+Nova,9.0,12.1,15.3,None,0,"Houston, Texas"
+Orbit,8.0,14.5,30.0,Driver,4,"Houston, Texas"
+Quark,11.0,11.9,12.5,Driver,2,"Reno, Nevada"
+Zephyr,20.0,21.0,22.5,Driver,4,"Reno, Nevada"
+""",
+    "satellites.csv": """Payload,Launch Site,Customer,Date
+Tellus,Kourou,ESA,2019-05-02
+Marisat,Canaveral,NASA,2020-06-03
+""",
     "wines.csv": """Wine,Vintage,Bottle EUR,Glass EUR
 Rioja,2020,27.50,6.20
 Barolo,2016,98.00,19.50
@@ -136,3 +146,25 @@ def test_what_points_at_one_thing_is_not_added_up_over_all(ask):
 
 def test_a_german_plural_names_the_column_of_its_singular(ask):
     assert "2 Zeilen mit Leitung = Lena Voss: [1]" in ask("Welche Kurse gibt Lena Voss?").content
+
+
+def test_a_smallest_price_is_no_price_in_minutes(ask):
+    assert "**12.1**" in ask("What does the Nova cost?").content
+
+
+def test_of_several_prices_the_one_that_is_called_so_is_meant(ask):
+    assert ask("Which motorcar is the cheapest?").content.startswith("**Quark** is the cheapest")
+
+
+@pytest.mark.parametrize("without", ["no airbags", "no doors"])
+def test_what_there_is_none_of_stands_there_as_none_or_as_nought(ask, without):
+    assert "**1** row" in ask(f"How many motorcars have {without}?").content
+
+
+def test_a_place_is_known_by_what_stands_before_its_comma(ask):
+    assert "**2** rows" in ask("How many motorcars are built in Houston?").content
+
+
+def test_rows_are_no_answer_to_when_and_how_much(ask):
+    assert ask("When was the Tellus launch?").answer.result is None
+    assert ask("How much is the Tellus launch?").answer.result is None

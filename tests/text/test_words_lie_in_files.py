@@ -22,11 +22,8 @@ READS = {
 }
 # What is left, each with its reason.
 LEFT = {
-    "tables/running/sentences.py": "what names of columns begin with that hold prices",
     "llm/failures.py": "what servers of models complain of, in English on every server",
 }
-# The matcher of questions over rows brings the words of its questions along.
-OVER_ROWS = ("tables/answers.py", "tables/asking/")
 FEWEST = 3  # `yes` and `no` are labels as well
 # Of other languages, and signs of formats and protocols as well.
 SIGNS = words(
@@ -93,11 +90,9 @@ def modules():
 
 def test_no_module_reads_by_words_of_its_own():
     holding = {name: sorted(held(source)) for name, source in modules()}
-    others = {
-        name: those for name, those in holding.items() if those and not name.startswith(OVER_ROWS)
-    }
+    holding = {name: those for name, those in holding.items() if those}
 
-    assert others.keys() == LEFT.keys(), others
+    assert holding.keys() == LEFT.keys(), holding
 
 
 @pytest.mark.parametrize(

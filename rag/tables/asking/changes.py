@@ -15,6 +15,7 @@ from rag.tables.asking.matching import readings
 from rag.tables.asking.planner import asked_columns, chart_of
 from rag.tables.asking.reshaping import reshaped
 from rag.tables.asking.words import (
+    PARTS,
     said_in,
     stems,
     words_of,
@@ -30,7 +31,6 @@ from rag.tables.plan import (
 )
 
 KINDS = {"sum": Kind.SUM, "average": Kind.AVERAGE, "median": Kind.MEDIAN, "count": Kind.COUNT}
-PARTS = {"year": Part.YEAR, "quarter": Part.QUARTER, "month": Part.MONTH}
 SIDES = {Op.AT_MOST: Op.LESS, Op.AT_LEAST: Op.MORE}
 
 

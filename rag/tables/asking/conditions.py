@@ -8,6 +8,7 @@ from rag.tables.asking.index import Use
 from rag.tables.asking.matching import Reading
 from rag.tables.asking.times import Time, columns_of, conditions_of
 from rag.tables.asking.words import (
+    CUES,
     FIGURES,
     ORDERED,
     THAN,
@@ -93,8 +94,8 @@ def _yes_or_no(reading: Reading, uses: list[Use]) -> None:
     before = [reading.before(each.start) for each in uses]
     denied = next((each for each in before if each is not None and each.kind == "not"), None)
     if column.type is not ColumnType.BOOLEAN:
-        if denied is not None and column.blanks:
-            _add(reading, start, Filter(column.name, Op.BLANK))
+        if denied is not None and (none := _none_of(reading, column)):
+            _add(reading, start, none)
             reading.use(*uses, denied)
         return
     if _is_grouped(reading, uses) or reading.words[max(0, start - 1)] in ("which", "what"):
@@ -103,6 +104,19 @@ def _yes_or_no(reading: Reading, uses: list[Use]) -> None:
     denied = denied or next(far, None)
     _add(reading, start, Filter(column.name, Op.IS, (denied is None,)))
     reading.use(*uses, denied)
+
+
+def _none_of(reading: Reading, column: TableColumn) -> Filter | None:
+    """How a column says that there is none: empty cells, "None", 0."""
+    if column.blanks:
+        return Filter(column.name, Op.BLANK)
+    denying = (
+        v for v in reading.index.values.get(column.name, ()) if CUES.get((v.casefold(),)) == "not"
+    )
+    said = next(denying, None)
+    if said is not None:
+        return Filter(column.name, Op.IS, (said,))
+    return Filter(column.name, Op.IS, (0,)) if column.low == "0" else None
 
 
 # ── Figures and times ────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,10 @@ from rag.tables.asking.index import Use
 from rag.tables.asking.matching import Reading
 from rag.tables.asking.words import (
     ADJECTIVES,
+    COUNTED,
     FIGURES,
     MAIN,
+    MOST,
     ORDERED,
     Adjective,
     goes_down,
@@ -21,7 +23,6 @@ from rag.tables.asking.words import (
 from rag.tables.plan import MEASURED, Filter, Key, Kind, Measure, Op, Order, TablePlan
 
 FIRST = f"{MEASURED}1"
-COUNTED = ("most", "least", "fewest", "meisten", "meiste", "wenigsten", "wenigste")
 
 
 def is_end(use: Use, reading: Reading) -> bool:
@@ -62,7 +63,7 @@ def ranked(
 
 def _adds(end: Use, figure: TableColumn) -> bool:
     """ "The most" may be of many rows; "the highest", "the cheapest" are one figure."""
-    return end.name in (*COUNTED, "top", "bottom") and is_added(figure)
+    return end.name in COUNTED | {"top", "bottom"} and is_added(figure)
 
 
 def _most_rows(
@@ -78,7 +79,7 @@ def _most_rows(
     if noun is None and at < len(reading.words):
         return None  # a word that nobody knows
     reading.use(noun)
-    order = (Order(FIRST, end.name in ("most", "meisten", "meiste")),)
+    order = (Order(FIRST, end.name in MOST),)
     return replace(plan, group=(Key(target),), measures=(Measure(Kind.COUNT),), order=order)
 
 

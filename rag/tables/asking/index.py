@@ -17,9 +17,9 @@ from rag.tables.asking.words import (
     IDLE,
     PERSONAL,
     SYNONYMS,
-    UNITS,
     is_idle,
     is_of_money,
+    is_unit,
     parts_of,
     stems,
 )
@@ -86,6 +86,7 @@ class TableIndex:
                     continue  # compared as a figure
                 plain = normalised(value).split()
                 forms = {" ".join(plain), normalised(BRACKETS.sub("", value))}
+                forms.add(normalised(value.partition(", ")[0]))  # "Houston, Texas"
                 if 0 < len(plain) <= LONGEST_STEMMED:
                     forms |= {" ".join(way) for way in _ways(plain)}
                 for form in forms - {""}:
@@ -152,11 +153,11 @@ class TableIndex:
 
     def _part_of(self, name: str, at: int, words: Sequence[str]) -> float:
         """More, the more of its name stands there: "q3 income" of "Income Q3", "Income Q4"."""
-        said = {form for word in words for form in stems(word)}
-        said |= {other for word in words for other in SYNONYMS.get(word, ())}
-        parts = [part for part in parts_of(name) if part not in UNITS]
-        held = [bool(said & set(stems(part))) for part in parts]
-        return 0.5 + 0.12 * min(sum(held), 3) + 0.15 * sum(held) / max(1, len(held))
+        said = [{*stems(word), *SYNONYMS.get(word, ())} for word in words]
+        parts = [part for part in parts_of(name) if not is_unit(part)]
+        own = {form for part in parts for form in stems(part)}
+        held = min(sum(not own.isdisjoint(each) for each in said), len(parts))
+        return 0.5 + 0.12 * min(held, 3) + 0.15 * held / max(1, len(parts))
 
     # ── Values ───────────────────────────────────────────────────────────────────────────────
 
@@ -263,6 +264,10 @@ class TableIndex:
             return 0.5
         folder = self.table.document_name.rpartition("/")[0]
         return 0.4 if _forms(folder) & own else 0
+
+    def is_called(self, word: str) -> bool:
+        """Whether a word of a value means the rows or a column: the "sector" of "Multi-Sector"."""
+        return bool(self.names_rows(word)) or any(form in self.others for form in stems(word))
 
     def is_named(self, word: str) -> bool:
         """Whether the table's own name has this word."""

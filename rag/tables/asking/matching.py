@@ -21,6 +21,7 @@ from rag.tables.asking.words import (
     UNITS,
     has_unit,
     is_idle,
+    is_unit,
     name_words,
     number_in,
     parted,
@@ -34,9 +35,11 @@ from rag.tables.wordforms import unaccented
 MOST_READINGS = 6
 AS_GOOD = 0.04  # less weight than this apart, two meanings of the same words are alike
 BESIDE_ITS_COLUMN = 0.08  # more weight of a value whose column is named, too
+OF_AN_END = 0.25  # … where an end or a measure is said: "the cheapest car"
 OF_SUBJECT = 0.15  # more weight of a value that names what a row is about
 UNWRITTEN = 0.15  # less weight of a value that does not stand in the question sign by sign
 DIGITS = re.compile(r"\d")
+OWNER = re.compile(r"(\w+)['’]s\b")
 SHORTEST_MEANT = 3  # letters of a word that is taken for what it means
 
 
@@ -109,6 +112,7 @@ class Reading:
         """How much of the question the table knows: to choose among tables."""
         said = ("column", "value", "rows", "time", "number")
         weight = sum(min(each.weight, 2.5) for each in self.used if each.kind in said)
+        weight += OF_AN_END * any(each.kind == "adjective" for each in self.used)
         own = (e for e in self.used if e.kind == "value" and e.name == self.index.subject)
         weight += OF_SUBJECT * len(list(own))
         return weight - 0.5 * len(self.unused())
@@ -129,13 +133,16 @@ def readings(text: str, index: TableIndex, *, by_meaning: bool = True) -> list[R
 
 
 def _words(text: str, index: TableIndex) -> list[str]:
-    """ "Unpaid" is not paid, where a column says who paid."""
+    """ "Unpaid" is not paid, where a column says who paid; "Apple's" is of Apple."""
     found: list[str] = []
+    owners = {f"{each.casefold()}s" for each in OWNER.findall(text)}
     for word in words_of(text):
         if index.knows(word):
             found.append(word)
         elif word.startswith("un") and index.is_yes_or_no(word[2:]):
             found += ["not", word[2:]]
+        elif word in owners and index.knows(word[:-1]):
+            found.append(word[:-1])
         else:
             found += parted(word)
     return found
@@ -147,7 +154,7 @@ def _candidates(words: Sequence[str], index: TableIndex, names: set[str]) -> lis
     values = [
         replace(use, weight=use.weight + BESIDE_ITS_COLUMN) if _is_beside(use, columns) else use
         for use in values
-        if use.is_whole or not all(map(index.names_rows, words[use.start : use.end]))
+        if use.is_whole or not all(map(index.is_called, words[use.start : use.end]))
     ]
     said = [use for use in _said(words) if not names & set(words[use.start : use.end])]
     return [
@@ -280,7 +287,7 @@ def _is_alike(other: Use, use: Use) -> bool:
 
 def _is_same_elsewhere(other: Use, use: Use) -> bool:
     """ "Price EUR" and "Price JPY": the same in another unit, of which the first is taken."""
-    bare = [[p for p in parts_of(e.name) if p not in UNITS] for e in (other, use)]
+    bare = [[p for p in parts_of(e.name) if not is_unit(p)] for e in (other, use)]
     return other.kind == use.kind == "column" and bare[0] == bare[1]
 
 

@@ -17,8 +17,11 @@ from rag.tables.asking.words import (
     ADJECTIVES,
     ASKED,
     FIGURES,
+    LISTING,
+    PARTS,
     YES_OR_NO,
     Adjective,
+    has_years,
     is_added,
     is_of_money,
     measured_by,
@@ -45,12 +48,9 @@ DRAWINGS = {"pie": "share", "bar": "bar", "line": "line", "chart": "auto"}
 FIRST = f"{MEASURED}1"
 KINDS = {"sum": Kind.SUM, "average": Kind.AVERAGE, "median": Kind.MEDIAN}
 MOST_FIGURES = 4
+TIMES = (ColumnType.DATE, ColumnType.QUARTER, ColumnType.DURATION)
+NAMED = 1  # of the weight of a column whose whole name is said
 MOST_WAYS = 3  # to take a question, of columns that fit alike
-PARTS = {"year": Part.YEAR, "jahr": Part.YEAR, "quarter": Part.QUARTER, "quartal": Part.QUARTER,
-    "month": Part.MONTH, "monat": Part.MONTH}  # fmt: skip
-LISTING = frozenset(
-    ("which", "show", "name", "list", "give", "all", "find", "welche", "zeige", "alle")
-)
 
 
 def understand(text: str, index: TableIndex) -> list[Understood]:
@@ -101,6 +101,29 @@ def _explain(reading: Reading, plan: TablePlan) -> None:
 
 
 def _plan(reading: Reading) -> TablePlan | None:
+    plan = _read_plan(reading)
+    return plan if plan is None or _gives_what_is_asked(reading, plan) else None
+
+
+def _gives_what_is_asked(reading: Reading, plan: TablePlan) -> bool:
+    """Not rows to "how much" or "when": a figure, or a time."""
+    if plan.measures or not plan.filters:
+        return True
+    shown = [reading.index.column(name) for name in plan.columns]
+    if reading.of("much"):
+        return any(column.type in FIGURES for column in shown)
+    named = {each.name for each in reading.of("column") if each.weight >= NAMED}
+    is_of_time = any(
+        each.type in TIMES
+        or has_years(each)
+        or each.name in named
+        or any(hint in each.name.casefold() for hint in ASKED["when"])
+        for each in shown
+    )
+    return is_of_time or reading.words[0] != "when"
+
+
+def _read_plan(reading: Reading) -> TablePlan | None:
     groups, filters = groups_of(reading), filters_of(reading)
     if reading.takes("share"):
         return _share(reading, groups, filters)
@@ -238,6 +261,7 @@ def _count(
     reading.use(noun)
     if noun is not None and noun.name not in {each.column for each in filters}:
         differ = reading.column(noun).distinct < 0.8 * reading.index.table.row_count
+        differ = differ and noun.weight >= NAMED  # not the "customers" of a "customer type"
         if is_different or (differ and reading.column(noun).type not in FIGURES):
             return TablePlan("", filters, groups, (Measure(Kind.DISTINCT, noun.name),), order)
     return TablePlan("", filters, groups, (Measure(Kind.COUNT),), order)
@@ -245,10 +269,10 @@ def _count(
 
 def _counted(reading: Reading, noun: Use | None) -> Use | None:
     """The figure that is counted already: "how many goals", "how many dishes were *sold*"."""
-    is_of_rows = noun is None or noun.name == reading.index.subject
     compared = {each.column for _at, each in reading.filters}
+    is_of_rows = noun is None or noun.name in (reading.index.subject, *compared)
     others = [e for e in reading.free(figures=True) if is_added(reading.column(e))]
-    others = [each for each in others if each.name not in compared]
+    others = [each for each in others if each.name not in compared and each.weight >= NAMED]
     for each in [*([noun] if noun else []), *(others if is_of_rows else [])]:
         column = reading.column(each)
         is_figure = column.type in FIGURES and not column.is_identifier

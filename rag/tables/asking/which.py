@@ -5,17 +5,19 @@ from collections.abc import Sequence
 
 from rag.records import Offer, Table
 from rag.seams import TABLES, DirectAnswer
-from rag.tables.asking.words import IDLE
+from rag.tables.asking.words import IDLE, TABLE_WORDS
 from rag.tables.plan import Choice, Kind, Op, TablePlan, Understood, in_words
+from rag.text.languages import read_lists
 from rag.text.words import STOP_WORDS, language_of
 
 ASKED = "Several tables fit this question equally well"
 READ = "This question can be read in several ways"
-DIFFER = {"en": "The tables do not say the same:", "de": "Die Tabellen sagen nicht dasselbe:"}
+_TOLD = read_lists("rows")
+DIFFER: dict[str, str] = {code: _TOLD[f"said_{code}"]["differ"] for code in ("en", "de")}
 OFFERED = 6
 READINGS = 3  # that are offered at once
 WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
-_IDLE = STOP_WORDS | IDLE | {"one", "table", "sheet", "file", "list", "tabelle", "datei", "blatt"}
+_IDLE = STOP_WORDS | IDLE | TABLE_WORDS
 
 
 def asking_which(choices: Sequence[Choice]) -> DirectAnswer:
@@ -51,7 +53,7 @@ def offer_of(choice: Choice) -> Offer:
 
 def differing(question: str) -> str:
     """What is said before the cells of tables that do not say the same."""
-    return DIFFER[language_of(question).code]
+    return DIFFER.get(language_of(question).code, DIFFER["en"])
 
 
 def is_asking(answer: str) -> bool:

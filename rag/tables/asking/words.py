@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rag.records import ColumnType, TableColumn
+from rag.tables.plan import Part
 from rag.tables.reading.types import read_date
 from rag.tables.wordforms import CAMEL, normalised
 from rag.text.amounts import UNIT_SIGNS
@@ -15,6 +16,7 @@ from rag.text.words import stem as text_stem
 
 _TOLD = read_lists("rows")
 _FIGURES = _TOLD["figures"]
+PARTS = {word: Part(name) for name, said in _TOLD["parts"].items() for word in said.split()}
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 
@@ -49,6 +51,9 @@ MAIN = tuple(_FIGURES["main"].split())
 RANKS = frozenset(_FIGURES["ranks"].split())
 NOT_ADDED = frozenset(_FIGURES["not_added"].split())
 PEOPLE, PERSONAL = (frozenset(_FIGURES[name].split()) for name in ("people", "personal"))
+LISTING, COUNTED, MOST, TABLE_WORDS = (
+    frozenset(_FIGURES[name].split()) for name in ("listing", "counted", "most", "tables")
+)
 ASKED = {name: tuple(text.split()) for name, text in _TOLD["asked"].items()}
 CURRENCIES = frozenset(word for word, sign in UNITS.items() if sign in "€$£¥")
 BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
@@ -105,7 +110,7 @@ _GERMAN_THOUSANDS = re.compile(r"\b\d{1,3}\.\d{3}\b(?!\.)")
 _DAYS = re.compile(r"\b(?:\d{4}-\d\d?-\d\d?|\d\d?\.\d\d?\.\d{4}|\d\d?/\d\d?/\d{4})\b")
 _DAY_OF = re.compile(r"\b(\d\d?)\. (?=[^\W\d])")
 _GLUED = re.compile(r"\b(\d+(?:\.\d+)?)([a-z€$£%²]{1,4}\d?)\b")
-_IS = re.compile(r"\b(what|who|where|when|how|which|that|there|it)['’]s\b")
+_IS = re.compile(rf"\b({'|'.join(_FIGURES['contracted'].split())})['’]s\b")
 _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 
 
@@ -235,12 +240,9 @@ def is_added(column: TableColumn) -> bool:
     )
 
 
-def may_hold(column: TableColumn, number: float) -> bool:
-    """Whether its figures reach so far."""
-    try:
-        return column.type in FIGURES and float(column.low) <= number <= float(column.high)
-    except ValueError:
-        return False
+def is_unit(part: str) -> bool:
+    """Of a name: the "EUR" of "Price EUR", not the "Min" of "Min.Price"."""
+    return part in UNITS and part not in ADJECTIVES
 
 
 def of_price(measures: Sequence[str]) -> bool:
@@ -259,7 +261,8 @@ def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[Ta
     for hint in adjective.measures:
         fitting = [c for c in columns if c.type in ORDERED and _fits(c, hint)]
         if fitting:
-            return fitting
+            named = [c for c in fitting if hint.removeprefix("-") == normalised(c.name)]
+            return named or fitting
     if {"year", "-year", "date", "-date"}.isdisjoint(adjective.measures):
         return []
     times = [c for c in columns if c.type is ColumnType.DATE or has_years(c)]

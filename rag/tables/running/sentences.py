@@ -4,7 +4,7 @@ What no sentence says is said in the words of its plan.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rag.tables.plan import (
     MEASURED,
@@ -14,6 +14,7 @@ from rag.tables.plan import (
     Kind,
     Measure,
     Op,
+    Scalar,
     TablePlan,
     key_words,
     part_words,
@@ -28,10 +29,11 @@ from rag.text.words import language_of
 _TOLD = read_lists("rows")
 _FORMS = {code: _TOLD[f"said_{code}"] for code in ("en", "de")}
 _OPS = {code: meanings(forms["ops"]) for code, forms in _FORMS.items()}
-_PRICES = frozenset(["price", "cost", "costs", "preis", "kosten"])
-_CURRENCIES = frozenset(["eur", "usd", "gbp", "jpy", "chf", "euro", "euros", "dollar", "dollars"])
-_SUPERLATIVE = re.compile(r"\b(?:(?:most|least) \w+|\w+(?:est|ste[nrsm]?))\b", re.IGNORECASE)
-_PLAIN = re.compile(r"most|least|fewest|high|low|\bbest\b|\bworst\b|größ|latest|earliest", re.I)
+_FIGURES = _TOLD["figures"]
+_PRICES, _CURRENCIES = (frozenset(_FIGURES[name].split()) for name in ("prices", "currencies"))
+_SUPERLATIVE, _DECLINED, _PLAIN = (
+    re.compile(_FIGURES[name], re.IGNORECASE) for name in ("superlative", "declined", "plain")
+)
 KINDS = (Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.MAX, Kind.MIN, Kind.DISTINCT)
 
 
@@ -83,7 +85,10 @@ class Telling:
 
     def _say(self, form: str, **parts: str) -> str:
         where = self._where()
-        of_those = self.forms["of_those"].format(where=where) if where else ""
+        named = [e.values for e in self.plan.filters if e.op is Op.IS and not (e.part or e.other)]
+        values = [unmarked(" / ".join(map(str, each))) for each in named if _is_of_words(each)]
+        is_plain = bool(values) and len(values) == len(self.plan.filters)
+        of_those = self.forms["of_those"].format(values=", ".join(values)) if is_plain else where
         return self.forms[form].format(where=where, of_those=of_those, **parts)
 
     def _where(self, without: Filter | None = None) -> str:
@@ -110,7 +115,7 @@ class Telling:
         found = _SUPERLATIVE.search(result.question)
         if (found and not _PLAIN.search(found[0].split()[0])) or _is_adjective(found):
             word = found[0] if found else ""
-            word = re.sub(r"ste[rsm]?$", "sten", word)  # "am teuersten"
+            word = _DECLINED.sub("sten", word)  # "am teuersten"
             return self._say("end", row=row, word=word.lower(), value=value)
         if column == ROWS:
             side, name = ("most" if by.descending else "fewest"), self.forms["rows"]
@@ -151,6 +156,11 @@ class Telling:
         if is_price:
             return self._say("cost", row=row, value=value)
         return self._say("cell", column=_spoken(name), row=row, value=value)
+
+
+def _is_of_words(values: Sequence[Scalar]) -> bool:
+    """Values that say alone what they are of: "speakers", not "yes" or "4"."""
+    return all(isinstance(each, str) and len(each) > 3 for each in values)
 
 
 def _is_adjective(found: re.Match[str] | None) -> bool:
