@@ -44,7 +44,7 @@ SHORTEST_MEANT = 3  # letters of a word that is taken for what it means
 
 
 @dataclass
-class Reading:
+class TableReading:
     """One way to take the words of a question, and which of them a plan has used."""
 
     words: Sequence[str]
@@ -118,7 +118,7 @@ class Reading:
         return weight - 0.5 * len(self.unused())
 
 
-def readings(text: str, index: TableIndex, *, by_meaning: bool = True) -> list[Reading]:
+def readings(text: str, index: TableIndex, *, by_meaning: bool = True) -> list[TableReading]:
     """The ways to take a question, the likeliest first."""
     words = _words(text, index)
     written = unaccented(text)
@@ -129,7 +129,7 @@ def readings(text: str, index: TableIndex, *, by_meaning: bool = True) -> list[R
         chosen += [[use] for use in _meant(words, taken, index)]
     chosen.sort(key=lambda ways: ways[0].start)
     covers = islice(product(*chosen), MOST_READINGS)
-    return [Reading(words, _joined(cover, index), index) for cover in covers]
+    return [TableReading(words, _joined(cover, index), index) for cover in covers]
 
 
 def _words(text: str, index: TableIndex) -> list[str]:

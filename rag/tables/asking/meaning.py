@@ -24,7 +24,7 @@ SHORTEST_PART = 4  # letters of a word that stands at the beginning of another: 
 NEAR = 0.58  # likeness of a word and a name that mean the same
 NEARER = 0.7  # of a value: "Japanese" and "Japan"
 APART = 0.1  # by which the next name has to be less like it
-Name = tuple[str, str]  # a column, and a value of it or nothing
+ColumnOrValue = tuple[str, str]  # a column, and a value of it or nothing
 Meaning = Callable[[Sequence[str]], Matrix]  # vectors of texts
 Rows = Callable[[Table, int, int], Answered]
 
@@ -59,7 +59,7 @@ class Told:
         """Whether the descriptions say it of many columns: it is what the rows are."""
         return len(self._columns_of.get(stem(word), ())) >= OF_ALL
 
-    def nearest(self, word: str, names: Mapping[str, Name]) -> Name | None:
+    def nearest(self, word: str, names: Mapping[str, ColumnOrValue]) -> ColumnOrValue | None:
         """What the name stands for that means the same as the word, and none else nearly so."""
         if not names or not self._learn([word, *names]):
             return None
