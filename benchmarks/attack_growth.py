@@ -28,7 +28,7 @@ SHOWN = 15
 def attacked() -> Iterator[Server]:
     """A whole application in this process, with the packaged embedding model and a model."""
     with tempfile.TemporaryDirectory() as folder, model() as url:
-        settings = Settings(data_dir=Path(folder), llm={"base_url": url, "model": "fake"})  # type: ignore[arg-type]
+        settings = Settings(data_dir=Path(folder), llm={"base_url": url, "model": "fake"})
         application = build(settings)
         application.load()
         files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
