@@ -1,11 +1,13 @@
 """Object stores, file servers and archives that fsspec reaches, as sources of documents."""
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
@@ -22,6 +24,9 @@ CERTAIN_SECONDS = 3.0  # a version younger than this may have the time and size 
 DEEPEST = 64
 QUIET_SECONDS = 60.0
 PORTS = {"sftp": 22, "ssh": 22, "smb": 445, "webdav": 80, "dav": 80, "webdavs": 443, "davs": 443}
+
+_in_use: dict[tuple[str, int], tuple[tuple[Any, Any], int]] = {}  # the login, and how often
+_lock = Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +146,11 @@ class StoreSource:
         self._options = options
         self._place = place_of(address, Guard(options.private_hosts, ports=None))
         self._scheme = scheme_of(address)
-        self._system = self._opened()
+        with ExitStack() as held:
+            if self._place.name == "smb":
+                held.enter_context(logged_in(self._place.options))
+            self._system = self._opened()
+            self._held = held.pop_all()
         self._paths: dict[str, str] = {}
 
     def _opened(self) -> Any:
@@ -213,8 +222,9 @@ class StoreSource:
         return data
 
     def close(self) -> None:
-        """Connections go with the file system."""
+        """Connections go with the file system, or are let go of here."""
         self._system = None
+        self._held.close()
 
 
 class _Missing(SourceAway):
@@ -286,3 +296,33 @@ def _login(address: str) -> dict[str, str]:
 def open_store(address: str, options: SourceOptions) -> StoreSource:
     """Raises UserError, SetupError where a package is missing, and SourceAway."""
     return StoreSource(address, options)
+
+
+@contextmanager
+def logged_in(options: Mapping[str, Any]) -> Iterator[None]:
+    """While a login at an SMB server is used; after its last use the connection is closed.
+
+    The client keeps one for the whole process and asks for no password where it is open: whoever
+    came with another login would read with the first one. Raises SourceAway for that one.
+    """
+    server = options["host"], options["port"]
+    login = options.get("username"), options.get("password")
+    with _lock:
+        known, often = _in_use.get(server, (login, 0))
+        if known != login:
+            raise SourceAway(
+                f"{server[0]} is being read with another login just now. The next sync tries "
+                "again. Nothing is removed."
+            )
+        _in_use[server] = login, often + 1
+    try:
+        yield
+    finally:
+        with _lock:
+            often = _in_use[server][1] - 1
+            if often:
+                _in_use[server] = login, often
+            else:
+                del _in_use[server]
+                if client := sys.modules.get("smbclient"):  # else its package is missing
+                    client.delete_session(server[0], port=server[1])

@@ -1,10 +1,12 @@
 """Object stores, file servers and archives as sources: each real one gives what a folder gives."""
 
 import asyncio
+import sys
 import threading
 import time
 import zipfile
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -315,6 +317,27 @@ def test_a_package_that_is_missing_is_named(address, extra, monkeypatch):
     monkeypatch.setattr("fsspec.get_filesystem_class", missing)
     with pytest.raises(SetupError, match=rf"groundnote\[{extra}\]"):
         open_store(address, SourceOptions())
+
+
+def test_a_login_at_a_server_is_nobody_elses(monkeypatch):
+    """Its client asks for no password where a connection is open, whoever comes."""
+    closed = []
+    client = SimpleNamespace(delete_session=lambda host, port: closed.append((host, port)))
+    monkeypatch.setitem(sys.modules, "smbclient", client)
+    monkeypatch.setattr("fsspec.get_filesystem_class", lambda _name: lambda **_options: None)
+    options = SourceOptions(private_hosts=PRIVATE)
+
+    one = open_store("smb://ada:right@127.0.0.1/docs", options)
+    same = open_store("smb://ada:right@127.0.0.1/docs/b", options)
+    for address in ("smb://ada:wrong@127.0.0.1/docs", "smb://127.0.0.1/docs"):
+        with pytest.raises(SourceAway, match="another login"):
+            open_store(address, options)
+    one.close()
+    assert closed == []
+    same.close()
+
+    assert closed == [("127.0.0.1", 445)]
+    open_store("smb://ada:wrong@127.0.0.1/docs", options).close()
 
 
 def test_a_repository_at_github_is_named_as_there():
