@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
-from rag.errors import TooLarge, Unreadable
+from rag.errors import NotFound, TooLarge, Unreadable
 from rag.progress import Progress, Stage
 from rag.records import SourceFile, Standing
 from rag.seams import ListedFile
@@ -153,6 +153,9 @@ class Bringing:
     def _refuse(self, coming: Coming, progress: Progress) -> None:
         """Not read again before it changes, if the fault is the file's own."""
         if isinstance(progress.error, NotSeen):
+            return
+        if isinstance(progress.error, NotFound):  # the right went since the file was read
+            self._look.ask()
             return
         is_own = isinstance(progress.error, Unreadable | TooLarge)
         mark = coming.file.mark if coming.file and is_own else ""

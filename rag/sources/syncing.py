@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
@@ -88,7 +89,7 @@ class Syncs:
             self._check(source)
             address = with_password(source.address, self._settings.passwords)
             with closing(open_source(address, self._options(parts, source))) as opened:
-                return sync(parts, source, opened, report)
+                return sync(parts, source, opened, report, partial(self._check, source))
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
         except (UserError, SetupError) as error:
@@ -97,11 +98,11 @@ class Syncs:
             return Outcome(SyncState.FAILED, source.counts, str(error))
 
     def _check(self, source: DocumentSource) -> None:
-        """Asked at each sync: rights and settings change. Raises Forbidden."""
+        """Asked at each sync and before each of its files: rights change. Raises Forbidden."""
         if self._collections.right(source.owner, source.collection_id) < Right.MANAGE:
             raise Forbidden(
-                f"{source.owner} may not manage this collection any more, so it was not looked at. "
-                "Nothing was removed."
+                f"{source.owner} may not manage this collection any more, so nothing more is read "
+                "of it, and nothing is removed. It goes on when the right is given back."
             )
         if not source.is_operators:
             check_open(source.address, self._settings)
