@@ -15,7 +15,7 @@ from rag.records import SourceFile, Standing
 from rag.seams import ListedFile
 from rag.sources.kinds import shown
 from rag.sources.look import Look, NotSeen, Parts, Report
-from rag.sources.plan import free_name
+from rag.sources.plan import free_name, refused_mark
 
 NOTED_FILES, NOTED_SECONDS = 200, 0.5  # at the latest, what was read is noted
 
@@ -159,6 +159,7 @@ class Bringing:
             return
         is_own = isinstance(progress.error, Unreadable | TooLarge)
         mark = coming.file.mark if coming.file and is_own else ""
+        mark = refused_mark(mark, self._look.parts.bounds)
         refused = replace(coming.row, mark=mark, reason=shown(progress.reason))
         self._refused.append(replace(refused, standing=Standing.LISTED))
 

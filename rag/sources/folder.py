@@ -48,13 +48,17 @@ class FolderSource:
         """All that is there now, the rest before SourceAway is raised for what cannot be seen."""
         for _attempt in range(ATTEMPTS):
             self._places, self._unseen = {}, ""
+            found: list[ListedFile] = []
+            away: SourceAway | None = None
             try:
-                found = list(self._walk())
+                found.extend(self._walk())
             except FolderChanged:
                 continue
+            except SourceAway as error:  # more than it may have, or not there
+                away = error
             yield from found
-            if self._unseen:
-                raise self._away(self._unseen)
+            if away is not None or self._unseen:
+                raise away or self._away(self._unseen)
             return
         raise SourceAway(f"{self._root} changed while it was listed. It is looked at again later.")
 

@@ -43,6 +43,7 @@ class Parts:
     ingestion: Ingestion
     limits: Limits
     max_bytes: int
+    bounds: str  # of a file: within others, those that were refused are tried again
     grace: timedelta
 
 

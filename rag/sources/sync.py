@@ -71,7 +71,7 @@ def _looked(look: Look, report: Report) -> int:
     listed = look.listed()
     known = table.files(source.id)
     present = table.present(source.id)
-    plan = compare(listed, known, present)
+    plan = compare(listed, known, present, look.parts.bounds)
     look.tally.waiting = len(plan.waiting)
     look.tally.unchanged = sum(not row.reason for row, _file in plan.unchanged)
     _note_unchanged(look, plan)
