@@ -11,7 +11,7 @@ from rag.errors import Forbidden, SourceAway, Unreadable, UserError
 from rag.ingestion.ingest import Ingestion
 from rag.records import DocumentSource, SourceFile, SyncCounts
 from rag.seams import ListedFile, Source
-from rag.sources.kinds import without_login
+from rag.sources.kinds import passwords_in_query, without_login, without_secrets
 from rag.sources.plan import Limits
 from rag.sources.table import SourceTable
 from rag.sources.wanted import wanted
@@ -84,11 +84,13 @@ class Look:
         Raises Forbidden where it may not be read any more: listing may take hours.
         """
         found: dict[str, ListedFile] = {}
+        has_secret = bool(passwords_in_query(self.source.address))  # not for who reads documents
         is_wanted = wanted(self.source.include, self.source.exclude)
         try:
             for file in self.opened.listed():
                 if is_wanted(file.name):
-                    found.setdefault(file.name, replace(file, url=_link(file.url)))
+                    url = without_secrets(file.url) if has_secret else file.url
+                    found.setdefault(file.name, replace(file, url=_link(url)))
         except SourceAway as error:
             self.away = error
         self.check()

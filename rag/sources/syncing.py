@@ -17,7 +17,7 @@ from rag.limits.shares import Lane
 from rag.records import Document, DocumentSource, Right, SourceFile, SyncState
 from rag.seams import ListedFile, Source, SourceOptions
 from rag.settings import SourceSettings
-from rag.sources.kinds import WEB, check_open, open_source, shown
+from rag.sources.kinds import WEB, check_open, open_source, shown, without_login, without_secrets
 from rag.sources.logins import with_password
 from rag.sources.look import Parts, Report, Unwanted
 from rag.sources.removing import remove_source
@@ -76,7 +76,7 @@ class Syncs:
         address = with_password(source.address, self._settings.passwords)
         options = replace(self._options(parts, source), aside=None)  # a sync may be under way
         with ASKED.place(), closing(open_source(address, options)) as opened:
-            data = opened.read(_listed(opened, source, row))
+            data = opened.read(_listed(opened, source, row, address))
         if sha256(data).hexdigest() != document.content_hash:
             raise Conflict(
                 f"{document.name} has changed at its source since it was read, or cannot be had as "
@@ -127,10 +127,12 @@ class Syncs:
         parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})
 
 
-def _listed(opened: Source, source: DocumentSource, row: SourceFile) -> ListedFile:
+def _listed(opened: Source, source: DocumentSource, row: SourceFile, address: str) -> ListedFile:
     """The file as its source lists it now; a page of the web is asked for by its address."""
     known = ListedFile(row.name, row.mark, row.size, row.url)
     if source.kind == WEB:
+        if without_login(without_secrets(address)) == row.url:
+            known = replace(known, url=without_login(address))
         return known
     ends = time.monotonic() + LOOK_SECONDS
     for file in opened.listed():
