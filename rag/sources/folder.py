@@ -93,7 +93,7 @@ class FolderSource:
                     continue
                 if entry.is_symlink() and not is_within(Path(entry.path), self._root):
                     continue
-                if entry.is_dir():
+                if _is_folder(entry):
                     waiting.append((Path(entry.path), f"{prefix}{entry.name}/", above | {real}))
                     continue
                 yield from self._file(entry, self._name(prefix + entry.name))
@@ -162,6 +162,13 @@ class FolderSource:
         return SourceAway(
             f"{self._root}: {reason}. See whether its disk or share is there; nothing is removed."
         )
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def mark_of(found: os.stat_result, moment: float) -> tuple[str, bool]:
