@@ -239,7 +239,8 @@ def _ended(
             return replace(told, state=told.source.state, reason=told.source.reason)
         if server is not None and running_server(settings.data_dir) is None:
             raise UserError("The server has stopped; it goes on with this when it starts again.")
-        news = f"{told.done:,} of {told.total:,} files" if told.total else "looking"
+        files = f"{told.done:,} of {told.total:,} files" if told.total else "looking"
+        news = told.reason or files
         if news != shown:
             click.echo(f"{told.source.name}: {news}", err=True)
             shown = news

@@ -1,5 +1,6 @@
 """What is done behind the users' backs: uploads are ingested, old turns summarised."""
 
+import errno
 import logging
 import math
 from collections.abc import Callable
@@ -13,8 +14,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.calm import tell
 from rag.database import reading, uploads, writing
 from rag.documents.files import IncomingFile
-from rag.errors import Unreadable
-from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped
+from rag.errors import StorageFailed, Unreadable
+from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped, TryLater
 from rag.limits.budget import Budget, limited
 from rag.metrics import Metrics
 from rag.progress import Progress, Stage
@@ -31,6 +32,8 @@ COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
 RunSync = Callable[[str, Callable[[int, int], None]], object]  # of a source; told how far it is
+WITHOUT_ROOM = (errno.ENOSPC, errno.EDQUOT)
+NO_ROOM = "A disk that this server writes to is full. Make room; nothing that was stored is lost."
 NOT_WHOLE = "the upload did not arrive whole. Send the file again."
 
 log = logging.getLogger(__name__)
@@ -146,8 +149,15 @@ class Background:
         """Say what looks at a source."""
 
         def handle(running: RunningJob) -> None:
-            with limited(Budget(math.inf, owner=SYNCER)):  # each file is read under its own limits
-                run(running.job.subject, running.report)
+            try:
+                with limited(Budget(math.inf, owner=SYNCER)):  # each file has limits of its own
+                    run(running.job.subject, running.report)
+            except StorageFailed as error:
+                raise TryLater(str(error)) from error
+            except OSError as error:
+                if error.errno not in WITHOUT_ROOM:
+                    raise
+                raise TryLater(NO_ROOM) from error
 
         self._queue.handle(SYNC, handle)
 

@@ -24,7 +24,7 @@ from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from rag.calm import tell
 from rag.database import storable
-from rag.errors import IndexAway, ModelUnavailable, RagError
+from rag.errors import IndexAway, ModelUnavailable, RagError, StorageFailed
 from rag.jobs.huey_queues import AloneLock, new_consumer, open_huey, queue_errors
 from rag.jobs.table import JobTable
 from rag.records import DEFAULT_COLLECTION, Job, JobState
@@ -43,6 +43,10 @@ log = logging.getLogger(__name__)
 
 class Stopped(Exception):
     """The queue stops: a handler lets this through, and its job is done again at the next start."""
+
+
+class TryLater(Exception):
+    """A handler cannot go on now, for the reason that it gives: its job is done again by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +196,7 @@ class JobQueue:
     def _look_after(self) -> None:
         try:
             self._beat()
-        except SQLAlchemyError as error:
+        except (SQLAlchemyError, StorageFailed) as error:
             tell(log, "Jobs cannot be looked after", error)
         except self._queue_errors as error:
             tell(log, "Jobs wait, because the queue cannot be reached", error)
@@ -233,9 +237,9 @@ class JobQueue:
     def _execute(self, _job_id: str) -> None:
         try:
             self._do_next()
-        except (OperationalError, InterfaceError) as error:
+        except (OperationalError, InterfaceError, StorageFailed) as error:
             # Whatever the row says: it is queued again once nobody touches it.
-            tell(log, "A job is left, because the database cannot be reached", error)
+            tell(log, "A job is left, because the database cannot be reached or written", error)
 
     def _do_next(self) -> None:
         job = self._claimed()
@@ -273,7 +277,7 @@ class JobQueue:
             handler(RunningJob(job, self._progress(job.id)))
         except Stopped:
             self.table.set(job.id, state=JobState.QUEUED.value)
-        except AWAY as error:
+        except (TryLater, *AWAY) as error:
             self._try_again(job, error)
         except RagError as error:
             self._fail(job.id, str(error))

@@ -9,13 +9,13 @@ from uuid import uuid4
 
 from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
-from rag.errors import TooLarge, Unreadable
+from rag.errors import NotFound, TooLarge, Unreadable
 from rag.progress import Progress, Stage
 from rag.records import SourceFile, Standing
 from rag.seams import ListedFile
 from rag.sources.kinds import shown
 from rag.sources.look import Look, NotSeen, Parts, Report
-from rag.sources.plan import free_name
+from rag.sources.plan import free_name, refused_mark
 
 NOTED_FILES, NOTED_SECONDS = 200, 0.5  # at the latest, what was read is noted
 
@@ -154,8 +154,12 @@ class Bringing:
         """Not read again before it changes, if the fault is the file's own."""
         if isinstance(progress.error, NotSeen):
             return
+        if isinstance(progress.error, NotFound):  # the right went since the file was read
+            self._look.ask()
+            return
         is_own = isinstance(progress.error, Unreadable | TooLarge)
         mark = coming.file.mark if coming.file and is_own else ""
+        mark = refused_mark(mark, self._look.parts.bounds)
         refused = replace(coming.row, mark=mark, reason=shown(progress.reason))
         self._refused.append(replace(refused, standing=Standing.LISTED))
 

@@ -93,7 +93,9 @@ class ConfluenceSource:
                 for each in results:
                     count += 1
                     if count > self._most_files:
-                        raise self._away(f"it has more than {self._most_files:,} pages")
+                        raise self._away(
+                            f"it has more than {self._most_files:,} pages (sources.most_files)"
+                        )
                     yield each
             except (KeyError, TypeError, AttributeError) as error:
                 raise self._away(f"its answer is of another form ({error})") from error

@@ -48,13 +48,17 @@ class FolderSource:
         """All that is there now, the rest before SourceAway is raised for what cannot be seen."""
         for _attempt in range(ATTEMPTS):
             self._places, self._unseen = {}, ""
+            found: list[ListedFile] = []
+            away: SourceAway | None = None
             try:
-                found = list(self._walk())
+                found.extend(self._walk())
             except FolderChanged:
                 continue
+            except SourceAway as error:  # more than it may have, or not there
+                away = error
             yield from found
-            if self._unseen:
-                raise self._away(self._unseen)
+            if away is not None or self._unseen:
+                raise away or self._away(self._unseen)
             return
         raise SourceAway(f"{self._root} changed while it was listed. It is looked at again later.")
 
@@ -89,7 +93,7 @@ class FolderSource:
                     continue
                 if entry.is_symlink() and not is_within(Path(entry.path), self._root):
                     continue
-                if entry.is_dir():
+                if _is_folder(entry):
                     waiting.append((Path(entry.path), f"{prefix}{entry.name}/", above | {real}))
                     continue
                 yield from self._file(entry, self._name(prefix + entry.name))
@@ -158,6 +162,13 @@ class FolderSource:
         return SourceAway(
             f"{self._root}: {reason}. See whether its disk or share is there; nothing is removed."
         )
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def mark_of(found: os.stat_result, moment: float) -> tuple[str, bool]:

@@ -134,7 +134,12 @@ def folder_of(address: str) -> Path:
 
 def shown(address: str) -> str:
     """An address, or a text with some, without the passwords and tokens that it may hold."""
-    return SECRET.sub(r"\1…", LOGIN.sub(_shown_login, address))
+    return SECRET.sub(_shown_secret, LOGIN.sub(_shown_login, address))
+
+
+def _shown_secret(found: re.Match[str]) -> str:
+    value = found[0].removeprefix(found[1])
+    return found[0] if NAMED_PASSWORD.fullmatch(value) else f"{found[1]}…"
 
 
 def _shown_login(found: re.Match[str]) -> str:
@@ -160,6 +165,21 @@ def password_named(address: str) -> str:
     return found[1] if found else ""
 
 
+def passwords_in_query(address: str) -> list[str]:
+    """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
+    if scheme_of(address) not in BY_TOKEN:
+        return []
+    values = (found[0].removeprefix(found[1]) for found in SECRET.finditer(address))
+    return [named[1] for value in values if (named := NAMED_PASSWORD.fullmatch(value))]
+
+
+def without_secrets(url: str) -> str:
+    """Without the parts of its query that hold one."""
+    found = urlsplit(url)
+    parts = [part for part in found.query.split("&") if not SECRET.match(f"?{part}", 1)]
+    return found._replace(query="&".join(parts)).geturl()
+
+
 def without_login(url: str) -> str:
     """What anybody may open."""
     return LOGIN.sub(r"\1://", url)
@@ -176,7 +196,8 @@ def short_name(address: str) -> str:
 def check_open(address: str, settings: SourceSettings) -> None:
     """Raises Forbidden for what would be read with the rights of the server, unless its settings
     say that whoever manages a collection may add it."""
-    is_known = not password_named(address)  # one of the settings goes only where they say
+    # A password of the settings goes only where they say.
+    is_known = not password_named(address) and not passwords_in_query(address)
     begins = ".." not in unquote(address) and _begins(without_login(address), settings.stores)
     if not is_chain(address) and (begins or (is_known and _is_open(address, settings))):
         return

@@ -3,18 +3,25 @@
 Addresses are kept as they are written, in the database and its backups, so no password is.
 """
 
+import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
 from pydantic import SecretStr
 
 from rag.errors import UserError
-from rag.sources.kinds import password_in, password_named
+from rag.sources.kinds import (
+    NAMED_PASSWORD,
+    SECRET,
+    password_in,
+    password_named,
+    passwords_in_query,
+)
 
 HOW = (
     "Whoever runs the server puts it into the settings as sources.passwords, such as "
     '{"wiki": "…"} or GROUNDNOTE_SOURCES__PASSWORDS={"wiki":"…"}; the address then says '
-    "https://ada:{wiki}@host/."
+    "https://ada:{wiki}@host/ or https://host/feed?token={wiki}."
 )
 
 
@@ -26,9 +33,17 @@ def check_no_password(address: str) -> None:
 
 def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
     """What is opened; told to nobody. Raises UserError for a name that no password has."""
-    name = password_named(address)
-    if not name:
-        return address
-    if name not in passwords:
-        raise UserError(f"There is no password {name!r} in the settings. {HOW}")
-    return address.replace(f"{{{name}}}", quote(passwords[name].get_secret_value(), safe=""), 1)
+    in_login = password_named(address)
+    for name in dict.fromkeys([in_login, *passwords_in_query(address)]):
+        if name and name not in passwords:
+            raise UserError(f"There is no password {name!r} in the settings. {HOW}")
+
+    def held(name: str) -> str:
+        return quote(passwords[name].get_secret_value(), safe="")
+
+    def put_in(found: re.Match[str]) -> str:
+        named = NAMED_PASSWORD.fullmatch(found[0].removeprefix(found[1]))
+        return found[1] + held(named[1]) if named else found[0]
+
+    with_query = SECRET.sub(put_in, address) if passwords_in_query(address) else address
+    return with_query.replace(f"{{{in_login}}}", held(in_login), 1) if in_login else with_query

@@ -7,17 +7,18 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 
 from rag.documents.storing.store import SqlDocumentStore
-from rag.errors import SourceAway, Unreadable, UserError
+from rag.errors import Forbidden, SourceAway, Unreadable, UserError
 from rag.ingestion.ingest import Ingestion
 from rag.records import DocumentSource, SourceFile, SyncCounts
 from rag.seams import ListedFile, Source
-from rag.sources.kinds import without_login
+from rag.sources.kinds import passwords_in_query, without_login, without_secrets
 from rag.sources.plan import Limits
 from rag.sources.table import SourceTable
 from rag.sources.wanted import wanted
 
 HELD_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
 Report = Callable[[int, int], None]  # files done, of how many; raises what ends the sync
+MayRead = Callable[[], None]  # whether the source may be read now; raises Forbidden
 
 
 def _link(url: str) -> str:
@@ -26,7 +27,7 @@ def _link(url: str) -> str:
 
 
 class NotSeen(Unreadable):
-    """The source went away while it was read: nothing is known of the file."""
+    """The source went away, or may not be read any more: nothing is known of the file."""
 
 
 class Unwanted(Exception):
@@ -42,6 +43,7 @@ class Parts:
     ingestion: Ingestion
     limits: Limits
     max_bytes: int
+    bounds: str  # of a file: within others, those that were refused are tried again
     grace: timedelta
 
 
@@ -69,38 +71,53 @@ class Look:
     source: DocumentSource
     opened: Source
     tally: Tally
-    away: SourceAway | None = None  # why it could not be seen whole: nothing is removed then
+    check: MayRead
+    away: SourceAway | Forbidden | None = None  # why it was not seen whole: nothing is removed then
     _is_unreadable: bool = False
     _held: dict[str, bytes] = field(default_factory=dict)
     _held_bytes: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def listed(self) -> list[ListedFile]:
-        """Sorted by name; of a source that could not be seen whole, what was seen."""
+        """Sorted by name; of a source that could not be seen whole, what was seen.
+
+        Raises Forbidden where it may not be read any more: listing may take hours.
+        """
         found: dict[str, ListedFile] = {}
+        has_secret = bool(passwords_in_query(self.source.address))  # not for who reads documents
         is_wanted = wanted(self.source.include, self.source.exclude)
         try:
             for file in self.opened.listed():
                 if is_wanted(file.name):
-                    found.setdefault(file.name, replace(file, url=_link(file.url)))
+                    url = without_secrets(file.url) if has_secret else file.url
+                    found.setdefault(file.name, replace(file, url=_link(url)))
         except SourceAway as error:
             self.away = error
+        self.check()
         return [found[name] for name in sorted(found)]
 
     def read(self, file: ListedFile) -> bytes:
         """Each file once. Raises UserError; of a source that is away too, and notes that."""
         with self._turn:  # not every kind can be read by several threads
-            held = self._held.pop(file.name, None)
-            if held is not None:
-                self._held_bytes -= len(held)
-                return held
             if self._is_unreadable:
                 raise NotSeen(file.name, str(self.away))
             try:
-                return self.opened.read(file)
-            except SourceAway as error:
+                self.check()
+                held = self._held.pop(file.name, None)
+                if held is None:
+                    return self.opened.read(file)
+                self._held_bytes -= len(held)
+                return held
+            except (SourceAway, Forbidden) as error:
                 self.away, self._is_unreadable = error, True
                 raise NotSeen(file.name, str(error)) from error
+
+    def ask(self) -> None:
+        """Note whether the source may not be read any more."""
+        try:
+            self.check()
+        except Forbidden as error:
+            self.away = error
 
     def hashes(self, files: Iterable[ListedFile]) -> dict[str, str]:
         """Of the content, by name; what cannot be read now is read in its turn, which says why."""

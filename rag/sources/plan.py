@@ -39,12 +39,21 @@ class Limits:
         return removed <= self.most and removed <= self.share * known
 
 
+def refused_mark(mark: str, bounds: str) -> str:
+    """Of a version that could not be read within the bounds: within others it is tried again."""
+    return f"{mark} {bounds}" if mark else ""
+
+
 def compare(
-    listed: Iterable[ListedFile], known: Iterable[SourceFile], documents: Mapping[str, str]
+    listed: Iterable[ListedFile],
+    known: Iterable[SourceFile],
+    documents: Mapping[str, str],
+    bounds: str,
 ) -> SyncPlan:
     """By the source's own marks; `documents` are the contents of those that are there, by id.
 
-    One that somebody took out or replaced by hand is as its source has it again.
+    `bounds` are those of a file as they are now. A document that somebody took out or replaced by
+    hand is as its source has it again.
     """
     standing = [row for row in known if row.standing not in GONE]
     rows = {row.name: row for row in sorted(standing, key=_is_of_source)}  # what is listed counts
@@ -63,7 +72,7 @@ def compare(
             waiting.append(file)
         elif row is None:
             new.append(file)
-        elif _is_same(row, file, documents):
+        elif _is_same(row, file, documents, bounds):
             unchanged.append((row, file))
         else:
             changed.append((row, file))
@@ -93,9 +102,11 @@ def _is_replaced(row: SourceFile, documents: Mapping[str, str]) -> bool:
     return row.standing is Standing.BACK and content != row.content_hash
 
 
-def _is_same(row: SourceFile, file: ListedFile, documents: Mapping[str, str]) -> bool:
-    has_ended = bool(row.reason) or documents.get(row.document_id) == row.content_hash
-    return bool(file.mark) and row.mark == file.mark and has_ended
+def _is_same(row: SourceFile, file: ListedFile, documents: Mapping[str, str], bounds: str) -> bool:
+    if row.reason:
+        return bool(file.mark) and row.mark == refused_mark(file.mark, bounds)
+    is_there = documents.get(row.document_id) == row.content_hash
+    return bool(file.mark) and row.mark == file.mark and is_there
 
 
 def free_name(

@@ -179,7 +179,10 @@ class StoreSource:
                 continue
             if len(self._paths) >= self._options.most_files:
                 most = self._options.most_files
-                raise SourceAway(f"{self._address} has more than {most:,} files. Name a folder.")
+                raise SourceAway(
+                    f"{self._address} has more than {most:,} files. Name a folder of it, or raise "
+                    "sources.most_files."
+                )
             self._paths[name] = path
             size = info.get("size")
             link = self._place.link + name if self._place.link else ""

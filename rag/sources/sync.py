@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag.documents.storing.store_rows import batches
+from rag.errors import Forbidden
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 from rag.seams import ListedFile, Source
 from rag.sources.bringing import Bringing, Coming, claimed
-from rag.sources.look import Look, Parts, Report, Tally
+from rag.sources.look import Look, MayRead, Parts, Report, Tally
 from rag.sources.plan import SyncPlan, compare, free_name, may_have_moved, moves
 from rag.sources.removing import finish_removals, let_go, remove
 
@@ -30,14 +31,16 @@ class Outcome:
     reason: str = ""
 
 
-def sync(parts: Parts, source: DocumentSource, opened: Source, report: Report) -> Outcome:
+def sync(
+    parts: Parts, source: DocumentSource, opened: Source, report: Report, check: MayRead
+) -> Outcome:
     """Look, and do what there is to do; again where files were being written to.
 
-    Raises Unwanted, and what reading files in raises.
+    Raises Unwanted, Forbidden where it may not be read any more, and what reading files in raises.
     """
     tally = Tally()
     for number in range(LOOKS):
-        look = Look(parts, source, opened, tally)
+        look = Look(parts, source, opened, tally, check)
         asked = _looked(look, report)
         if not tally.waiting or look.away is not None or number == LOOKS - 1:
             break
@@ -46,7 +49,9 @@ def sync(parts: Parts, source: DocumentSource, opened: Source, report: Report) -
     let_go(look)
     tally.failed = parts.table.failed_count(source.id)
     if look.away is not None:
-        return Outcome(SyncState.AWAY, tally.counts(), str(look.away))
+        is_lost = isinstance(look.away, Forbidden)
+        state = SyncState.FAILED if is_lost else SyncState.AWAY
+        return Outcome(state, tally.counts(), str(look.away))
     if asked:
         return Outcome(SyncState.WAITING_FOR_YES, tally.counts(), _question(asked))
     return Outcome(SyncState.IDLE, tally.counts())
@@ -66,7 +71,7 @@ def _looked(look: Look, report: Report) -> int:
     listed = look.listed()
     known = table.files(source.id)
     present = table.present(source.id)
-    plan = compare(listed, known, present)
+    plan = compare(listed, known, present, look.parts.bounds)
     look.tally.waiting = len(plan.waiting)
     look.tally.unchanged = sum(not row.reason for row, _file in plan.unchanged)
     _note_unchanged(look, plan)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from shutil import rmtree
@@ -16,7 +17,7 @@ from rag.limits.shares import Lane
 from rag.records import Document, DocumentSource, Right, SourceFile, SyncState
 from rag.seams import ListedFile, Source, SourceOptions
 from rag.settings import SourceSettings
-from rag.sources.kinds import WEB, check_open, open_source, shown
+from rag.sources.kinds import WEB, check_open, open_source, shown, without_login, without_secrets
 from rag.sources.logins import with_password
 from rag.sources.look import Parts, Report, Unwanted
 from rag.sources.removing import remove_source
@@ -75,7 +76,7 @@ class Syncs:
         address = with_password(source.address, self._settings.passwords)
         options = replace(self._options(parts, source), aside=None)  # a sync may be under way
         with ASKED.place(), closing(open_source(address, options)) as opened:
-            data = opened.read(_listed(opened, source, row))
+            data = opened.read(_listed(opened, source, row, address))
         if sha256(data).hexdigest() != document.content_hash:
             raise Conflict(
                 f"{document.name} has changed at its source since it was read, or cannot be had as "
@@ -88,7 +89,7 @@ class Syncs:
             self._check(source)
             address = with_password(source.address, self._settings.passwords)
             with closing(open_source(address, self._options(parts, source))) as opened:
-                return sync(parts, source, opened, report)
+                return sync(parts, source, opened, report, partial(self._check, source))
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
         except (UserError, SetupError) as error:
@@ -97,11 +98,11 @@ class Syncs:
             return Outcome(SyncState.FAILED, source.counts, str(error))
 
     def _check(self, source: DocumentSource) -> None:
-        """Asked at each sync: rights and settings change. Raises Forbidden."""
+        """Asked at each sync and before each of its files: rights change. Raises Forbidden."""
         if self._collections.right(source.owner, source.collection_id) < Right.MANAGE:
             raise Forbidden(
-                f"{source.owner} may not manage this collection any more, so it was not looked at. "
-                "Nothing was removed."
+                f"{source.owner} may not manage this collection any more, so nothing more is read "
+                "of it, and nothing is removed. It goes on when the right is given back."
             )
         if not source.is_operators:
             check_open(source.address, self._settings)
@@ -126,10 +127,12 @@ class Syncs:
         parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})
 
 
-def _listed(opened: Source, source: DocumentSource, row: SourceFile) -> ListedFile:
+def _listed(opened: Source, source: DocumentSource, row: SourceFile, address: str) -> ListedFile:
     """The file as its source lists it now; a page of the web is asked for by its address."""
     known = ListedFile(row.name, row.mark, row.size, row.url)
     if source.kind == WEB:
+        if without_login(without_secrets(address)) == row.url:
+            known = replace(known, url=without_login(address))
         return known
     ends = time.monotonic() + LOOK_SECONDS
     for file in opened.listed():

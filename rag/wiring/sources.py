@@ -1,6 +1,7 @@
 """Sources of documents: what keeps collections in step with them."""
 
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from rag.sources.book import SourceBook
 from rag.sources.kinds import FOLDER, folder_of
 from rag.sources.table import SourceTable
 from rag.wiring.parts import load_limits
+
+BOUNDS_CHARS = 12  # enough to tell two settings of bounds apart
 
 if TYPE_CHECKING:
     from rag.sources.syncing import Syncs
@@ -33,13 +36,17 @@ def syncs_of(application: "Application") -> "Syncs":
 
     settings = application.settings.sources
 
+    bounds = load_limits(application.settings)
+    told = sha256(repr(bounds).encode()).hexdigest()[:BOUNDS_CHARS]
+
     def parts() -> Parts:
         return Parts(
             application.sources.table,
             application.documents,
             application.ingestion,
             Limits(settings.most_removed_share, settings.most_removed),
-            load_limits(application.settings).max_bytes,
+            bounds.max_bytes,
+            told,
             timedelta(days=settings.grace_days),
         )
 

@@ -11,7 +11,9 @@ from rag.settings import Settings, SourceSettings
 from rag.sources import kinds
 from rag.sources.kinds import check_open, shown
 from rag.sources.logins import check_no_password, with_password
+from rag.wiring.sources import syncs_of
 from tests.sources.conftest import Office
+from tests.sources.remote.site import Site, running
 from tests.sources.test_secrets import PAGE, locked
 
 __all__ = ["locked"]
@@ -111,3 +113,64 @@ class TestKindsOfPackages:
     def test_are_else_refused_by_name_with_what_to_set(self):
         with pytest.raises(Forbidden, match=r"drive://.*names drive in sources\.kinds"):
             check_open("drive://team/x", SourceSettings())
+
+
+class TestInAQuery:
+    """A token that an address carries."""
+
+    @pytest.mark.parametrize("key", ["token", "sig", "X-Amz-Signature", "api_key"])
+    def test_is_put_in_where_it_is_named(self, key):
+        address = f"https://h.test/feed?lang=de&{key}={{wiki}}#x"
+
+        opened = f"https://h.test/feed?lang=de&{key}=hu%40sh%2F1#x"
+        assert with_password(address, HELD) == opened
+        assert shown(address) == address
+        assert "hu%40" not in shown(opened)
+
+    def test_is_put_in_beside_one_of_the_login(self):
+        both = "https://ada:{wiki}@h.test/?token={wiki}&sig={wiki}"
+
+        assert with_password(both, HELD).count("hu%40sh%2F1") == 3
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "https://h.test/?q={wiki}",
+            "https://h.test/?token=a{wiki}",
+            "https://h.test/?token=plain",
+            "s3://b/x?token={wiki}",
+        ],
+    )
+    def test_is_put_in_nowhere_else_and_what_worked_works(self, address):
+        assert with_password(address, HELD) == address
+        check_no_password(address)
+
+    def test_that_is_not_there_is_told(self):
+        with pytest.raises(UserError, match="no password 'other'"):
+            with_password("https://h.test/?token={other}", HELD)
+
+    def test_goes_only_where_the_settings_say(self):
+        settings = SourceSettings(stores=("https://wiki.test",))
+
+        check_open("https://wiki.test/feed?token={wiki}", settings)
+        check_open("https://evil.test/?q={wiki}", settings)
+        with pytest.raises(Forbidden):
+            check_open("https://evil.test/?token={wiki}", settings)
+
+    def test_is_told_to_the_site_and_kept_nowhere(self, office_of):
+        with running(Site()) as site:
+            site["/page?token=hu-sh"] = PAGE.format("First", "")
+            address = site.url + "/page?token={wiki}"
+            office = office_of(
+                sources={"private_hosts": ["127.0.0.1"], "passwords": {"wiki": "hu-sh"}}
+            )
+
+            told = office.add(address=address)
+
+            assert (told.state, told.source.counts.new) == (SyncState.IDLE, 1), told.reason
+            assert told.source.address == address
+            (document,) = office.documents().values()
+            assert document.url == site.url + "/page"
+            kept = office.settings.data_dir.glob("groundnote.db*")
+            assert not any(b"hu-sh" in path.read_bytes() for path in kept)
+            assert b"First" in syncs_of(office.app).original(document)

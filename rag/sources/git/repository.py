@@ -76,7 +76,9 @@ class GitSource:
             for count, (name, mode, blob) in enumerate(self._walk(tree, "", 0)):
                 if count >= self._options.most_files:
                     most = self._options.most_files
-                    raise SourceAway(f"{self._address.url} has more than {most:,} files.")
+                    raise SourceAway(
+                        f"{self._address.url} has more than {most:,} files (sources.most_files)."
+                    )
                 mark = blob.decode() if mode & KIND_BITS == PLAIN else f"submodule {blob.decode()}"
                 yield ListedFile(name, mark, None, link + quote(name) if link else "")
         except (KeyError, ValueError, AttributeError) as error:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, urldefrag, urlencode, urlsplit, url
 from rag.documents.cleaning import word_set
 from rag.documents.files import safe_name
 from rag.errors import UserError
+from rag.sources.kinds import without_secrets
 
 PORTS = {"http": 80, "https": 443}
 FOLLOWS_PEOPLE = re.compile(r"utm_\w+|fbclid|gclid|mc_[ce]id|ref_src")
@@ -83,8 +84,9 @@ class Scope:
         if not self.has_host(url):
             parts.insert(0, _part(found.hostname or "site"))
         last = _with_ending(parts[-1], ending)
-        if found.query:
-            last = distinguished(last, f"{_part(found.query)[:40]}-{digest(found.query)}")
+        query = urlsplit(without_secrets(url)).query  # names are for everybody who reads it
+        if query:
+            last = distinguished(last, f"{_part(query)[:40]}-{digest(query)}")
         name = "/".join([*parts[:-1], last])
         return name if len(name) <= LONGEST_NAME else f"{name[:300]}-{digest(url)}{ending}"
 
