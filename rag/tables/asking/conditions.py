@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rag.records import ColumnType, TableColumn
 from rag.tables.asking.index import Use
-from rag.tables.asking.matching import TableReading
+from rag.tables.asking.matching import Matched
 from rag.tables.asking.times import Time, columns_of, conditions_of
 from rag.tables.asking.words import (
     CUES,
@@ -24,7 +24,7 @@ FAR = 4  # words behind "not" that it denies
 OPS = {"=": Op.IS, ">=": Op.AT_LEAST, "<=": Op.AT_MOST, ">": Op.MORE, "<": Op.LESS}
 
 
-def read_conditions(reading: TableReading) -> None:
+def read_conditions(reading: Matched) -> None:
     """Find them all, and use their words."""
     for name in dict.fromkeys(use.name for use in reading.of("column")):
         _yes_or_no(reading, [use for use in reading.of("column") if use.name == name])
@@ -37,7 +37,7 @@ def read_conditions(reading: TableReading) -> None:
         _value(reading, use)
 
 
-def filters_of(reading: TableReading) -> tuple[Filter, ...]:
+def filters_of(reading: Matched) -> tuple[Filter, ...]:
     """All conditions; several values of one column are alternatives."""
     merged: list[Filter] = []
     for _at, each in sorted(reading.filters, key=lambda pair: pair[0]):
@@ -55,20 +55,20 @@ def _is_alternative(old: Filter, new: Filter) -> bool:
     return is_same and old.op in (Op.IS, Op.NOT)
 
 
-def _add(reading: TableReading, at: int, *filters: Filter) -> None:
+def _add(reading: Matched, at: int, *filters: Filter) -> None:
     reading.filters += [(at, each) for each in filters]
 
 
 # ── Values ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _value(reading: TableReading, use: Use) -> None:
+def _value(reading: Matched, use: Use) -> None:
     denied = _denied(reading, use)
     _add(reading, use.start, Filter(use.name, Op.NOT if denied else Op.IS, use.values))
     reading.use(use, denied, *_beside(reading, use))
 
 
-def _denied(reading: TableReading, use: Use) -> Use | None:
+def _denied(reading: Matched, use: Use) -> Use | None:
     """ "Without" before it, and other values between."""
     before = reading.before(use.start)
     while before is not None and before.kind in ("value", "column", "or"):
@@ -76,19 +76,19 @@ def _denied(reading: TableReading, use: Use) -> Use | None:
     return before if before is not None and before.kind == "not" else None
 
 
-def _beside(reading: TableReading, use: Use) -> list[Use]:
+def _beside(reading: Matched, use: Use) -> list[Use]:
     """Its column's own name next to it: "warranty of …", "the group speakers"."""
     near = (reading.before(use.start), reading.after(use.end))
     named = [each for each in near if each and each.kind == "column" and each.name == use.name]
     return named if not _is_grouped(reading, named) else []
 
 
-def _is_grouped(reading: TableReading, uses: Sequence[Use]) -> bool:
+def _is_grouped(reading: Matched, uses: Sequence[Use]) -> bool:
     before = [reading.before(each.start) for each in uses]
     return any(each is not None and each.kind == "group" for each in before)
 
 
-def _yes_or_no(reading: TableReading, uses: list[Use]) -> None:
+def _yes_or_no(reading: Matched, uses: list[Use]) -> None:
     """A column of yes and no is a condition; "without a price" are a column's empty cells."""
     column, start = reading.column(uses[0]), uses[0].start
     before = [reading.before(each.start) for each in uses]
@@ -106,7 +106,7 @@ def _yes_or_no(reading: TableReading, uses: list[Use]) -> None:
     reading.use(*uses, denied)
 
 
-def _none_of(reading: TableReading, column: TableColumn) -> Filter | None:
+def _none_of(reading: Matched, column: TableColumn) -> Filter | None:
     """How a column says that there is none: empty cells, "None", 0."""
     if column.blanks:
         return Filter(column.name, Op.BLANK)
@@ -122,7 +122,7 @@ def _none_of(reading: TableReading, column: TableColumn) -> Filter | None:
 # ── Figures and times ────────────────────────────────────────────────────────────────────────
 
 
-def _between(reading: TableReading) -> None:
+def _between(reading: Matched) -> None:
     for use in reading.of("between"):
         first = reading.after(use.end)
         joint = reading.after(first.end) if first else None
@@ -139,7 +139,7 @@ def _between(reading: TableReading) -> None:
             reading.used += [e for e in reading.uses if use.start <= e.start < last.end]
 
 
-def _compared(reading: TableReading, use: Use) -> None:
+def _compared(reading: Matched, use: Use) -> None:
     """A figure or a time with what compares it, and its column."""
     sign, op = _sign(reading, use)
     behind = reading.after(use.end)
@@ -155,7 +155,7 @@ def _compared(reading: TableReading, use: Use) -> None:
         reading.use(use, sign)
 
 
-def _sign(reading: TableReading, use: Use) -> tuple[Use | None, Op]:
+def _sign(reading: Matched, use: Use) -> tuple[Use | None, Op]:
     before = reading.before(use.start)
     if before is not None and before.kind == "compared" and not before.name.startswith("or "):
         return before, OPS[before.name]
@@ -166,7 +166,7 @@ def _sign(reading: TableReading, use: Use) -> tuple[Use | None, Op]:
     return None, Op.IS
 
 
-def _filters(reading: TableReading, use: Use, op: Op, column: TableColumn | None) -> list[Filter]:
+def _filters(reading: Matched, use: Use, op: Op, column: TableColumn | None) -> list[Filter]:
     columns = reading.index.table.columns
     if isinstance(use.told, Time):
         is_figure = column is not None and column.type in FIGURES and not has_years(column)
@@ -184,7 +184,7 @@ def _filters(reading: TableReading, use: Use, op: Op, column: TableColumn | None
     return [Filter(column.name, op, (use.told[0],))]
 
 
-def _column_for(reading: TableReading, use: Use, sign: Use | None) -> TableColumn | None:
+def _column_for(reading: Matched, use: Use, sign: Use | None) -> TableColumn | None:
     """The column of a figure: named beside it, meant by "heavier", or of its unit."""
     if sign is not None and isinstance(sign.told, Adjective) and sign.told.measures:
         hinted = measured_by(sign.told, reading.index.table.columns)
@@ -208,11 +208,11 @@ def _column_for(reading: TableReading, use: Use, sign: Use | None) -> TableColum
     return None if is_time else _of_unit(reading, unit, named=sign is not None)
 
 
-def _units(reading: TableReading) -> bool:
+def _units(reading: Matched) -> bool:
     return any(column.unit for column in reading.index.table.columns)
 
 
-def _of_unit(reading: TableReading, unit: str, *, named: bool) -> TableColumn | None:
+def _of_unit(reading: Matched, unit: str, *, named: bool) -> TableColumn | None:
     """The only one of this unit; of several, the one that is named."""
     columns = [c for c in reading.index.table.columns if unit and has_unit(c, unit)]
     said = [e for e in reading.of("column") if reading.column(e).type in FIGURES]
@@ -225,7 +225,7 @@ def _of_unit(reading: TableReading, unit: str, *, named: bool) -> TableColumn | 
     return columns[0] if len(columns) == 1 else None
 
 
-def _columns_compared(reading: TableReading) -> None:
+def _columns_compared(reading: Matched) -> None:
     """ "A fee higher than the deposit", "more booked than seats": two columns of a row."""
     for use in reading.of("compared", "adjective", "after"):
         if use in reading.used:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from rag.records import TableColumn
 from rag.tables.asking.index import Use
-from rag.tables.asking.matching import TableReading
+from rag.tables.asking.matching import Matched
 from rag.tables.asking.words import (
     ADJECTIVES,
     COUNTED,
@@ -25,7 +25,7 @@ from rag.tables.plan import MEASURED, Filter, Key, Kind, Measure, Op, Order, Tab
 FIRST = f"{MEASURED}1"
 
 
-def is_end(use: Use, reading: TableReading) -> bool:
+def is_end(use: Use, reading: Matched) -> bool:
     """ "Tallest"; "taller" of two that are named."""
     degree = use.told.degree if isinstance(use.told, Adjective) else ""
     is_of_two = any(len(each.values) > 1 for _at, each in reading.filters)
@@ -35,7 +35,7 @@ def is_end(use: Use, reading: TableReading) -> bool:
 
 
 def ranked(
-    reading: TableReading, end: Use, groups: tuple[Key, ...], filters: tuple[Filter, ...]
+    reading: Matched, end: Use, groups: tuple[Key, ...], filters: tuple[Filter, ...]
 ) -> TablePlan | None:
     """ "Top 10 products", "which driver has the most points"."""
     others = [e for e in reading.of("adjective") if is_end(e, reading) and e is not end]
@@ -67,7 +67,7 @@ def _adds(end: Use, figure: TableColumn) -> bool:
 
 
 def _most_rows(
-    reading: TableReading, end: Use, at: int, target: str, plan: TablePlan
+    reading: Matched, end: Use, at: int, target: str, plan: TablePlan
 ) -> TablePlan | None:
     """ "Which valley has the most trails": rows are counted, where the rows are what is said."""
     if end.name not in COUNTED or not target or not reading.index.repeats(target):
@@ -83,7 +83,7 @@ def _most_rows(
     return replace(plan, group=(Key(target),), measures=(Measure(Kind.COUNT),), order=order)
 
 
-def _ordered(reading: TableReading, plan: TablePlan, target: str, adds: bool) -> TablePlan | None:
+def _ordered(reading: Matched, plan: TablePlan, target: str, adds: bool) -> TablePlan | None:
     """Rows, or groups where several rows share what is asked for, in the order of a figure."""
     (order,), subject = plan.order, reading.index.subject
     alone = [e for e in plan.filters if e.op is Op.IS and len(e.values) == 1 and not e.part]
@@ -103,7 +103,7 @@ def _ordered(reading: TableReading, plan: TablePlan, target: str, adds: bool) ->
     return replace(plan, columns=tuple(dict.fromkeys(shown)))
 
 
-def _of_end(reading: TableReading, end: Use) -> tuple[Adjective, int]:
+def _of_end(reading: Matched, end: Use) -> tuple[Adjective, int]:
     """What "cheapest" or "most expensive" is, and where it ends."""
     told = ADJECTIVES[end.name]
     follows = reading.after(end.end)
@@ -115,7 +115,7 @@ def _of_end(reading: TableReading, end: Use) -> tuple[Adjective, int]:
     return told, end.end
 
 
-def _measured_end(reading: TableReading, adjective: Adjective, at: int) -> TableColumn | None:
+def _measured_end(reading: Matched, adjective: Adjective, at: int) -> TableColumn | None:
     """The figure that an end is of: named behind it, measured by its adjective, or named at all."""
     columns = reading.index.table.columns
     follows = reading.after(at)
@@ -146,7 +146,7 @@ def _measured_end(reading: TableReading, adjective: Adjective, at: int) -> Table
     return reading.column(free[0]) if free else None
 
 
-def _main(reading: TableReading) -> TableColumn | None:
+def _main(reading: Matched) -> TableColumn | None:
     """What a top is of where the question names no figure; that is said."""
     figures = [c for c in reading.index.table.columns if c.type in FIGURES and not c.is_identifier]
     for word in MAIN:
@@ -157,7 +157,7 @@ def _main(reading: TableReading) -> TableColumn | None:
     return None
 
 
-def limit_of(reading: TableReading, end: Use) -> int:
+def limit_of(reading: Matched, end: Use) -> int:
     """ "Top 5", "the three cheapest", "which two boats have the most …"."""
     for use in reading.of("number"):
         number = use.told[0] if isinstance(use.told, tuple) and not use.told[1] else 0

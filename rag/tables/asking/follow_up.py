@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from rag.tables.asking.matching import TableReading
+from rag.tables.asking.matching import Matched
 from rag.tables.asking.planner import DRAWINGS
 from rag.tables.asking.words import (
     CHANGES,
@@ -26,7 +26,7 @@ LEADING = frozenset(CHANGES["leading"][0])
 class FollowUp:
     """What a follow-up says, and the plans that it follows."""
 
-    def __init__(self, reading: TableReading, plans: Sequence[TablePlan]) -> None:
+    def __init__(self, reading: Matched, plans: Sequence[TablePlan]) -> None:
         self.reading, self.plans, self.plan = reading, plans, plans[-1]
         known = {i for e in reading.of("column", "value") for i in range(e.start, e.end)}
         found = said_in(reading.words, *(CHANGES.keys() - NO_CHANGES))

@@ -44,7 +44,7 @@ SHORTEST_MEANT = 3  # letters of a word that is taken for what it means
 
 
 @dataclass
-class TableReading:
+class Matched:
     """One way to take the words of a question, and which of them a plan has used."""
 
     words: Sequence[str]
@@ -118,7 +118,7 @@ class TableReading:
         return weight - 0.5 * len(self.unused())
 
 
-def readings(text: str, index: TableIndex, *, by_meaning: bool = True) -> list[TableReading]:
+def readings(text: str, index: TableIndex, *, by_meaning: bool = True) -> list[Matched]:
     """The ways to take a question, the likeliest first."""
     words = _words(text, index)
     written = unaccented(text)
@@ -129,7 +129,7 @@ def readings(text: str, index: TableIndex, *, by_meaning: bool = True) -> list[T
         chosen += [[use] for use in _meant(words, taken, index)]
     chosen.sort(key=lambda ways: ways[0].start)
     covers = islice(product(*chosen), MOST_READINGS)
-    return [TableReading(words, _joined(cover, index), index) for cover in covers]
+    return [Matched(words, _joined(cover, index), index) for cover in covers]
 
 
 def _words(text: str, index: TableIndex) -> list[str]:

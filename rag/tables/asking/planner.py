@@ -12,7 +12,7 @@ from rag.records import ColumnType, TableColumn
 from rag.tables.asking.conditions import filters_of, read_conditions
 from rag.tables.asking.ends import is_end, ranked
 from rag.tables.asking.index import TableIndex, Use
-from rag.tables.asking.matching import TableReading, readings
+from rag.tables.asking.matching import Matched, readings
 from rag.tables.asking.words import (
     ADJECTIVES,
     ASKED,
@@ -72,18 +72,18 @@ def understand(text: str, index: TableIndex) -> list[Understood]:
     return sorted(found.values(), key=lambda each: (len(each.unused), -each.score))
 
 
-def _ways(text: str, index: TableIndex) -> Iterator[TableReading]:
+def _ways(text: str, index: TableIndex) -> Iterator[Matched]:
     """The readings with their conditions; of columns that fit alike, one after the other."""
     for reading in readings(text, index):
         way = 0
         while way < min(reading.ways, MOST_WAYS):
-            tried = TableReading(reading.words, reading.uses, index, way=way)
+            tried = Matched(reading.words, reading.uses, index, way=way)
             read_conditions(tried)
             yield tried
             reading.ways, way = max(reading.ways, tried.ways), way + 1
 
 
-def _explain(reading: TableReading, plan: TablePlan) -> None:
+def _explain(reading: Matched, plan: TablePlan) -> None:
     """Words that call the rows what they are change nothing."""
     reading.use(*reading.of("rows"))
     figures = [each for each in plan.measures if each.column != ROWS]
@@ -100,12 +100,12 @@ def _explain(reading: TableReading, plan: TablePlan) -> None:
             reading.use(each)
 
 
-def _plan(reading: TableReading) -> TablePlan | None:
+def _plan(reading: Matched) -> TablePlan | None:
     plan = _read_plan(reading)
     return plan if plan is None or _gives_what_is_asked(reading, plan) else None
 
 
-def _gives_what_is_asked(reading: TableReading, plan: TablePlan) -> bool:
+def _gives_what_is_asked(reading: Matched, plan: TablePlan) -> bool:
     """Not rows to "how much" or "when": a figure, or a time."""
     if plan.measures or not plan.filters:
         return True
@@ -123,7 +123,7 @@ def _gives_what_is_asked(reading: TableReading, plan: TablePlan) -> bool:
     return is_of_time or reading.words[0] != "when"
 
 
-def _read_plan(reading: TableReading) -> TablePlan | None:
+def _read_plan(reading: Matched) -> TablePlan | None:
     groups, filters = groups_of(reading), filters_of(reading)
     if reading.takes("share"):
         return _share(reading, groups, filters)
@@ -141,7 +141,7 @@ def _read_plan(reading: TableReading) -> TablePlan | None:
     return _cells(reading, filters)
 
 
-def chart_of(reading: TableReading) -> str:
+def chart_of(reading: Matched) -> str:
     """ "As a chart", "as bars", "as a table": how it is to be drawn."""
     taken = {i for e in reading.of("column", "value") for i in range(e.start, e.end)}
     found = [e for e in said_in(reading.words, "table", *DRAWINGS) if e[0] not in taken]
@@ -154,7 +154,7 @@ def chart_of(reading: TableReading) -> str:
 # ── Groups ───────────────────────────────────────────────────────────────────────────────────
 
 
-def groups_of(reading: TableReading) -> tuple[Key, ...]:
+def groups_of(reading: Matched) -> tuple[Key, ...]:
     """What follows "by", "per" or "for each"; and more behind "and"."""
     found: list[Key] = []
     for use in reading.of("group"):
@@ -175,7 +175,7 @@ def groups_of(reading: TableReading) -> tuple[Key, ...]:
     return tuple(found)
 
 
-def _keys(reading: TableReading, at: int, named: Use | None) -> list[Key]:
+def _keys(reading: Matched, at: int, named: Use | None) -> list[Key]:
     word = reading.words[at].removesuffix("s") if at < len(reading.words) else ""
     part = PARTS.get(word, Part.WHOLE)
     if named is not None and named.kind == "column":
@@ -193,7 +193,7 @@ def _keys(reading: TableReading, at: int, named: Use | None) -> list[Key]:
     return keys
 
 
-def part_keys(reading: TableReading, part: Part) -> list[Key]:
+def part_keys(reading: Matched, part: Part) -> list[Key]:
     """By what to put rows together "per month": a month of which year, where there are several."""
     dates = [c for c in reading.index.table.columns if c.type is ColumnType.DATE]
     if not dates:
@@ -208,7 +208,7 @@ def part_keys(reading: TableReading, part: Part) -> list[Key]:
 
 
 def _share(
-    reading: TableReading, groups: tuple[Key, ...], filters: tuple[Filter, ...]
+    reading: Matched, groups: tuple[Key, ...], filters: tuple[Filter, ...]
 ) -> TablePlan | None:
     """What part of the whole each group is, or the rows that meet a condition."""
     added = [each for each in reading.free(figures=True) if is_added(reading.column(each))]
@@ -220,7 +220,7 @@ def _share(
     return TablePlan("", filters, (), (share, base)) if len(filters) == 1 else None
 
 
-def _spread(reading: TableReading, filters: tuple[Filter, ...]) -> TablePlan | None:
+def _spread(reading: Matched, filters: tuple[Filter, ...]) -> TablePlan | None:
     """ "The difference in points between A and B"."""
     figures = reading.free(figures=True)
     pair = next((each for each in filters if each.op is Op.IS and len(each.values) == 2), None)
@@ -236,7 +236,7 @@ def _spread(reading: TableReading, filters: tuple[Filter, ...]) -> TablePlan | N
 
 
 def _count(
-    reading: TableReading, count: Use, groups: tuple[Key, ...], filters: tuple[Filter, ...]
+    reading: Matched, count: Use, groups: tuple[Key, ...], filters: tuple[Filter, ...]
 ) -> TablePlan | None:
     """ "How many orders …": a figure that the table holds, different values, or rows."""
     reading.use(count, *reading.of("much"))
@@ -267,7 +267,7 @@ def _count(
     return TablePlan("", filters, groups, (Measure(Kind.COUNT),), order)
 
 
-def _counted(reading: TableReading, noun: Use | None) -> Use | None:
+def _counted(reading: Matched, noun: Use | None) -> Use | None:
     """The figure that is counted already: "how many goals", "how many dishes were *sold*"."""
     compared = {each.column for _at, each in reading.filters}
     is_of_rows = noun is None or noun.name in (reading.index.subject, *compared)
@@ -288,7 +288,7 @@ def _numbers_rows(column: TableColumn, rows: int) -> bool:
     return is_whole and is_each and column.high in (str(rows), str(rows - 1))
 
 
-def picks_row(reading: TableReading, filters: Sequence[Filter]) -> bool:
+def picks_row(reading: Matched, filters: Sequence[Filter]) -> bool:
     """Whether single rows are named, whose cells are asked for and not a sum of them."""
     table = reading.index.table
     keys = {each.name for each in table.columns if each.distinct == table.row_count}
@@ -297,10 +297,7 @@ def picks_row(reading: TableReading, filters: Sequence[Filter]) -> bool:
 
 
 def _figures(
-    reading: TableReading,
-    kind: Kind | None,
-    groups: tuple[Key, ...],
-    filters: tuple[Filter, ...],
+    reading: Matched, kind: Kind | None, groups: tuple[Key, ...], filters: tuple[Filter, ...]
 ) -> TablePlan | None:
     """A sum, an average or a median; figures by groups."""
     reading.takes(*KINDS, "much")
@@ -319,10 +316,7 @@ def _figures(
 
 
 def _having(
-    reading: TableReading,
-    kind: Kind | None,
-    groups: tuple[Key, ...],
-    filters: tuple[Filter, ...],
+    reading: Matched, kind: Kind | None, groups: tuple[Key, ...], filters: tuple[Filter, ...]
 ) -> TablePlan | None:
     """ "Which districts have an average rent above 2,000": the bound is one of the groups."""
     bounds = [e for e in filters if e.op not in (Op.IS, Op.NOT) and not e.other]
@@ -337,7 +331,7 @@ def _having(
     return TablePlan("", (*rest, *figures), keys, (Measure(kind, bounds[0].column),))
 
 
-def _by_adjective(reading: TableReading) -> list[TableColumn]:
+def _by_adjective(reading: Matched) -> list[TableColumn]:
     """ "How heavy is …": the column that an adjective speaks of."""
     for use in reading.of("adjective"):
         if isinstance(use.told, Adjective) and use.told.degree == "plain":
@@ -351,7 +345,7 @@ def _by_adjective(reading: TableReading) -> list[TableColumn]:
 # ── Cells ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _cells(reading: TableReading, filters: tuple[Filter, ...]) -> TablePlan | None:
+def _cells(reading: Matched, filters: tuple[Filter, ...]) -> TablePlan | None:
     """The cells of rows that are named; the rows of a condition."""
     if not filters:
         return None
@@ -382,7 +376,7 @@ def _cells(reading: TableReading, filters: tuple[Filter, ...]) -> TablePlan | No
     return TablePlan("", filters, columns=tuple(dict.fromkeys(shown)))
 
 
-def _lists(reading: TableReading) -> bool:
+def _lists(reading: Matched) -> bool:
     """ "Which boats …", "boats with …": rows are asked for, not only named."""
     first = reading.after(0)
     is_rows = first is not None and (first.kind == "rows" or first.name == reading.index.subject)
@@ -393,7 +387,7 @@ def _is_price(column: TableColumn) -> bool:
     return column.type in FIGURES and measured_by(ADJECTIVES["cheap"], [column]) != []
 
 
-def asked_columns(reading: TableReading, without: set[str]) -> list[str]:
+def asked_columns(reading: Matched, without: set[str]) -> list[str]:
     """The column that "where" or "when" asks for."""
     for word, hints in ASKED.items():
         if word in reading.words:
