@@ -169,11 +169,13 @@ def _lists(past: Past, room: int, documents: Documents) -> str:
 
     Numbers with many gaps may take three times their room: each is to be found.
     """
-    titles = documents(tuple(past.numbers))
+    titles, names = documents(tuple(past.numbers)), list(past.names)
+    told = f"{NAMES}{', '.join(names)}\n" if names else ""
     numbers = _by_document(past.numbers, titles) if titles else ""
-    if not numbers or past.count(numbers) > room:
-        numbers = _in_ranges(past, 3 * room)
-    left, names = room - past.count(f"{numbers}{NAMES}\n"), list(past.names)
+    if numbers and past.count(numbers + told) <= room:  # titles take nothing away from names
+        return numbers + told
+    numbers = _in_ranges(past, 3 * room)
+    left = room - past.count(f"{numbers}{NAMES}\n")
     kept = names[: _fitting(past, left, (f", {name}" for name in names))]
     return numbers + (f"{NAMES}{', '.join(kept)}\n" if kept else "")
 
