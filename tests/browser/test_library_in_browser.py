@@ -133,10 +133,10 @@ class TestFilesBesideTheLibrarysPage:
     def test_are_refused_with_the_reason(self, page, expected_complaints):
         expected_complaints.append("status of 4")
 
-        bring(page, "paste", "program.exe")
+        bring(page, "paste", "letter.docx")
 
         expect(page.locator("#notice")).to_contain_text("Nothing was added.")
-        expect(page.locator("#notice li")).to_contain_text("program.exe")
+        expect(page.locator("#notice li")).to_contain_text("letter.docx")
 
 
 class TestDeletion:
