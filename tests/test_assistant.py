@@ -198,6 +198,14 @@ class TestWithAModel:
         assert "99" not in session.messages()[1].content
         assert [event.number for event in of_kind(events, Cited)] == [1]
 
+    def test_nor_does_one_that_is_read_once_another_is_gone(self, session, with_model):
+        assistant, _ = with_model("Refunds take five days [1], see [99]Source 42 for more.")
+
+        finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
+
+        assert [each.number for each in finished.message.answer.citations] == [1]
+        assert session.messages()[1].content == finished.message.content
+
     def test_its_usage_and_name_are_kept(self, session, with_model):
         assistant, _ = with_model(["Refunds take five working days [1].", Usage(100, 9)])
 

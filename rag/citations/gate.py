@@ -86,17 +86,24 @@ def canonical(text: str, known: Container[int] | None = None) -> str:
     is data in JSON becomes a block of code, where an array cites nothing.
     """
     text = data_as_code(text)
-    return _canonical(text) if known is None else _gated(text, known.__contains__)
+    return _canonical(text) if known is None else settled(text, known.__contains__)
 
 
 @remembered
 def _canonical(text: str) -> str:
-    return _gated(text, lambda _number: True)
+    return settled(text, lambda _number: True)
 
 
-def _gated(text: str, allowed: Callable[[int], bool]) -> str:
-    gate = MarkerGate(allowed)
-    return gate.feed(text) + gate.finish()
+def settled(text: str, allowed: Callable[[int], bool]) -> str:
+    """A whole text through the gate, until nothing is taken out any more.
+
+    What stood apart may be a citation once a number between is gone: `see [47]Source 47`.
+    """
+    while True:
+        gate, before = MarkerGate(allowed), text
+        text = gate.feed(before) + gate.finish()
+        if not gate.removed or text == before:
+            return text
 
 
 class _Foreign:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 
-from rag.citations.gate import MarkerGate
+from rag.citations.gate import MarkerGate, settled
 from rag.citations.markers import find_markers
 from rag.errors import UnreadableReply
 from rag.text.late import regex
@@ -96,6 +96,8 @@ class JsonGate:
             raise UnreadableReply("a text in the model's JSON cannot be read") from error
         gate = MarkerGate(self._allowed)
         passed = gate.feed(said) + gate.finish()
+        if gate.removed:
+            passed = settled(passed, self._allowed)
         self._cited += [number for number in gate.cited if number not in self._cited]
         if passed == said or (self._only_unknown and not gate.removed):
             return quoted

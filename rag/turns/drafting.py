@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.answers.loops import end_before_loop
-from rag.citations.gate import MarkerGate
+from rag.citations.gate import MarkerGate, settled
 from rag.citations.json_gate import JsonGate
 from rag.records import (
     Answer,
@@ -52,6 +52,8 @@ def through_gate(
             if draft.end_loop():
                 return
     yield from draft.take(gate, gate.finish())
+    if isinstance(gate, MarkerGate) and gate.removed:
+        draft.text = settled(draft.text, registered)
 
 
 class Registered:

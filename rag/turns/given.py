@@ -75,7 +75,7 @@ def room_beside(
     taken = count(json.dumps(dict(wishes.passed_on), ensure_ascii=False))
     taken += sum(sent_tokens(message, count) for message in wishes.rounds)
     beside = replace(budget, reserved=reserved + taken, tools=0)
-    if beside.input_tokens < LEAST_TOKENS:
+    if beside.input_tokens < min(LEAST_TOKENS, budget.input_tokens // 2):
         raise TooLarge(
             f"The tools and forms that came with the question need {taken:,} tokens, and the model "
             f"can be sent {budget.input_tokens:,}. Send fewer of them, or set "

@@ -199,6 +199,13 @@ def test_what_stood_around_a_number_is_no_citation_without_it(said):
 
 
 @pytest.mark.parametrize(
+    "said", ["see [47]Source 47.", "see source [98]1.", "It fits, see [47][47]Source 47 again."]
+)
+def test_nothing_becomes_a_citation_because_one_was_taken_out(said):
+    assert cited_numbers(canonical(said, {4})) == []
+
+
+@pytest.mark.parametrize(
     "said",
     ["10^[3] m", "x[3]^2 y", "m²[3]", "[[3]](#) so", "the [3]rd", "[3]: text", "a ^4[3]^ b"],
 )
