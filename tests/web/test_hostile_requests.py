@@ -1,7 +1,7 @@
 """Every text and every list that /openapi.json tells of, filled with what is hostile.
 
-Each is answered or refused, soon, and what it costs grows as it does. `python -m
-tests.web.test_hostile_requests` tries every kind at full length, which takes some minutes.
+Each is answered or refused, soon. `python -m tests.web.test_hostile_requests` tries every kind
+at full length, which takes some minutes; `python -m benchmarks.attack growth` measures them.
 """
 
 import sys
@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.applications import application_over
-from tests.web.hostile import DEPTH, KINDS, LISTED, MEGABYTE, SHORT, Place
-from tests.web.hostile_server import FILES, PARTS, Server, is_steep
+from tests.web.hostile import DEPTH, KINDS, LISTED, MEGABYTE, SHORT
+from tests.web.hostile_server import FILES, Server, is_steep
 
-MOST_SECONDS = 10.0  # of processor time for one request
+# Of processor time for one request, measured for coverage on a busy machine: what is never done
+# is seen here, what is slow by `python -m benchmarks.attack growth`.
+MOST_SECONDS = 60.0
 TRIED = 3  # kinds for each text, other ones for the next
 
 
@@ -71,27 +73,6 @@ def test_depths_are_refused(server, depth):
     statuses = {str(each): server.nested(each, depth)[0] for each in listed}
 
     assert [each for each, status in statuses.items() if not 400 <= status < 500] == []
-
-
-GROWING = {
-    "a question": ("post", "/api/v1/sessions/{session_id}/messages", "content", 20_000),
-    "a question to the tables": ("post", "/api/v1/tables/query", "question", 1_000),
-    "an import": ("post", "/api/v1/sessions/{session_id}/import", "messages.0.content", 320_000),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("which", GROWING)
-def test_what_a_text_costs_grows_as_it_does(server, which):
-    """`python -m benchmarks.attack growth` measures every other place."""
-    method, path, name, longest = GROWING[which]
-    place = Place(method, path, "body", tuple(name.split(".")), False)
-    steep = {}
-    for kind, make in KINDS.items():
-        costs = server.growth(place, [make(longest // part) for part in PARTS])
-        if is_steep(costs) and costs[-1] > 0.5:
-            steep[kind] = costs
-    assert steep == {}
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,6 @@ class TestCompletions:
             ("response_format", {"type": "json_object"}),
             ("tool_choice", "required"),
             ("logprobs", True),
-            ("tools", [{"type": "function", "function": {"name": "f", "parameters": {}}}]),
         ],
     )
     def test_refuse_by_name_what_cannot_be_done(self, stock, name, value):
