@@ -7,6 +7,7 @@ is given a session's id alone is called inside a transaction in which that was m
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import (
@@ -80,7 +81,7 @@ _RESERVED = (
     .where(IS_MINE)
     .values(
         message_count=sessions.c.message_count + bindparam("added"),
-        turn_count=sessions.c.turn_count + 1,
+        turn_count=sessions.c.turn_count + bindparam("turns"),
         last_used_at=bindparam("now"),
         title=case(
             (sessions.c.title == "", bindparam("new_title", type_=Text)), else_=sessions.c.title
@@ -116,17 +117,23 @@ class NewMessages:
 
 
 def reserve(
-    connection: Connection, key: SessionKey, count: int, *, now: datetime, title: str = ""
+    connection: Connection,
+    key: SessionKey,
+    count: int,
+    *,
+    now: datetime,
+    title: str = "",
+    turns: int = 1,
 ) -> NewMessages:
-    """Take the next `count` indices and one turn number.
+    """Take the next `count` indices and the next turn numbers.
 
     The row lock orders writers. A session without a title gets this one. Raises NotFound.
     """
-    asked = key.asking(added=count, now=now, new_title=title)
+    asked = key.asking(added=count, turns=turns, now=now, new_title=title)
     place = connection.execute(_RESERVED, asked).one_or_none()
     if place is None:
         raise absent(key)
-    return NewMessages(place.message_count - count, place.turn_count - 1, place.source_count)
+    return NewMessages(place.message_count - count, place.turn_count - turns, place.source_count)
 
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
@@ -323,13 +330,23 @@ def bring(
     connection: Connection, key: SessionKey, brought: Sequence[ImportedMessage], *, now: datetime
 ) -> None:
     """Append messages from elsewhere; a turn begins at each that is not an answer."""
-    turn = -1
-    for message in brought:
-        place = reserve(connection, key, 1, now=now)
-        if message.role != Role.ASSISTANT or turn < 0:
-            turn = place.turn
-        role, said = storable(message.role), MessageStatus.COMPLETE
-        store(connection, key.id, Message(place.index, turn, role, message.content, said, now))
+    begins = [at == 0 or each.role != Role.ASSISTANT for at, each in enumerate(brought)]
+    begun = [*accumulate(map(int, begins))]
+    if not begun:
+        return
+    place = reserve(connection, key, len(brought), now=now, turns=begun[-1])
+    fresh = [
+        Message(
+            place.index + at,
+            place.turn + turn - 1,
+            storable(each.role),
+            each.content,
+            MessageStatus.COMPLETE,
+            now,
+        )
+        for at, (each, turn) in enumerate(zip(brought, begun, strict=True))
+    ]
+    store(connection, key.id, *fresh)
 
 
 def canonical_message(message: ImportedMessage) -> ImportedMessage:
