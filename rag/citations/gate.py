@@ -95,15 +95,17 @@ def _canonical(text: str) -> str:
 
 
 def settled(text: str, allowed: Callable[[int], bool]) -> str:
-    """A whole text through the gate, until nothing is taken out any more.
+    """A whole text through the gate, and again until no number is taken out any more.
 
     What stood apart may be a citation once a number between is gone: `see [47]Source 47`.
     """
+    gate: MarkerGate | Rewriter = MarkerGate(allowed)
     while True:
-        gate, before = MarkerGate(allowed), text
+        before = text
         text = gate.feed(before) + gate.finish()
         if not gate.removed or text == before:
             return text
+        gate = Rewriter(allowed)  # lists at the end were looked for as a stream looks for them
 
 
 class _Foreign:

@@ -80,6 +80,12 @@ def test_single_characters_give_the_same_text(text: str) -> None:
     assert stream(list(text)) == canonical(text, (1, 2))
 
 
+def test_an_entry_that_was_escaped_is_none_though_a_number_before_it_is_taken_out() -> None:
+    text = "Two years [1], [99].\n\\[1\\]: y"
+
+    assert stream([text]) == canonical(text, (1, 2)) == "Two years [1].\n[1]: y"
+
+
 def test_a_fence_is_not_closed_far_to_the_right_however_the_text_comes() -> None:
     text = "```\n" + " " * 400 + "```\n [99]"
 
