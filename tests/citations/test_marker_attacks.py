@@ -140,7 +140,8 @@ def test_any_of_them_together_read_alike_in_a_stream_and_twice(pieces: list[str]
     for known in ({7, 8}, set[int]()):
         whole = canonical(text, known)
 
-        assert through_the_gate(text, known) == whole
+        streamed = through_the_gate(text, known)
+        assert whole in (streamed, keep_markers(streamed, known.__contains__).text)
         assert set(cited_numbers(whole)) <= known
         again = canonical(whole, known)  # only what stands around a marker may still go
         assert cited_numbers(again) == cited_numbers(whole)
