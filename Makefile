@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 # A process for each core and one more; what takes longest is printed.
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --durations 15
 # Compiled once, whatever the shell says: the tests start dozens of processes that load it all.
-test check check-tests: export PYTHONDONTWRITEBYTECODE =
+test coverage check check-tests: export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 CLIENTS := tests/web/clients
@@ -18,13 +18,16 @@ LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-annotate --quiet --no-emit-package torch --custom-compile-command "make lock"
 
-.PHONY: run test check check-style check-types check-tests install dev clients format lock sbom clean docs
+.PHONY: run test coverage check check-style check-types check-tests install dev clients format lock sbom clean docs
 
 run: $(VENV)/.installed  ## ingest the sample library the first time, then serve it
 	$(BIN)/groundnote ingest --once data/library
 	$(BIN)/groundnote serve
 
 test: $(VENV)/.installed-dev  ## all tests; those that need a missing server or data set say so
+	$(PYTEST)
+
+coverage: $(VENV)/.installed-dev  ## the same, and which lines no test reaches; takes twice as long
 	$(PYTEST) --cov=rag --cov-branch --cov-report=term:skip-covered --cov-fail-under=90
 
 check: $(VENV)/.installed-dev  ## what to run before every commit

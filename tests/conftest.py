@@ -37,8 +37,7 @@ DATA = Path(os.environ.get("GROUNDNOTE_BENCH_DATA", Path(__file__).parents[2] / 
 
 def together(nodeid):
     """What runs in one process: a file's tests share what its fixtures build."""
-    # All tests of deployment share the servers that they start, stop and kill.
-    return "deployment" if "/deployment/" in nodeid else nodeid.partition("::")[0]
+    return nodeid.partition("::")[0]
 
 
 def pytest_xdist_auto_num_workers():

@@ -44,7 +44,8 @@ def shared(tmp_path, postgres_of_its_own):
     Each test has a collection of its own: what another left is none of its vectors.
     """
     chroma_url = server_url("GROUNDNOTE_TEST_CHROMA_URL")
-    redis_url = server_url("GROUNDNOTE_TEST_REDIS_URL")
+    queue = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % 16  # Redis has so many
+    redis_url = f"{server_url('GROUNDNOTE_TEST_REDIS_URL').rpartition('/')[0]}/{queue}"
     url = postgres_of_its_own.url.render_as_string(hide_password=False)
     retrieval = RetrievalSettings(chroma_url=chroma_url, chroma_collection=f"test-{uuid4().hex}")
     index = ChromaIndex("any", url=chroma_url, collection=retrieval.chroma_collection)

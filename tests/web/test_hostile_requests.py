@@ -18,7 +18,7 @@ from tests.web.hostile_server import FILES, Server, is_steep
 # Of processor time for one request, measured for coverage on a busy machine: what is never done
 # is seen here, what is slow by `python -m benchmarks.attack growth`.
 MOST_SECONDS = 60.0
-TRIED = 3  # kinds for each text, other ones for the next
+TRIED = 1  # kinds for each text, another one for the next
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from rag.web import create_app
 from tests.web.fake_application import FakeApplication
 
 SETTINGS = settings(
-    max_examples=10,
+    max_examples=5,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,
