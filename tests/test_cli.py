@@ -35,9 +35,8 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, models):
+def run(tmp_path, monkeypatch, converted):
     monkeypatch.setenv("GROUNDNOTE_DATA_DIR", str(tmp_path / "var"))
-    monkeypatch.setenv("GROUNDNOTE_EMBEDDING__CACHE_DIR", str(models))
     runner = CliRunner()
     return lambda *arguments, **kwargs: runner.invoke(main, [*map(str, arguments)], **kwargs)
 

@@ -11,12 +11,9 @@ import pytest
 
 
 @pytest.mark.slow
-def test_answers_from_the_sample_library_and_leaves_ones_own_alone(tmp_path, models):
-    environment = {
-        **os.environ,
-        "GROUNDNOTE_DATA_DIR": str(tmp_path),
-        "GROUNDNOTE_EMBEDDING__CACHE_DIR": str(models),
-    }
+@pytest.mark.usefixtures("converted")
+def test_answers_from_the_sample_library_and_leaves_ones_own_alone(tmp_path):
+    environment = {**os.environ, "GROUNDNOTE_DATA_DIR": str(tmp_path)}
     command = [sys.executable, "-u", "-m", "rag.cli", "demo", "--port", "0"]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as running:
         try:

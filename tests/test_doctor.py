@@ -144,7 +144,7 @@ print(heavy & set(sys.modules))
     assert done.stdout.splitlines() == ["['1 chunks, with vectors and words']", "set()"]
 
 
-def test_knows_a_model_that_worked_before_until_it_is_touched(settings, tmp_path, monkeypatch):
+def test_knows_a_model_that_worked_before_until_it_is_touched(settings, tmp_path):
     model = tmp_path / "model"
     model.mkdir()
     (model / "model.safetensors").write_bytes(b"weights")
@@ -217,14 +217,14 @@ def test_names_servers_that_are_not_there(settings):
     ],
     ids=["a-judge", "other-labels", "missing"],
 )
-def test_tells_whether_a_judge_on_disk_can_be_used(tmp_path, labels, is_ok):
+def test_tells_whether_a_judge_on_disk_can_be_used(settings, tmp_path, labels, is_ok):
     folder = tmp_path / "judge"
     if labels is not None:
         folder.mkdir()
         (folder / "config.json").write_text(json.dumps({"id2label": labels}))
-    settings = Settings(data_dir=tmp_path / "data", checks={"nli_model": folder})
 
-    finding = next(each for each in examine(settings) if each.subject == "judge")
+    found = examine(settings(checks={"nli_model": folder}))
+    finding = next(each for each in found if each.subject == "judge")
 
     assert finding.is_ok is is_ok
     assert str(folder) in finding.detail

@@ -20,8 +20,7 @@ EXAMPLES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_examples_run(code, tmp_path, monkeypatch, models):
-    monkeypatch.setenv("GROUNDNOTE_EMBEDDING__CACHE_DIR", str(models))
+def test_examples_run(code, tmp_path, monkeypatch, converted):
     monkeypatch.chdir(tmp_path)
 
     exec(compile(code, "example", "exec"), {})

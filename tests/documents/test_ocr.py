@@ -40,7 +40,7 @@ def text_of(document):
     return "\n".join(section.text for section in document.sections)
 
 
-@pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP", "GIF"])
+@pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 def test_a_picture_is_read_and_says_by_what(kind):
     document = read(f"label.{kind.lower()}", saved(drawn(), kind, quality=95))
 

@@ -24,8 +24,9 @@ def replayer(place):
 
 
 @pytest.fixture(scope="module")
-def sample_replayer(tmp_path_factory):
+def sample_replayer(tmp_path_factory, models):
     """As the sample conversations are replayed, each over the documents that it names."""
-    settings = Settings(data_dir=tmp_path_factory.mktemp("replayed"))
+    folder = tmp_path_factory.mktemp("replayed")
+    settings = Settings(data_dir=folder, embedding={"cache_dir": models})
     with Replayer(settings, Libraries(settings)) as replayer:
         yield replayer

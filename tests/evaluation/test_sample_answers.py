@@ -61,8 +61,9 @@ def counted(graded):
 
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory):
-    settings = Settings(data_dir=tmp_path_factory.mktemp("data"))
+def reached(tmp_path_factory, models):
+    folder = tmp_path_factory.mktemp("data")
+    settings = Settings(data_dir=folder, embedding={"cache_dir": models})
     graded = evaluate(settings, DATA / "questions.jsonl", DATA / "library")
     return counted(graded)
 

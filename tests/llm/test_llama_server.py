@@ -191,6 +191,10 @@ CALLING = (
 )
 
 
+@pytest.mark.parametrize(
+    "llama", [FORMATS["Mistral"], FORMATS["Qwen"]], ids=["Mistral", "Qwen"], indirect=True,
+    scope="module",
+)  # fmt: skip
 def test_a_tool_is_called_and_its_result_fits_the_format(llama, tmp_path):
     forced = {"grammar": CALLING}  # a small model would not think of it, and this one calls on
     made = Conversation(llama, tmp_path, tools=True, extra_body=forced, max_tokens=80)

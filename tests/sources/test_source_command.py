@@ -110,12 +110,11 @@ def test_what_is_wrong_is_said(run, arguments, says):
 
 
 @pytest.mark.slow
-def test_beside_a_server_the_server_does_it(tmp_path, folder, models):
+def test_beside_a_server_the_server_does_it(tmp_path, folder, converted):
     """The index belongs to one process: this one is asked through the database."""
     data = tmp_path / "served"
     environment = os.environ | {
         "GROUNDNOTE_DATA_DIR": str(data),
-        "GROUNDNOTE_EMBEDDING__CACHE_DIR": str(models),
         "PORT": "0",
         "PYTHONPATH": str(ROOT),
     }
