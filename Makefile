@@ -5,7 +5,7 @@ VENV ?= .venv
 # pip (PIP_EXTRA_INDEX_URL) at an index that has CPU builds.
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
-# A process for each core and one more; what takes longest is printed.
+# A process for each core and two more; what takes longest is printed.
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --durations 15
 # Compiled once, whatever the shell says: the tests start dozens of processes that load it all.
 test coverage check check-tests: export PYTHONDONTWRITEBYTECODE =

@@ -47,8 +47,8 @@ def together(nodeid):
 
 
 def pytest_xdist_auto_num_workers():
-    """One more than processors: while a test waits for a server or a clock another one runs."""
-    return (os.cpu_count() or 1) + 1
+    """Two more than processors: while some wait for a server or a clock others run."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_xdist_make_scheduler(config, log):
