@@ -21,11 +21,9 @@ from rag.tables.asking.words import (
     UNITS,
     has_unit,
     is_idle,
-    is_unit,
     name_words,
     number_in,
     parted,
-    parts_of,
     said_at,
     words_of,
 )
@@ -33,9 +31,7 @@ from rag.tables.plan import Filter
 from rag.tables.wordforms import unaccented
 
 MOST_READINGS = 6
-AS_GOOD = 0.04  # less weight than this apart, two meanings of the same words are alike
-BESIDE_ITS_COLUMN = 0.08  # more weight of a value whose column is named, too
-OF_AN_END = 0.25  # … where an end or a measure is said: "the cheapest car"
+OF_AN_END = 0.25  # more weight where an end or a measure is said: "the cheapest car"
 OF_SUBJECT = 0.15  # more weight of a value that names what a row is about
 UNWRITTEN = 0.15  # less weight of a value that does not stand in the question sign by sign
 DIGITS = re.compile(r"\d")
@@ -149,10 +145,10 @@ def _words(text: str, index: TableIndex) -> list[str]:
 
 
 def _candidates(words: Sequence[str], index: TableIndex, names: set[str]) -> list[Use]:
-    columns = [use for use in index.columns_named(words) if not _is_of_asking(use, words)]
+    columns = list(index.columns_named(words))
     values = [use for use in index.values_named(words) if not _says_nothing(use, words, columns)]
     values = [
-        replace(use, weight=use.weight + BESIDE_ITS_COLUMN) if _is_beside(use, columns) else use
+        use
         for use in values
         if use.is_whole or not all(map(index.is_called, words[use.start : use.end]))
     ]
@@ -178,13 +174,6 @@ def _as_written(use: Use, written: str) -> Use:
 def _stands(value: str, written: str) -> bool:
     said = rf"(?<!\w){re.escape(unaccented(value))}(?=[\s.,;:?!)'\"’”]|$)"
     return re.search(said, written) is not None
-
-
-def _is_of_asking(use: Use, words: Sequence[str]) -> bool:
-    """A word of asking that is a part of a name: "number", "total"."""
-    said = words[use.start : use.end]
-    is_asking = all(is_idle(w) or said_at(said, at, CUES)[0] for at, w in enumerate(said))
-    return is_asking and (use.weight < 1 or (use.start == 0 and is_idle(words[0])))
 
 
 def _says_nothing(use: Use, words: Sequence[str], columns: Sequence[Use]) -> bool:
@@ -280,15 +269,8 @@ def _is_alike(other: Use, use: Use) -> bool:
         (other.start, other.end) == (use.start, use.end)
         and {use.kind, other.kind} <= {"column", "value"}
         and (other.kind, other.name) != (use.kind, use.name)
-        and not _is_same_elsewhere(other, use)
-        and (is_value or use.weight - other.weight < AS_GOOD)
+        and (is_value or use.weight == other.weight)
     )
-
-
-def _is_same_elsewhere(other: Use, use: Use) -> bool:
-    """ "Price EUR" and "Price JPY": the same in another unit, of which the first is taken."""
-    bare = [[p for p in parts_of(e.name) if not is_unit(p)] for e in (other, use)]
-    return other.kind == use.kind == "column" and bare[0] == bare[1]
 
 
 def _meant(words: Sequence[str], taken: set[int], index: TableIndex) -> Iterator[Use]:
