@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.records import ColumnType
-from rag.tables.asking.conditions import filters_of, read_conditions
+from rag.tables.asking.conditions import filters_of, is_alternative, read_conditions
 from rag.tables.asking.follow_up import FollowUp
 from rag.tables.asking.index import TableIndex, Use
 from rag.tables.asking.matching import readings
@@ -110,7 +110,7 @@ def narrowed(asked: FollowUp, plan: TablePlan) -> TablePlan:
     fresh, now = filters_of(asked.reading), list[Filter]()
     kept = list(plan.filters)
     for each in fresh:
-        same = next((old for old in kept if _is_alternative(old, each)), None)
+        same = next((old for old in kept if is_alternative(old, each)), None)
         if same is not None and (asked.says("as_well") or each.op is Op.NOT):
             each = replace(each, values=tuple(dict.fromkeys((*same.values, *each.values))))
         kept = [old for old in kept if old in now or not _gives_way(old, each)]
@@ -160,7 +160,7 @@ def compared(asked: FollowUp) -> TablePlan | None:
     fresh = [each for each in filters_of(asked.reading) if each.op is Op.IS]
     filters, keys = list(asked.plan.filters), list(asked.plan.group)
     for each in fresh or both(asked):
-        old = next((old for old in filters if _is_alternative(old, each)), None)
+        old = next((old for old in filters if is_alternative(old, each)), None)
         values = tuple(dict.fromkeys((*(old.values if old else ()), *each.values)))
         filters = [other for other in filters if other is not old]
         filters += [replace(each, values=values)] if len(values) > 1 else []
@@ -182,7 +182,7 @@ def both(asked: FollowUp) -> list[Filter]:
         is_meant = standing.part in parts or standing.column in {e.name for e in named}
         for past in reversed(asked.plans[:-1]):
             for each in past.filters:
-                if is_meant and _is_alternative(each, standing) and each != standing:
+                if is_meant and is_alternative(each, standing) and each != standing:
                     words = {w for w in asked.reading.words if w.removesuffix("s") in PARTS}
                     at = [i for i, w in enumerate(asked.reading.words) if w in words]
                     asked.reading.use(*(Use(i, i + 1, "compare") for i in at))
@@ -200,11 +200,6 @@ def standing(queries: Sequence[str], plans: Sequence[TablePlan]) -> list[TablePl
         elif not kept or kept[-1] != plan:
             kept.append(plan)
     return kept
-
-
-def _is_alternative(old: Filter, new: Filter) -> bool:
-    is_same = (old.column, old.part, old.op) == (new.column, new.part, new.op)
-    return is_same and old.op in (Op.IS, Op.NOT)
 
 
 def _gives_way(old: Filter, new: Filter) -> bool:

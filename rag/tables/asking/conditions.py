@@ -41,7 +41,7 @@ def filters_of(reading: Matched) -> tuple[Filter, ...]:
     """All conditions; several values of one column are alternatives."""
     merged: list[Filter] = []
     for _at, each in sorted(reading.filters, key=lambda pair: pair[0]):
-        same = next((old for old in merged if _is_alternative(old, each)), None)
+        same = next((old for old in merged if is_alternative(old, each)), None)
         if same is None:
             merged.append(each)
         else:
@@ -50,7 +50,8 @@ def filters_of(reading: Matched) -> tuple[Filter, ...]:
     return tuple(merged)
 
 
-def _is_alternative(old: Filter, new: Filter) -> bool:
+def is_alternative(old: Filter, new: Filter) -> bool:
+    """Whether both are of the same thing, so that their values stand beside each other."""
     is_same = (old.column, old.part, old.op) == (new.column, new.part, new.op)
     return is_same and old.op in (Op.IS, Op.NOT)
 
