@@ -15,6 +15,7 @@ from hypothesis import settings
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
+from rag import calm
 from rag.database import collections, metadata, migrate, open_engine, reading
 from tests.done_once import do_once
 from tests.prepared import migrated
@@ -123,6 +124,12 @@ def pytest_collection_finish():
 def pytest_unconfigure():
     """What ends with the process is no garbage to look for."""
     gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def nothing_told_before():
+    """What is told once a minute is told in each test."""
+    calm._told.clear()
 
 
 @pytest.fixture

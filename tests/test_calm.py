@@ -2,17 +2,9 @@
 
 import logging
 
-import pytest
-
-from rag import calm
 from rag.calm import Calm, tell
 
 log = logging.getLogger("calm")
-
-
-@pytest.fixture(autouse=True)
-def nothing_told(monkeypatch):
-    monkeypatch.setattr(calm, "_told", {})
 
 
 def test_one_reason_is_told_once_whoever_gives_it(caplog):
