@@ -9,42 +9,29 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.clauses import Clause, parts_of
-from rag.citations.leaning import leans, limits, states_something
+from rag.citations.leaning import limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
 from rag.text.languages import told
-from rag.text.layout import CELL, ENTRY, LineKind, asks, leads_in
+from rag.text.layout import CELL, ENTRY, LineKind, leads_in
 from rag.text.remembered import remembered
 from rag.text.sentences import Span, read_sentences, trimmed
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence, list entry, table row or block of code, whole and with its markers.
-
-    To quote it take `quotation`: an entry alone misses its lead-in, a reply its question.
-    """
+    """A sentence, list entry, table row or block of code, whole and with its markers."""
 
     start: int
     end: int
-    quote_start: int  # where a quotation begins that stands alone
     kind: LineKind
     lead_in: Span | None  # of a list's entry its sentence, of a table's row its head
     parts: tuple[Clause, ...]
     states: bool  # whether it says anything that a source could carry
-    leans: bool  # only the question that the whole text answers would make it stand alone
 
     @property
     def numbers(self) -> tuple[int, ...]:
         return tuple(dict.fromkeys(n for part in self.parts for n in part.numbers))
-
-
-def quotation(text: str, statement: Statement) -> str:
-    """The statement as it can be quoted alone: with its lead-in, and what it leans on."""
-    own = text[statement.quote_start : statement.end]
-    if statement.lead_in is None or statement.lead_in[1] > statement.quote_start:
-        return own
-    return f"{text[slice(*statement.lead_in)]}\n{own}"
 
 
 def read_statements(text: str) -> list[Statement]:
@@ -56,21 +43,11 @@ def read_statements(text: str) -> list[Statement]:
 def _read(text: str) -> tuple[Statement, ...]:
     units = _with_entries(_joined(_units(text)))
     found: list[Statement] = []
-    leaning: dict[int, bool] = {}  # by where a quotation begins
-    led = zip(units, _lead_ins(units), _parts(text, units), strict=True)
-    for at, (unit, lead_in, parts) in enumerate(led):
-        start = _quote_start(units, at)
-        stands_first = start == unit.start and lead_in is None
-        if stands_first:
-            leaning[start] = unit.is_prose and leans(unit.said)
-        is_cited = bool(unit.markers) and not stands_first
+    for unit, lead_in, parts in zip(units, _lead_ins(units), _parts(text, units), strict=True):
         states = unit.is_prose or unit.kind == "row"
-        states = states and (is_cited or states_something(unit.bare))
+        states = states and (bool(unit.markers and lead_in) or states_something(unit.bare))
         kind: LineKind = "row" if unit.kind == "head" else unit.kind
-        leans_alone = lead_in is None and leaning.get(start, False)
-        found.append(
-            Statement(unit.start, unit.end, start, kind, lead_in, parts, states, leans_alone)
-        )
+        found.append(Statement(unit.start, unit.end, kind, lead_in, parts, states))
     return tuple(found)
 
 
@@ -277,22 +254,3 @@ def _of_cells(
         else:
             continue
         free = cell.end
-
-
-# ── Quotations ───────────────────────────────────────────────────────────────────────────────
-
-_FARTHEST = 3  # sentences that a quotation takes in before its own
-
-
-def _quote_start(units: Sequence[_StatementDraft], at: int) -> int:
-    """Where a quotation of a unit begins: before it where it answers or points back."""
-    first = at
-    while first and at - first < _FARTHEST and _needs(units[first - 1], units[first]):
-        first -= 1
-    return units[first].start
-
-
-def _needs(before: _StatementDraft, unit: _StatementDraft) -> bool:
-    if not unit.is_prose or (unit.kind == "entry" and unit.begins):
-        return False
-    return asks(before.bare) or (before.is_prose and leans(unit.said))

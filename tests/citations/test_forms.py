@@ -7,7 +7,7 @@ import pytest
 
 from rag.citations.gate import MarkerGate, canonical
 from rag.citations.markers import cited_numbers
-from rag.citations.statements import quotation, read_statements
+from rag.citations.statements import read_statements
 
 FORMS = [json.loads(line) for line in (Path(__file__).parent / "forms.jsonl").open()]
 
@@ -67,15 +67,6 @@ def test_a_number_stands_for_its_own_words(form):
         said = " … ".join(text[p.start : p.end] for p in parts if number in p.numbers)
         assert all(words in said for words in has)
         assert not any(words in said for words in has_not)
-
-
-@pytest.mark.parametrize("form", of_kind("quoted"))
-def test_a_quotation_holds_what_its_meaning_hangs_on(form):
-    text = form["text"]
-    quoted = [quotation(text, s) for s in read_statements(text) if form["number"] in s.numbers]
-
-    assert quoted
-    assert all(words in each for each in quoted for words in form["has"])
 
 
 @pytest.mark.parametrize("char", ["[", "(", "*", "^", "<"])

@@ -1,11 +1,11 @@
-"""What `[n]` stands for, and how a statement can be quoted alone."""
+"""What `[n]` stands for."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.citations.markers import cited_numbers
-from rag.citations.statements import quotation, read_statements
+from rag.citations.statements import read_statements
 
 
 def parts(text: str) -> list[tuple[tuple[int, ...], str]]:
@@ -14,10 +14,6 @@ def parts(text: str) -> list[tuple[tuple[int, ...], str]]:
         for statement in read_statements(text)
         for part in statement.parts
     ]
-
-
-def quoted(text: str, number: int) -> str:
-    return next(quotation(text, s) for s in read_statements(text) if number in s.numbers)
 
 
 @pytest.mark.parametrize(
@@ -74,53 +70,6 @@ def test_words_that_a_number_stands_for(text: str, expected: list[object]) -> No
 
 
 @pytest.mark.parametrize(
-    ("text", "number", "expected"),
-    [
-        ("Is the lamp safe? No [1].", 1, "Is the lamp safe? No [1]."),
-        ("## Is the lamp safe?\n\nNever [1].", 1, "## Is the lamp safe?\n\nNever [1]."),
-        ("The lamp is safe. This is wrong [1].", 1, "The lamp is safe. This is wrong [1]."),
-        ("The lamp is safe [1]. This is wrong.", 1, "The lamp is safe [1]. This is wrong."),
-        ("The lamp is safe [1]. But not wet.", 1, "The lamp is safe [1]. But not wet."),
-        ("The lamp is red. The stand is blue [1].", 1, "The stand is blue [1]."),
-        ("Not for:\n- rain [1]\n- snow [2]", 2, "Not for:\n- snow [2]"),
-        ("Not for:\n- salt:\n  - wet [1]\n- snow [2]", 1, "- salt:\n- wet [1]"),
-        ("Not for:\n\n- rain [1]\n\nSnow is no harm at all [2].", 2, "Snow is no harm at all [2]."),
-        (
-            "| lamp | mass |\n|---|---|\n| L1 | 5 kg [1] |",
-            1,
-            "| lamp | mass |\n| L1 | 5 kg [1] |",
-        ),
-        ("Das Gerät ist rot. Das Licht ist blau [1].", 1, "Das Licht ist blau [1]."),
-        ("Das Gerät ist rot. Das ist falsch [1].", 1, "Das Gerät ist rot. Das ist falsch [1]."),
-        (
-            "Only the Barolo is vegan [1]. The white Soave from Verona is not [2].",
-            2,
-            "Only the Barolo is vegan [1]. The white Soave from Verona is not [2].",
-        ),
-        (
-            "Der Barolo ist vegan [1]. Der Soave von dort auch [2].",
-            2,
-            "Der Barolo ist vegan [1]. Der Soave von dort auch [2].",
-        ),
-    ],
-)
-def test_quotations_that_stand_alone(text: str, number: int, expected: str) -> None:
-    assert quoted(text, number) == expected
-
-
-def test_a_reply_to_the_user_leans_on_the_question() -> None:
-    assert read_statements("No, only indoors [1].")[0].leans
-    assert not read_statements("The Aero lamp is made for rooms [1].")[0].leans
-
-
-def test_what_is_quoted_with_a_reply_leans_on_the_question_as_well() -> None:
-    _, following = read_statements("764 GB [1]. It weighs 2 kg [2].")
-
-    assert following.quote_start == 0
-    assert following.leans
-
-
-@pytest.mark.parametrize(
     ("text", "states"),
     [
         ("The lamp weighs 5 kg.", True),
@@ -174,7 +123,6 @@ def test_parts_share_no_word_and_lie_in_their_statement(text: str) -> None:
         assert statement.start <= statement.end
         assert statement.start >= before or statement.kind == "code"
         before = statement.end
-        assert statement.quote_start <= statement.start
         at = statement.start
         for part in statement.parts:
             assert at <= part.start < part.end <= statement.end
