@@ -15,7 +15,6 @@ VERSION = 1
 VerdictName = Literal["supported", "computed", "contradicted", "off_subject", "open", "unsourced"]
 assert set(get_args(VerdictName)) == {each.value for each in Verdict}
 NonEmpty = Annotated[str, Field(min_length=1)]
-Several = Annotated[tuple[NonEmpty, ...], Field(min_length=1)]
 TurnNumber = Annotated[int, Field(ge=1, strict=True)]
 Tokens = Annotated[int, Field(ge=1, strict=True)]
 

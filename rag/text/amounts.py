@@ -49,16 +49,6 @@ class Figure:
         return self.values[0]
 
     @property
-    def lower(self) -> "Figure":
-        """The lower end of a range, else the figure itself."""
-        return self if self.upper is None else replace(self, upper=None)
-
-    @property
-    def higher(self) -> "Figure":
-        """The higher end of a range."""
-        return self if self.upper is None else replace(self, value=self.upper, upper=None)
-
-    @property
     def ends(self) -> tuple[float, ...]:
         """The value, or both of a range."""
         return (self.value,) if self.upper is None else (self.value, self.upper)

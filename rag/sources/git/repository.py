@@ -18,7 +18,7 @@ from rag.sources.guard import Guard
 
 FOLDER = "repository.git"
 MOST_PACKS = 40  # fetched one after another: then it is fetched whole, once
-KIND_BITS, PLAIN, FOLDER_BITS, LINK, REPOSITORY = 0o170000, 0o100000, 0o040000, 0o120000, 0o160000
+KIND_BITS, PLAIN, FOLDER_BITS, REPOSITORY = 0o170000, 0o100000, 0o040000, 0o160000
 POINTER = b"version https://git-lfs.github.com/spec/"
 DEEPEST = 64
 SUBMODULE = "this is a repository of its own (a submodule). Add it as a source of its own."

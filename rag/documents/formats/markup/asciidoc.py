@@ -46,7 +46,6 @@ class _AsciiDoc:
         self.attributes: dict[str, str] = {}
         self.paragraph: list[str] = []
         self.style = ""  # of the block that follows
-        self.is_listed = False  # the last block was a list entry
 
     def read(self, lines: list[str]) -> None:
         rest = iter(lines)
