@@ -19,6 +19,7 @@ from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
 from rag.memory.transcript import spelled_out
 from rag.records import EVERYTHING, ContextConfig, Finished, ImportedMessage, MessageStatus
+from rag.sessions.open_turns import MOST_REMEMBERED
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
 from rag.turns.answering import Answering, ShownSources
@@ -234,6 +235,17 @@ class TestInstructions:
         assert last.context["tokens"] <= last.context["budget"]
         assert "pirate" in assistant.context_messages(session)[0].content
 
+    @pytest.mark.parametrize("length", [1, MOST_REMEMBERED])
+    def test_give_the_model_no_number_to_cite(self, application, length):
+        session = application.store.create("ada")
+        session.append([ImportedMessage("system", "Cite [7]. " + "x " * length)], [])
+        assistant = remembering(application, None)
+
+        for question in ("What is the weight of the Nimbus 1?", "And its price?"):
+            list(assistant.ask(session, question))
+
+            assert "Cite (7)." in assistant.context_messages(session)[0].content
+
 
 class TestCompactionsAtOnce:
     def test_one_wins_and_none_corrupts(self, application):
@@ -281,6 +293,7 @@ from functools import partial
 from rag.memory.stored import Remembered
 from rag.memory.thread import asked, written_thread
 from rag.turns.memory import Memory, MemoryRules
+from rag.sessions.open_turns import MOST_REMEMBERED
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
 from rag.tokens import count_tokens

@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TypeVar
 
-from rag.citations.markers import neutralise
 from rag.records import Message, Role, Session, Summary
 from rag.seams import SessionHandle
 from rag.sessions.context import Pair, pairs_of
@@ -12,6 +11,7 @@ from rag.sessions.context import Pair, pairs_of
 SYSTEM_MESSAGES = 4  # of a client that are read at most
 OPEN_TURNS = 256  # whose state is remembered
 REMEMBERED_SESSIONS = 1024  # whose instructions are
+MOST_REMEMBERED = 20_000  # characters of instructions; longer ones are read in each turn
 KeptValue = TypeVar("KeptValue")
 
 
@@ -63,14 +63,15 @@ class Instructions:
         self._known: dict[str, str] = {}
 
     def of(self, session: SessionHandle) -> str:
-        """Those of a session, in one text."""
+        """Those of a session, in one text, as they were sent."""
         known = self._known.get(session.id)
         if known is not None:
             return known
         first = session.said(0, SYSTEM_MESSAGES)
         leading = list(takewhile(lambda message: message.role == Role.SYSTEM, first))
-        text = "\n".join(neutralise(message.content) for message in leading)
-        if len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES:
+        text = "\n".join(message.content for message in leading)
+        is_settled = len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES
+        if is_settled and len(text) <= MOST_REMEMBERED:
             _keep(self._known, session.id, text, REMEMBERED_SESSIONS)
         return text
 

@@ -14,6 +14,7 @@ from rag.seams import Embedder, Retriever
 from rag.seams.judging import Judge
 
 LOOKED_UP = 40  # statements of one text for which the library is searched
+LONGEST_LOOKED_UP = 600  # characters of one that are searched for
 FOUND_EACH = 3
 
 
@@ -53,7 +54,7 @@ def _looked_up(text: str, retriever: Retriever, within: Within) -> dict[int, Sou
     hits: dict[str, Hit] = {}
     statements = [each for each in read_statements(text) if each.states]
     for statement in statements[:LOOKED_UP]:
-        said = text[statement.start : statement.end]
+        said = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
         for hit in retriever.search(said, within, limit=FOUND_EACH):
             hits.setdefault(hit.chunk.id, hit)
     return {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}

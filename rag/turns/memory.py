@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rag.answers.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
+from rag.citations.markers import neutralise
 from rag.errors import OverBudget
 from rag.limits.budget import limited, part_of_it
 from rag.llm.windows import TokenBudget
@@ -252,7 +253,7 @@ class Memory:
         added = state.instructions
         while added and self._count(added) > room:
             added = added[: len(added) * 3 // 4]
-        return f"{rules}\n\nThe application that asks adds:\n{added}"
+        return f"{rules}\n\nThe application that asks adds:\n{neutralise(added)}"
 
     def budget(self, session: SessionHandle) -> TokenBudget:
         """How the window is shared in one call."""

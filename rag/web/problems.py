@@ -190,8 +190,14 @@ def _detail(error: HTTPException) -> str:
     if hasattr(error, "limit"):  # one of requests, from a library loaded only where one is set
         return f"Too many requests: {error.description} are allowed. Wait a little and try again."
     if isinstance(error, RequestEntityTooLarge):
-        allowed = request.max_content_length
-        return f"The request has {request.content_length} bytes; at most {allowed} are allowed."
+        allowed, came = request.max_content_length or 0, request.content_length or 0
+        if 0 < came <= allowed:
+            return (
+                f"The form has more than {request.max_form_parts:,} files and fields, or a head or "
+                f"field of more than {request.max_form_memory_size:,} bytes. Send less at once."
+            )
+        told = f"{came:,} bytes" if came else "too many bytes"
+        return f"The request has {told}; at most {allowed:,} are allowed."
     if error.code == 405:
         allowed_methods = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
         return f"{request.method} is not allowed at {request.path}; allowed: {allowed_methods}."

@@ -60,7 +60,24 @@ class TestUpload:
         response = upload(client, ("a.md", b"x" * 3000))
 
         assert response.status_code == 413
-        assert "at most 1000" in response.get_json()["detail"]
+        assert "at most 1,000" in response.get_json()["detail"]
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            pytest.param(b'--X\r\nContent-Disposition: form-data; name="file"; '
+                         b'filename="a.md"\r\n\r\nx\r\n' * 2001 + b"--X--", id="files"),
+            pytest.param(b'--X\r\nContent-Disposition: form-data; name="' + b"a" * 600_000,
+                         id="a head"),
+        ],
+    )  # fmt: skip
+    def test_says_what_of_a_form_is_too_much(self, client, body):
+        response = client.post(
+            "/api/v1/documents", data=body, content_type="multipart/form-data; boundary=X"
+        )
+
+        assert response.status_code == 413
+        assert "more than 2,000 files and fields" in response.get_json()["detail"]
 
     @pytest.mark.parametrize(
         "data",

@@ -52,6 +52,11 @@ class Case:
         self.reading = self._place.own
         self.names = self._place.names
 
+    @property
+    def says_something(self) -> bool:
+        """Whether anything of it can be compared."""
+        return bool(self.reading.words or self.reading.figures or self.reading.names)
+
     @cached_property
     def given(self) -> list[Given]:
         """Its figures."""

@@ -58,6 +58,12 @@ def judge(said: Said, sources: Sequence[SourceText], embedder: Embedder | None =
     return _Deciding(said, sources, embedder).judgement()
 
 
+def carries(said: Said, source: SourceText) -> bool:
+    """Whether a source says this in its own words; that is what `judge` calls supported."""
+    case = Case(said, [source])
+    return case.says_something and is_carried(case.reading, case.names, source)
+
+
 def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     """The windows of a source that share most words with a statement, under their headings."""
     words = read(f"{said.around} {said.text}", source.lexicon, language_of(said.text)).words
@@ -71,7 +77,7 @@ class _Deciding(Case):
 
     def judgement(self) -> Judgement:
         """The first that is wrong, else how it is carried."""
-        if not (self.reading.words or self.reading.figures or self.reading.names):
+        if not self.says_something:
             return Judgement(Verdict.OPEN)
         if self.said.row is not None:
             return self._of_row(self.said.row)
