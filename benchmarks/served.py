@@ -47,8 +47,9 @@ class Model(BaseHTTPRequestHandler):
             time.sleep(SLOW_SECONDS)
         delta = {"choices": [{"delta": {"content": "Within five business days [1]."}}]}
         end = {"choices": [{"delta": {}, "finish_reason": "stop"}]}
-        for event in (json.dumps(delta), json.dumps(end), "[DONE]"):
-            self.wfile.write(f"data: {event}\n\n".encode())
+        with suppress(BrokenPipeError):
+            for event in (json.dumps(delta), json.dumps(end), "[DONE]"):
+                self.wfile.write(f"data: {event}\n\n".encode())
 
     def log_message(self, format: str, *args: object) -> None:
         """Nothing."""
