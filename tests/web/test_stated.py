@@ -65,7 +65,7 @@ class TestWhatDecides:
 
 
 class TestStatements:
-    TEXT = "It weighs 410 g [1]. It is grey [1][2].\n\n| a | b |\n|---|---|\n| Aero | 5 [2] |"
+    TEXT = "It weighs **410 g** [1]. It is grey [1][2].\n\n| a | b |\n|---|---|\n| Aero | 5 [2] |"
 
     def message(self):
         starts = [at for at in range(len(self.TEXT)) if self.TEXT.startswith("[1]", at)]

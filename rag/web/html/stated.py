@@ -10,6 +10,7 @@ from markupsafe import Markup, escape
 
 from rag.citations.markers import find_markers
 from rag.records import Citation, Message, Verdict
+from rag.text.blocks import plain
 from rag.text.sentences import Span
 from rag.web.html.pinpoint import clauses_citing
 from rag.web.html.warned import verdict_in_words
@@ -73,7 +74,7 @@ def stated_in(message: Message, number: int, start: int | None = None) -> tuple[
     citations = answer.citations if answer is not None else ()
     checked = {each.start: each for each in citations if each.number == number}
     return tuple(
-        Stated(" ".join(clause.split()), checked.get(each))
+        Stated(plain(" ".join(clause.split())), checked.get(each))
         for each in starts
         for clause in clauses_citing(text, number, start=each)
     )
