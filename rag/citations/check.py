@@ -2,8 +2,9 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rag.citations.checking.case import Said
@@ -211,32 +212,6 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
             )
 
 
-@dataclass(slots=True)
-class _Carrying:
-    """The parts of one statement that carry one number, in order."""
-
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    judgements: list[Judgement] = field(default_factory=list)
-    warnings: list[int] = field(default_factory=list)  # which of them are
-
-    def add(self, part: Clause, judgement: Judgement) -> None:
-        if judgement.verdict.is_warning:
-            self.warnings.append(len(self.judgements))
-        self.starts.append(part.start)
-        self.ends.append(part.end)
-        self.judgements.append(judgement)
-
-    def touching(self, start: int, end: int) -> Judgement:
-        """Of those that touch this stretch, or of all: a warning if any is one."""
-        first, behind = bisect_left(self.ends, start), bisect_right(self.starts, end)
-        if first >= behind:
-            first, behind = 0, len(self.judgements)
-        at = bisect_left(self.warnings, first)
-        is_warned = at < len(self.warnings) and self.warnings[at] < behind
-        return self.judgements[self.warnings[at] if is_warned else first]
-
-
 class _Shown:
     """Which judgement each marker shows: that of the words that it stands for."""
 
@@ -244,32 +219,37 @@ class _Shown:
         spans = {each.statement.start: each.statement.end for each in judged}
         self._starts = sorted(spans)
         self._ends = [spans[start] for start in self._starts]
-        self._gaps = [found.span() for found in _TOUCHES.finditer(text)]
-        self._gaps_begin = [start for start, _ in self._gaps]
-        self._own: dict[tuple[int, int], _Carrying] = {}
+        self._gaps = [(0, 0), *(found.span() for found in _TOUCHES.finditer(text))]
+        self._own: dict[tuple[int, int], list[tuple[Clause, Judgement]]] = defaultdict(list)
         for each in judged:
             for number, judgement in each.verdicts.items():
-                own = self._own.setdefault((each.statement.start, number), _Carrying())
-                own.add(each.part, judgement)
+                self._own[each.statement.start, number].append((each.part, judgement))
 
     def by(self, marker: Marker, number: int) -> Judgement | None:
-        """None where no statement around it has this number."""
+        """Of the words that it touches, or of all: a warning if any is one.
+
+        None where no statement around it has this number.
+        """
         at = bisect_right(self._starts, marker.start) - 1
         if at < 0 or marker.start >= self._ends[at]:
             return None
         own = self._own.get((self._starts[at], number))
-        return None if own is None else own.touching(*self._reach(marker))
+        if own is None:
+            return None
+        start, end = self._reach(marker)
+        first = bisect_left(own, start, key=lambda each: each[0].end)
+        behind = bisect_right(own, end, key=lambda each: each[0].start)
+        near = [judgement for _, judgement in own[first:behind] or own]
+        return next((each for each in near if each.verdict.is_warning), near[0])
 
     def _reach(self, marker: Marker) -> tuple[int, int]:
         """From a marker over blanks, stops and other markers as far as words on both sides."""
-        start, end = marker.start, marker.end
-        before = bisect_left(self._gaps_begin, start) - 1
-        behind = bisect_right(self._gaps_begin, end) - 1
-        if before >= 0 and self._gaps[before][1] >= start:
-            start = self._gaps[before][0]
-        if behind >= 0:
-            end = max(end, self._gaps[behind][1])
-        return start, end
+        before, behind = (
+            self._gaps[bisect_right(self._gaps, at, key=lambda gap: gap[0]) - 1]
+            for at in (marker.start, marker.end)
+        )
+        start = before[0] if before[1] >= marker.start else marker.start
+        return start, max(marker.end, behind[1])
 
 
 # ── Statements without a number ──────────────────────────────────────────────────────────────
