@@ -12,7 +12,6 @@ from rag.citations.markers import find_markers
 from rag.citations.statements import Statement, read_statements
 from rag.records import Citation, Source, Verdict
 
-ATTRIBUTED_FROM = 0.8  # of a statement's words in one window: more than to let a citation stand
 _STOP = re.compile(r"(?:[.!…;,]+|[。！；]+)?[\"'”’»」』]*(?:\s*\|)?$")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
@@ -42,11 +41,9 @@ def attribute(text: str, sources: Mapping[int, Source]) -> Attributed:
 
 
 def _carrying(said: Said, sources: Mapping[int, SourceText]) -> int:
-    """The number of the source that carries it best; 0 where none does."""
-    judged = {number: judge(said, [source]) for number, source in sources.items()}
-    near = {n: each.near for n, each in judged.items() if each.verdict is Verdict.SUPPORTED}
-    best = max(near, key=near.__getitem__, default=0)
-    return best if best and near[best] >= ATTRIBUTED_FROM else 0
+    """The number of the first source that carries it; 0 where none does."""
+    carried = (n for n, each in sources.items() if judge(said, [each]).verdict is Verdict.SUPPORTED)
+    return next(carried, 0)
 
 
 def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:

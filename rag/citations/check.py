@@ -10,7 +10,7 @@ from functools import cached_property
 from rag.citations.checking.case import Said
 from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
 from rag.citations.checking.rows import row_said
-from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
+from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Clause
 from rag.citations.markers import find_markers, without_markers
@@ -26,6 +26,7 @@ from rag.text.names import Lexicon
 from rag.text.words import language_of
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
+_COUNTED = 12  # so many things a reader counts for himself
 _TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]+")
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
@@ -283,7 +284,7 @@ class _Above:
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
-            if figure.unit or figure.value > COUNTED
+            if figure.unit or figure.value > _COUNTED
         )
         return figures and share(reading.words, self.words) >= _REPEATED_FROM
 
