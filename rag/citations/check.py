@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rag.citations.checking.case import Said
-from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
+from rag.citations.checking.reading import Reading, SourceText, read_alone, read_source, share
 from rag.citations.checking.rows import row_said
 from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
@@ -22,8 +22,6 @@ from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement, Opinion
 from rag.text.amounts import Figure, agree
 from rag.text.blocks import read_windows
-from rag.text.names import Lexicon
-from rag.text.words import language_of
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself
@@ -266,7 +264,9 @@ class _Above:
         cited = {number for each in judged for number in each.part.numbers}
         told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
         told += [
-            _read(f"{each.said.around} {each.said.text}") for each in judged if not each.is_warned
+            read_alone(f"{each.said.around} {each.said.text}")
+            for each in judged
+            if not each.is_warned
         ]
         self._told = told
 
@@ -280,17 +280,13 @@ class _Above:
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""
-        reading = _read(bare(self.text, statement))
+        reading = read_alone(bare(self.text, statement))
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
             if figure.unit or figure.value > _COUNTED
         )
         return figures and share(reading.words, self.words) >= _REPEATED_FROM
-
-
-def _read(text: str) -> Reading:
-    return read(text, Lexicon(()), language_of(text))
 
 
 def _is_carried(said: str, sources: Mapping[int, SourceText]) -> bool:

@@ -148,6 +148,11 @@ def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
     return Reading(text, lexicon, language)
 
 
+def read_alone(text: str) -> Reading:
+    """Read text that stands beside no source, without markers."""
+    return read(text, Lexicon(()), language_of(text))
+
+
 Stretch = TypeVar("Stretch", Token, Term)
 
 
