@@ -165,14 +165,6 @@ def test_what_is_worked_out_uses_all_that_is_counted_and_nothing_else(
     assert judged(said, FEES).verdict is verdict
 
 
-def test_a_refusal_is_no_denial_of_what_follows() -> None:
-    passage = "The app works without an account as long as it is in the same network."
-
-    citation = judged("No, as long as it is in the same network", passage)
-
-    assert citation.verdict is Verdict.OPEN
-
-
 TALL = (
     "The survey found 76.3 % of the tenants content. The fence is 1.82 m high. "
     "The set costs EUR 129.90. On Sunday 1,204 people came."

@@ -4,7 +4,6 @@ What words can decide is decided here: whether a source speaks of the subject, w
 another figure, name or polarity, whether a figure follows from others. What they cannot is open.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +19,9 @@ from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
 from rag.text.amounts import Figure, agree, number_shown
-from rag.text.languages import all_words, any_of, told
+from rag.text.languages import told
 from rag.text.words import language_of
 
-_REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
 _THAN = frozenset(told("than").split("|"))
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 
@@ -93,8 +91,7 @@ class _Deciding(Case):
         return _SILENT if self.is_silent else Judgement(Verdict.OPEN, near=self.near)
 
     def _what_is_wrong(self) -> Iterator[Judgement | None]:
-        refuses = _REFUSES.match(self.said.text)  # what it denies is what was asked
-        repeated = None if refuses else altered(self.reading, self.sources)
+        repeated = altered(self.reading, self.sources)
         if repeated is not None:
             place, figure = repeated
             says = f"The source says {_quoted(place)}"
@@ -102,7 +99,7 @@ class _Deciding(Case):
         if not self.is_copy:
             return
         yield from map(self._wrong_figure, self.weighed)
-        worded = None if refuses else wrong_wording(self)
+        worded = wrong_wording(self)
         if worded is not None:
             limits, place = worded[0] == "limits", worded[1]
             yield _contradicted(
