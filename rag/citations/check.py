@@ -196,18 +196,15 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
             found = shown.by(marker, number)
-            citation = Citation(number, marker.start, marker.end)
-            yield (
-                citation
-                if found is None
-                else replace(
-                    citation,
-                    verdict=found.verdict,
-                    reason=found.reason,
-                    judged_by=found.judged_by,
-                    stated=found.stated,
-                    given=found.given,
-                )
+            yield Citation(
+                number,
+                marker.start,
+                marker.end,
+                found.verdict,
+                found.reason,
+                judged_by=found.judged_by,
+                stated=found.stated,
+                given=found.given,
             )
 
 
@@ -224,17 +221,16 @@ class _Shown:
             for number, judgement in each.verdicts.items():
                 self._own[each.statement.start, number].append((each.part, judgement))
 
-    def by(self, marker: Marker, number: int) -> Judgement | None:
+    def by(self, marker: Marker, number: int) -> Judgement:
         """Of the words that it touches, or of all: a warning if any is one.
 
-        None where no statement around it has this number.
+        Open where no statement around it has this number.
         """
         at = bisect_right(self._starts, marker.start) - 1
-        if at < 0 or marker.start >= self._ends[at]:
-            return None
-        own = self._own.get((self._starts[at], number))
+        is_within = at >= 0 and marker.start < self._ends[at]
+        own = self._own.get((self._starts[at], number)) if is_within else None
         if own is None:
-            return None
+            return Judgement(Verdict.OPEN)
         start, end = self._reach(marker)
         first = bisect_left(own, start, key=lambda each: each[0].end)
         behind = bisect_right(own, end, key=lambda each: each[0].start)

@@ -4,6 +4,7 @@ What words can decide is decided here: whether a source speaks of the subject, w
 another figure, name or polarity, whether a figure follows from others. What they cannot is open.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +20,10 @@ from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
 from rag.text.amounts import Figure, agree, number_shown
-from rag.text.languages import told
+from rag.text.languages import all_words, any_of, told
 from rag.text.words import language_of
 
+_REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
 _THAN = frozenset(told("than").split("|"))
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 
@@ -91,7 +93,8 @@ class _Deciding(Case):
         return _SILENT if self.is_silent else Judgement(Verdict.OPEN, near=self.near)
 
     def _what_is_wrong(self) -> Iterator[Judgement | None]:
-        repeated = altered(self.reading, self.sources)
+        refuses = _REFUSES.match(self.said.text)  # what it denies is what was asked
+        repeated = None if refuses else altered(self.reading, self.sources)
         if repeated is not None:
             place, figure = repeated
             says = f"The source says {_quoted(place)}"
@@ -99,7 +102,7 @@ class _Deciding(Case):
         if not self.is_copy:
             return
         yield from map(self._wrong_figure, self.weighed)
-        worded = wrong_wording(self)
+        worded = None if refuses else wrong_wording(self)
         if worded is not None:
             limits, place = worded[0] == "limits", worded[1]
             yield _contradicted(
@@ -112,10 +115,8 @@ class _Deciding(Case):
         figure, instead = weighed.said.figure, weighed.instead
         if weighed.carried is not None or instead is None or self._is_worked_with(figure):
             return None
-        name = instead.names[0] if instead.names else ""
-        named = self._spelled(name) if any(map(str.isdigit, name)) else ""
         stated = self.reading.text[figure.start : figure.end]
-        return _gives(instead.figure, instead.place, named, stated)
+        return _gives(instead.figure, instead.place, stated)
 
     def _is_worked_with(self, figure: Figure) -> bool:
         """Whether it may follow from others, or another one of the statement from it."""
@@ -124,11 +125,6 @@ class _Deciding(Case):
             return True
         ways = (self._how(each) for each in self._own(figure))
         return bool(self._how(figure)) or any(figure.shown in way for way in ways)
-
-    def _spelled(self, name: str) -> str:
-        """A name as the source spells it."""
-        known = (each for source in self.sources for each in source.lexicon.names)
-        return next((each for each in known if each.lower() == name), name)
 
     def _is_new(self, figure: Figure) -> bool:
         """Whether it stands nowhere in the sources."""
@@ -170,11 +166,10 @@ def _contradicted(reason: str, stated: str = "", given: str = "") -> Judgement:
     return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=given)
 
 
-def _gives(figure: Figure, place: Place, name: str = "", stated: str = "") -> Judgement:
+def _gives(figure: Figure, place: Place, stated: str = "") -> Judgement:
     """A figure as its window spells it, and that window."""
     spelled = place.own.text[figure.start : figure.end] or figure.shown
-    behind = f" for the {name}" if name else ""
-    return _contradicted(f"The source gives {spelled}{behind}: {_quoted(place)}", stated, spelled)
+    return _contradicted(f"The source gives {spelled}: {_quoted(place)}", stated, spelled)
 
 
 def _quoted(place: Place) -> str:
