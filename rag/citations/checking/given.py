@@ -17,7 +17,6 @@ from rag.text.languages import all_words, any_of
 _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
-_CLOSE = 0.1  # of a figure, up to which a bound tells of it
 _FINEST = 4  # decimals that figures are rounded to
 _BESIDE = 40  # characters from a figure to the word for what it counts
 
@@ -77,20 +76,15 @@ def _alike(figure: Figure, figures: Sequence[Figure], places: range) -> Figure |
 
 
 def tells(said: Figure, there: Figure) -> bool:
-    """Whether a figure that was said is the source's: the same, rounded, or a bound that it keeps.
+    """Whether a figure that was said is the source's: the same, or rounded.
 
     Money is not rounded: `€130` is another price than `€129.90`.
     """
     if agree(said, there):
         return True
-    if not comparable(said, there) or said.kind != "amount":
+    if not comparable(said, there) or said.kind != "amount" or said.unit != there.unit:
         return False
-    if bool(said.unit) != bool(there.unit):
-        return False
-    if said.comparator and not there.comparator:
-        lies = there.base > said.base if said.comparator[0] == ">" else there.base < said.base
-        return lies and abs(there.base - said.base) <= _CLOSE * abs(there.base)
-    if said.unit != there.unit or (not said.unit.isalpha() and said.unit != "%"):
+    if not said.unit.isalpha() and said.unit != "%":
         return False
     return there.value % 1 > 0 and any(
         round(there.value, digits) == said.value != 0 for digits in range(_FINEST)

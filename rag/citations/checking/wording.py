@@ -9,12 +9,10 @@ from typing import NamedTuple
 from rag.citations.checking.case import Case
 from rag.citations.checking.reading import Place, Reading, within
 from rag.text.amounts import Figure, agree
-from rag.text.languages import all_words, any_of, told
+from rag.text.languages import all_words, any_of
 
 _DIVIDES = re.compile(
-    rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+"
-    rf"|\s+(?=(?:{told('conditions')})\b)",
-    re.IGNORECASE,
+    rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+", re.IGNORECASE
 )
 # Words that deny in ways of their own: where one stands, nothing is certain.
 _BUT = all_words("contrasting")
