@@ -49,11 +49,8 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
         nearest = _alike(figure, figures, range(at - 1, -1, -1))
         behind_it = _alike(figure, figures, range(at + 1, len(figures)))
         first = nearest and _alike(figure, figures, range(at))
-        left, right = text.rfind(";", 0, start) + 1, text.find(";", end) % (len(text) + 1)
-        if nearest:
-            left = _divided(text, nearest.end, start)[1]
-        if behind_it:
-            right = min(right, _divided(text, end, behind_it.start)[0])
+        left = _divided(text, nearest.end, start)[1] if nearest else 0
+        right = _divided(text, end, behind_it.start)[0] if behind_it else len(text)
         before, behind = _between(reading, left, start), _between(reading, end, right)
         own = [e.text.lower() for e in reading.named if left <= e.start and e.end <= right]
         yield Given(
@@ -136,7 +133,4 @@ def _of_cell(place: Place) -> Iterator[Given]:
     """The figures of a cell, given for its label and its header."""
     words = frozenset((*place.around.words, *place.own.words))
     names = place.around.names or place.own.names
-    label = len(place.own.text.partition(": ")[0])
-    for figure in place.own.figures:
-        if figure.start >= label:
-            yield Given(figure, place, words, names)
+    return (Given(figure, place, words, names) for figure in place.own.figures)
