@@ -21,7 +21,6 @@ from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement, Opinion
 from rag.text.amounts import Figure, agree
-from rag.text.blocks import read_windows
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself
@@ -165,22 +164,11 @@ def _said(text: str, statement: Statement, part: Clause) -> Said:
 
 
 def _said_in_row(text: str, statement: Statement, part: Clause, head: str) -> Said:
-    """A cell with the label of its row and the header of its column."""
-    row = without_markers(text[statement.start : statement.end])
+    """Cells with the label of their row and the headers of their columns."""
     own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
     raw = text[statement.start : statement.end]
     of_row = row_said(head, raw, part.start - statement.start, part.end - statement.start)
-    if of_row is not None:
-        return Said(own.strip(), without_markers(head).strip(), row=of_row)
-    rule = "\n|" + "---|" * max(1, row.count("|") - 1)
-    lines = without_markers(head).strip().splitlines()
-    table = f"{lines[-1]}{rule}\n{row}" if lines else row
-    windows = read_windows(table)
-    cells = [each for each in windows if each.kind == "cell" and own and own in each.text]
-    whole = next((each for each in windows if each.kind == "row"), None)
-    if len(cells) == 1:
-        return Said(cells[0].text, cells[0].column)
-    return Said(whole.text, "") if whole else Said(own or row)
+    return Said(own or without_markers(raw), without_markers(head).strip(), row=of_row)
 
 
 def bare(text: str, statement: Statement) -> str:
