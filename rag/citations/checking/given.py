@@ -37,7 +37,7 @@ class Given:
         return self.place.window.kind == "cell"
 
 
-def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
+def given_in(place: Place, names: tuple[str, ...]) -> Iterator[Given]:
     """The figures of a sentence, in order.
 
     They are given for these names where none stands beside them.
@@ -119,13 +119,11 @@ def _counted(
 def given_by(source: SourceText) -> tuple[Given, ...]:
     """The figures of a source, those of a table from its cells."""
     found: list[Given] = []
-    names = source.heading.names
     for place in source.places:
         if place.window.kind == "cell":
             found += _of_cell(place)
         elif place.window.kind not in ("row", "code"):
-            names = place.own.names or names
-            found += given_in(place, names)
+            found += given_in(place, place.own.names)
     return tuple(found)
 
 
