@@ -100,4 +100,7 @@ class Case:
             return False
         if self.anywhere > ANYWHERE or any(weighed.carried for weighed in self.weighed):
             return False
+        signs = (e for e in self.reading.raw if e.isalnum() and not e.isalpha() and not e.isdigit())
+        if any(sign in source.text.lower() for sign in signs for source in self.sources):
+            return False
         return is_near(self.said.text, words, self.sources, embedder, least=UNLIKE) is False
