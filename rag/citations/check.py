@@ -2,14 +2,15 @@
 
 import re
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from rag.citations.checking.case import Said
-from rag.citations.checking.reading import Reading, SourceText, read, read_source, share
+from rag.citations.checking.reading import Reading, SourceText, read_alone, read_source, share
 from rag.citations.checking.rows import row_said
-from rag.citations.checking.verdict import COUNTED, Judgement, nearest_windows
+from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Clause
 from rag.citations.markers import find_markers, without_markers
@@ -20,11 +21,9 @@ from rag.records import Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement, Opinion
 from rag.text.amounts import Figure, agree
-from rag.text.blocks import read_windows
-from rag.text.names import Lexicon
-from rag.text.words import language_of
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
+_COUNTED = 12  # so many things a reader counts for himself
 _TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]+")
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
@@ -165,22 +164,11 @@ def _said(text: str, statement: Statement, part: Clause) -> Said:
 
 
 def _said_in_row(text: str, statement: Statement, part: Clause, head: str) -> Said:
-    """A cell with the label of its row and the header of its column."""
-    row = without_markers(text[statement.start : statement.end])
+    """Cells with the label of their row and the headers of their columns."""
     own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
     raw = text[statement.start : statement.end]
     of_row = row_said(head, raw, part.start - statement.start, part.end - statement.start)
-    if of_row is not None:
-        return Said(own.strip(), without_markers(head).strip(), row=of_row)
-    rule = "\n|" + "---|" * max(1, row.count("|") - 1)
-    lines = without_markers(head).strip().splitlines()
-    table = f"{lines[-1]}{rule}\n{row}" if lines else row
-    windows = read_windows(table)
-    cells = [each for each in windows if each.kind == "cell" and own and own in each.text]
-    whole = next((each for each in windows if each.kind == "row"), None)
-    if len(cells) == 1:
-        return Said(cells[0].text, cells[0].column)
-    return Said(whole.text, "") if whole else Said(own or row)
+    return Said(own or without_markers(raw), without_markers(head).strip(), row=of_row)
 
 
 def bare(text: str, statement: Statement) -> str:
@@ -196,45 +184,16 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
             found = shown.by(marker, number)
-            citation = Citation(number, marker.start, marker.end)
-            yield (
-                citation
-                if found is None
-                else replace(
-                    citation,
-                    verdict=found.verdict,
-                    reason=found.reason,
-                    judged_by=found.judged_by,
-                    stated=found.stated,
-                    given=found.given,
-                )
+            yield Citation(
+                number,
+                marker.start,
+                marker.end,
+                found.verdict,
+                found.reason,
+                judged_by=found.judged_by,
+                stated=found.stated,
+                given=found.given,
             )
-
-
-@dataclass(slots=True)
-class _Carrying:
-    """The parts of one statement that carry one number, in order."""
-
-    starts: list[int] = field(default_factory=list)
-    ends: list[int] = field(default_factory=list)
-    judgements: list[Judgement] = field(default_factory=list)
-    warnings: list[int] = field(default_factory=list)  # which of them are
-
-    def add(self, part: Clause, judgement: Judgement) -> None:
-        if judgement.verdict.is_warning:
-            self.warnings.append(len(self.judgements))
-        self.starts.append(part.start)
-        self.ends.append(part.end)
-        self.judgements.append(judgement)
-
-    def touching(self, start: int, end: int) -> Judgement:
-        """Of those that touch this stretch, or of all: a warning if any is one."""
-        first, behind = bisect_left(self.ends, start), bisect_right(self.starts, end)
-        if first >= behind:
-            first, behind = 0, len(self.judgements)
-        at = bisect_left(self.warnings, first)
-        is_warned = at < len(self.warnings) and self.warnings[at] < behind
-        return self.judgements[self.warnings[at] if is_warned else first]
 
 
 class _Shown:
@@ -244,32 +203,36 @@ class _Shown:
         spans = {each.statement.start: each.statement.end for each in judged}
         self._starts = sorted(spans)
         self._ends = [spans[start] for start in self._starts]
-        self._gaps = [found.span() for found in _TOUCHES.finditer(text)]
-        self._gaps_begin = [start for start, _ in self._gaps]
-        self._own: dict[tuple[int, int], _Carrying] = {}
+        self._gaps = [(0, 0), *(found.span() for found in _TOUCHES.finditer(text))]
+        self._own: dict[tuple[int, int], list[tuple[Clause, Judgement]]] = defaultdict(list)
         for each in judged:
             for number, judgement in each.verdicts.items():
-                own = self._own.setdefault((each.statement.start, number), _Carrying())
-                own.add(each.part, judgement)
+                self._own[each.statement.start, number].append((each.part, judgement))
 
-    def by(self, marker: Marker, number: int) -> Judgement | None:
-        """None where no statement around it has this number."""
+    def by(self, marker: Marker, number: int) -> Judgement:
+        """Of the words that it touches, or of all: a warning if any is one.
+
+        Open where no statement around it has this number.
+        """
         at = bisect_right(self._starts, marker.start) - 1
-        if at < 0 or marker.start >= self._ends[at]:
-            return None
-        own = self._own.get((self._starts[at], number))
-        return None if own is None else own.touching(*self._reach(marker))
+        is_within = at >= 0 and marker.start < self._ends[at]
+        own = self._own.get((self._starts[at], number)) if is_within else None
+        if own is None:
+            return Judgement(Verdict.OPEN)
+        start, end = self._reach(marker)
+        first = bisect_left(own, start, key=lambda each: each[0].end)
+        behind = bisect_right(own, end, key=lambda each: each[0].start)
+        near = [judgement for _, judgement in own[first:behind] or own]
+        return next((each for each in near if each.verdict.is_warning), near[0])
 
     def _reach(self, marker: Marker) -> tuple[int, int]:
         """From a marker over blanks, stops and other markers as far as words on both sides."""
-        start, end = marker.start, marker.end
-        before = bisect_left(self._gaps_begin, start) - 1
-        behind = bisect_right(self._gaps_begin, end) - 1
-        if before >= 0 and self._gaps[before][1] >= start:
-            start = self._gaps[before][0]
-        if behind >= 0:
-            end = max(end, self._gaps[behind][1])
-        return start, end
+        before, behind = (
+            self._gaps[bisect_right(self._gaps, at, key=lambda gap: gap[0]) - 1]
+            for at in (marker.start, marker.end)
+        )
+        start = before[0] if before[1] >= marker.start else marker.start
+        return start, max(marker.end, behind[1])
 
 
 # ── Statements without a number ──────────────────────────────────────────────────────────────
@@ -285,7 +248,9 @@ class _Above:
         cited = {number for each in judged for number in each.part.numbers}
         told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
         told += [
-            _read(f"{each.said.around} {each.said.text}") for each in judged if not each.is_warned
+            read_alone(f"{each.said.around} {each.said.text}")
+            for each in judged
+            if not each.is_warned
         ]
         self._told = told
 
@@ -299,17 +264,13 @@ class _Above:
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""
-        reading = _read(bare(self.text, statement))
+        reading = read_alone(bare(self.text, statement))
         figures = all(
             any(agree(figure, there) for there in self.figures)
             for figure in reading.figures
-            if figure.unit or figure.value > COUNTED
+            if figure.unit or figure.value > _COUNTED
         )
         return figures and share(reading.words, self.words) >= _REPEATED_FROM
-
-
-def _read(text: str) -> Reading:
-    return read(text, Lexicon(()), language_of(text))
 
 
 def _is_carried(said: str, sources: Mapping[int, SourceText]) -> bool:

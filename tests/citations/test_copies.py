@@ -51,7 +51,7 @@ def judged(said: str, passage: str = DOCK, **given: object) -> Citation:
         ("Equipment may make up more than the share of the partner", "says"),
         ("The three boxes together hold 950 g", "gives"),
         ("The Pad can lead 4 points; before, it was 6", "gives 6"),
-        ("On the Amp 50, hold the button for 8 seconds", "8 seconds for the Amp 50 BT"),
+        ("On the Amp 50, hold the button for 8 seconds", "gives 8 seconds"),
     ],
 )
 def test_a_copy_with_one_thing_changed_is_contradicted_with_what_stands_there(
@@ -184,7 +184,6 @@ TALL = (
     [
         ("The survey found 76 % of the tenants content", False),
         ("The fence is 1.8 m high", False),
-        ("On Sunday more than 1,200 people came", False),
         ("The survey found 67 % of the tenants content", True),
         ("The fence is 1.9 m high", True),
         ("The set costs EUR 130", True),  # another price
@@ -192,9 +191,7 @@ TALL = (
         ("On Sunday more than 2,000 people came", True),
     ],
 )
-def test_a_rounded_figure_and_a_bound_that_is_kept_are_the_sources_own(
-    said: str, is_warned: bool
-) -> None:
+def test_a_rounded_figure_is_the_sources_own(said: str, is_warned: bool) -> None:
     assert judged(said, TALL).verdict.is_warning is is_warned
 
 

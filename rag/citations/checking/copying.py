@@ -181,7 +181,7 @@ def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:
     denials: set[int] = set()
     for term in terms:
         if term.limits and term.key == "not":
-            denials ^= {len(kept)}  # two deny nothing
+            denials.add(len(kept))
         else:
             kept.append(term)
     return kept, denials
@@ -214,9 +214,7 @@ def _excludes(one: Term, other: Term, elsewhere: frozenset[str], terms: int) -> 
     A source that uses both words means two things by them, and a synonym by neither.
     """
     if isinstance(one.key, Figure) and isinstance(other.key, Figure):
-        figures = (one.key, other.key)
-        is_bare = any(e.kind == "amount" and not e.unit for e in figures)  # `at 8`: a time
-        return is_bare or one.key.kind == other.key.kind
+        return one.key.kind == other.key.kind
     if isinstance(one.key, Figure) or isinstance(other.key, Figure):
         return False
     if other.key in opposites().get(one.key, frozenset()):

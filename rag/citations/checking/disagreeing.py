@@ -8,7 +8,7 @@ from itertools import combinations, product
 
 from rag.citations.checking.given import Given, given_by
 from rag.citations.checking.naming import are_siblings, names_agree, same_name
-from rag.citations.checking.reading import SourceText, read, read_source, share
+from rag.citations.checking.reading import SourceText, read, read_alone, read_source, share
 from rag.records import Source
 from rag.text.amounts import UNIT_SIGNS, Figure, agree
 from rag.text.blocks import plain
@@ -22,7 +22,6 @@ from rag.text.words import language_of, stem, tokens
 _HOLDS = tuple(
     re.compile(rf"\b(?:{told(field)})\b", re.IGNORECASE) for field in ("prevails", "supersedes")
 )
-_MOST_VALUES = 4
 _ATTRIBUTE = 0.5  # of the question's words beside the name
 _FEW = 3  # words
 _MEASURES = all_words("any_measure")  # stems that ask for any figure
@@ -66,7 +65,7 @@ def disagreement(question: str, sources: Sequence[Source]) -> str:
     apart = _apart([value for each in known for value in _values(asked, each)])
     if not apart:
         return ""
-    listed = "; ".join(_described(value) for value in apart[:_MOST_VALUES])
+    listed = "; ".join(_described(value) for value in apart)
     every = (read_source(each) for each in sources)
     about = [each for each in every if _speaks_of(asked, each)]
     told = (_what_holds(each, holds) for holds in _HOLDS for each in about)
@@ -148,7 +147,7 @@ def _tells_apart(name: str) -> bool:
 
 def _parts(column: str) -> list[str]:
     """The words of a column's header, also of `warranty_months`."""
-    return list(read(column.replace("_", " "), Lexicon(()), language_of(column)).words)
+    return list(read_alone(column.replace("_", " ")).words)
 
 
 def _with_unit_of_column(given: Given) -> Figure:

@@ -17,7 +17,6 @@ from rag.text.languages import all_words, any_of
 _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)
 _PARTS = re.compile(rf"[;|]|[.!?]\s|, (?:{_CONJUNCTIONS})\b", re.IGNORECASE)  # before all others
-_CLOSE = 0.1  # of a figure, up to which a bound tells of it
 _FINEST = 4  # decimals that figures are rounded to
 _BESIDE = 40  # characters from a figure to the word for what it counts
 
@@ -38,7 +37,7 @@ class Given:
         return self.place.window.kind == "cell"
 
 
-def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
+def given_in(place: Place, names: tuple[str, ...]) -> Iterator[Given]:
     """The figures of a sentence, in order.
 
     They are given for these names where none stands beside them.
@@ -50,11 +49,8 @@ def given_in(place: Place, names: tuple[str, ...] = ()) -> Iterator[Given]:
         nearest = _alike(figure, figures, range(at - 1, -1, -1))
         behind_it = _alike(figure, figures, range(at + 1, len(figures)))
         first = nearest and _alike(figure, figures, range(at))
-        left, right = text.rfind(";", 0, start) + 1, text.find(";", end) % (len(text) + 1)
-        if nearest:
-            left = _divided(text, nearest.end, start)[1]
-        if behind_it:
-            right = min(right, _divided(text, end, behind_it.start)[0])
+        left = _divided(text, nearest.end, start)[1] if nearest else 0
+        right = _divided(text, end, behind_it.start)[0] if behind_it else len(text)
         before, behind = _between(reading, left, start), _between(reading, end, right)
         own = [e.text.lower() for e in reading.named if left <= e.start and e.end <= right]
         yield Given(
@@ -77,20 +73,15 @@ def _alike(figure: Figure, figures: Sequence[Figure], places: range) -> Figure |
 
 
 def tells(said: Figure, there: Figure) -> bool:
-    """Whether a figure that was said is the source's: the same, rounded, or a bound that it keeps.
+    """Whether a figure that was said is the source's: the same, or rounded.
 
     Money is not rounded: `€130` is another price than `€129.90`.
     """
     if agree(said, there):
         return True
-    if not comparable(said, there) or said.kind != "amount":
+    if not comparable(said, there) or said.kind != "amount" or said.unit != there.unit:
         return False
-    if bool(said.unit) != bool(there.unit):
-        return False
-    if said.comparator and not there.comparator:
-        lies = there.base > said.base if said.comparator[0] == ">" else there.base < said.base
-        return lies and abs(there.base - said.base) <= _CLOSE * abs(there.base)
-    if said.unit != there.unit or (not said.unit.isalpha() and said.unit != "%"):
+    if not said.unit.isalpha() and said.unit != "%":
         return False
     return there.value % 1 > 0 and any(
         round(there.value, digits) == said.value != 0 for digits in range(_FINEST)
@@ -128,13 +119,11 @@ def _counted(
 def given_by(source: SourceText) -> tuple[Given, ...]:
     """The figures of a source, those of a table from its cells."""
     found: list[Given] = []
-    names = source.heading.names
     for place in source.places:
         if place.window.kind == "cell":
             found += _of_cell(place)
         elif place.window.kind not in ("row", "code"):
-            names = place.own.names or names
-            found += given_in(place, names)
+            found += given_in(place, place.own.names)
     return tuple(found)
 
 
@@ -142,7 +131,4 @@ def _of_cell(place: Place) -> Iterator[Given]:
     """The figures of a cell, given for its label and its header."""
     words = frozenset((*place.around.words, *place.own.words))
     names = place.around.names or place.own.names
-    label = len(place.own.text.partition(": ")[0])
-    for figure in place.own.figures:
-        if figure.start >= label:
-            yield Given(figure, place, words, names)
+    return (Given(figure, place, words, names) for figure in place.own.figures)

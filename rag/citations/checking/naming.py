@@ -13,12 +13,7 @@ _SHORTEST_WORD = 3  # letters; what is shorter tells a model from another: `Amp 
 @lru_cache(maxsize=16384)
 def name_words(name: str) -> tuple[str, ...]:
     """The words of a name, with the sign that tells a model from another."""
-    return tuple(_words(name))
-
-
-def _words(text: str) -> list[str]:
-    bare = text.lower().replace("®", "").replace("™", "")
-    return _NAME_WORD.findall(bare)
+    return tuple(_NAME_WORD.findall(name.lower()))
 
 
 @lru_cache(maxsize=16384)

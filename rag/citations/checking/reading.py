@@ -123,8 +123,6 @@ class Reading:
         key = "not" if is_function else canonical(stem(lowered, self.language.code))
         place = (token.start, token.end)
         yield Term(key, lowered, *place, is_word=not is_function, limits=True, denies=True)
-        if lowered in ("can't", "cannot"):
-            yield Term("can", lowered, *place)
 
     def _word(self, lowered: str, token: Token) -> Iterator[Term]:
         place = (token.start, token.end)
@@ -146,6 +144,11 @@ class Reading:
 def read(text: str, lexicon: Lexicon, language: Language) -> Reading:
     """Read text without markers: a marker's number would be taken for a figure."""
     return Reading(text, lexicon, language)
+
+
+def read_alone(text: str) -> Reading:
+    """Read text that stands beside no source, without markers."""
+    return read(text, Lexicon(()), language_of(text))
 
 
 Stretch = TypeVar("Stretch", Token, Term)
@@ -245,11 +248,6 @@ class SourceText:
         return read(" · ".join(self._headings), self.lexicon, self.language)
 
     @cached_property
-    def heading(self) -> Reading:
-        """The last of them."""
-        return read(self._headings[-1] if self._headings else "", self.lexicon, self.language)
-
-    @cached_property
     def places(self) -> tuple[Place, ...]:
         return tuple(Place(each, self.lexicon, self.language) for each in self.windows)
 
@@ -295,8 +293,7 @@ def _names_something(label: str) -> bool:
     """Whether a cell is a name of a thing: short, with a capital, a figure or a hyphen inside."""
     words = label.split()
     has_shape = any(c.isupper() for c in label[1:]) or any(c.isdigit() or c in "-+" for c in label)
-    is_one = label[:1].isalpha() and not any(c in ",;/" for c in label)
-    return 0 < len(words) <= _LONGEST_LABEL and has_shape and is_one
+    return 0 < len(words) <= _LONGEST_LABEL and has_shape
 
 
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────

@@ -8,14 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.checking.reading import Reading, SourceText, read
+from rag.citations.checking.reading import Reading, SourceText, read_alone
 from rag.citations.markers import without_markers
 from rag.text.amounts import Figure, agree, comparable
 from rag.text.blocks import cells_of, plain
 from rag.text.layout import CELL
-from rag.text.names import Lexicon
 from rag.text.sentences import read_sentences
-from rag.text.words import language_of
 
 _SIGN = re.compile(r"\d+|[^\W_]+|\+")
 _WORD = 3  # letters; what is shorter tells a model from another
@@ -119,7 +117,7 @@ def compare(said: Row, source: SourceText) -> Wrong | bool | None:
 
 
 def _shared(said: str, there: str) -> int:
-    return len(set(_read(said).words) & set(_read(there).words))
+    return len(set(read_alone(said).words) & set(read_alone(there).words))
 
 
 def _compared(said: Row, table: _TableRows) -> Iterator[list[Wrong | bool | None]]:
@@ -167,17 +165,13 @@ def _share(one: frozenset[str], other: frozenset[str]) -> float:
 def _keys(name: str) -> frozenset[str]:
     """Its words, and all that tells one model or amount from another."""
     signs = (each for each in _SIGN.findall(name.lower()) if len(each) < _WORD or each.isdigit())
-    return frozenset(_read(name).words).union(signs) or frozenset(name.lower().split())
-
-
-def _read(text: str) -> Reading:
-    return read(text, Lexicon(()), language_of(text))
+    return frozenset(read_alone(name).words).union(signs) or frozenset(name.lower().split())
 
 
 @lru_cache(maxsize=8192)
 def _says(said: str, there: str) -> bool:
     """Whether two cells say the same: each figure and each word of one stands in the other."""
-    one, other = _read(said), _read(there)
+    one, other = read_alone(said), read_alone(there)
     figures = all(any(agree(each, e) for e in other.figures) for each in one.figures)
     words = set(one.words) <= set(other.words) and _denials(one) == _denials(other)
     counted = len(one.figures) == len(other.figures)
@@ -200,4 +194,4 @@ def _gives_another(said: str, there: str) -> bool:
 
 
 def _figures(cell: str) -> Iterator[Figure]:
-    return (each for each in _read(cell).figures if each.kind != "ordinal")
+    return (each for each in read_alone(cell).figures if each.kind != "ordinal")

@@ -23,7 +23,6 @@ from rag.text.amounts import Figure, agree, number_shown
 from rag.text.languages import all_words, any_of, told
 from rag.text.words import language_of
 
-COUNTED = 12  # so many things a reader counts for himself
 _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
 _THAN = frozenset(told("than").split("|"))
 _LONGEST_QUOTE = 110  # characters of a source in a reason
@@ -31,7 +30,7 @@ _LONGEST_QUOTE = 110  # characters of a source in a reason
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A verdict with its reason, and how near the source is, from 0 to 1."""
+    """A verdict with its reason, and how near the source is, from 0 to 1; a warning is far."""
 
     verdict: Verdict
     reason: str = ""
@@ -41,13 +40,7 @@ class Judgement:
     given: str = ""  # … and what the source says there
 
 
-@dataclass(frozen=True, slots=True)
-class _Contradiction:
-    """Why a statement is contradicted."""
-
-    reason: str
-    stated: str = ""
-    given: str = ""
+_SILENT = Judgement(Verdict.OFF_SUBJECT, "The cited source does not speak of this.")
 
 
 def judge(said: Said, sources: Sequence[SourceText], embedder: Embedder | None = None) -> Judgement:
@@ -85,16 +78,12 @@ class _Deciding(Case):
             return Judgement(Verdict.SUPPORTED, near=1.0)
         wrong = next(filter(None, self._what_is_wrong()), None)
         if wrong is not None:
-            near = 0.3 * self.near
-            return Judgement(
-                Verdict.CONTRADICTED, wrong.reason, near, stated=wrong.stated, given=wrong.given
-            )
+            return wrong
         ways = self._ways()
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
         if self.is_silent and not any(self._how(each.said.figure) for each in self.weighed):
-            reason = "The cited source does not speak of this."
-            return Judgement(Verdict.OFF_SUBJECT, reason, 0.2 * self.anywhere)
+            return _SILENT
         return Judgement(Verdict.OPEN, near=self.near)
 
     def _of_row(self, row: Row) -> Judgement:
@@ -104,42 +93,36 @@ class _Deciding(Case):
             return Judgement(Verdict.SUPPORTED, near=1.0)
         wrong = next((each for each in told if isinstance(each, Wrong)), None)
         if wrong is not None:
-            reason = f"The source gives {wrong.given}: “{wrong.place}”"
-            return Judgement(Verdict.CONTRADICTED, reason, stated=wrong.stated, given=wrong.given)
-        if self.is_silent:
-            return Judgement(Verdict.OFF_SUBJECT, "The cited source does not speak of this.")
-        return Judgement(Verdict.OPEN, near=self.near)
+            return _contradicted(
+                f"The source gives {wrong.given}: “{wrong.place}”", wrong.stated, wrong.given
+            )
+        return _SILENT if self.is_silent else Judgement(Verdict.OPEN, near=self.near)
 
-    def _what_is_wrong(self) -> Iterator[_Contradiction | None]:
+    def _what_is_wrong(self) -> Iterator[Judgement | None]:
         refuses = _REFUSES.match(self.said.text)  # what it denies is what was asked
         repeated = None if refuses else altered(self.reading, self.sources)
         if repeated is not None:
             place, figure = repeated
-            yield (
-                _gives(figure, place)
-                if figure
-                else _Contradiction(f"The source says {_quoted(place)}")
-            )
+            says = f"The source says {_quoted(place)}"
+            yield _gives(figure, place) if figure else _contradicted(says)
         if not self.is_copy:
             return
         yield from map(self._wrong_figure, self.weighed)
         worded = None if refuses else wrong_wording(self)
         if worded is not None:
             limits, place = worded[0] == "limits", worded[1]
-            yield _Contradiction(
+            yield _contradicted(
                 f"The source {'limits this:' if limits else 'says'} {_quoted(place)}"
             )
 
     # ── Figures ──
 
-    def _wrong_figure(self, weighed: Weighed) -> _Contradiction | None:
+    def _wrong_figure(self, weighed: Weighed) -> Judgement | None:
         figure, instead = weighed.said.figure, weighed.instead
         if weighed.carried is not None or instead is None or self._is_worked_with(figure):
             return None
-        name = instead.names[0] if instead.names else ""
-        named = self._spelled(name) if any(map(str.isdigit, name)) else ""
         stated = self.reading.text[figure.start : figure.end]
-        return _gives(instead.figure, instead.place, named, stated)
+        return _gives(instead.figure, instead.place, stated)
 
     def _is_worked_with(self, figure: Figure) -> bool:
         """Whether it may follow from others, or another one of the statement from it."""
@@ -148,11 +131,6 @@ class _Deciding(Case):
             return True
         ways = (self._how(each) for each in self._own(figure))
         return bool(self._how(figure)) or any(figure.shown in way for way in ways)
-
-    def _spelled(self, name: str) -> str:
-        """A name as the source spells it."""
-        known = (each for source in self.sources for each in source.lexicon.names)
-        return next((each for each in known if each.lower() == name), name)
 
     def _is_new(self, figure: Figure) -> bool:
         """Whether it stands nowhere in the sources."""
@@ -190,11 +168,14 @@ class _Deciding(Case):
         return [way for way in ways if way] if used else []
 
 
-def _gives(figure: Figure, place: Place, name: str = "", stated: str = "") -> _Contradiction:
+def _contradicted(reason: str, stated: str = "", given: str = "") -> Judgement:
+    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=given)
+
+
+def _gives(figure: Figure, place: Place, stated: str = "") -> Judgement:
     """A figure as its window spells it, and that window."""
     spelled = place.own.text[figure.start : figure.end] or figure.shown
-    behind = f" for the {name}" if name else ""
-    return _Contradiction(f"The source gives {spelled}{behind}: {_quoted(place)}", stated, spelled)
+    return _contradicted(f"The source gives {spelled}: {_quoted(place)}", stated, spelled)
 
 
 def _quoted(place: Place) -> str:

@@ -9,8 +9,6 @@ from rag.citations.checking.reading import SourceText
 from rag.text.amounts import comparable
 
 _SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
-_FAR = 0.65  # … of another sentence than the one that gives the figure
-_NEARER = 0.3  # by so much a figure of another sentence has to be nearer
 _SAME_NAME, _OTHER_NAME = 0.25, 0.6
 
 
@@ -108,7 +106,7 @@ def _speaks_for(said: Given, own: _NearGiven, rival: _NearGiven) -> bool:
     mine, theirs = own.given, rival.given
     are_cells = mine.is_of_cell and theirs.is_of_cell
     if not are_cells and mine.place is not theirs.place:
-        return rival.near >= max(_FAR, own.near + _NEARER)
+        return False
     agreed = [names_agree(said.names, each.names) for each in (mine, theirs)]
     if agreed[0] != agreed[1]:
         return agreed[0] < agreed[1]

@@ -9,17 +9,14 @@ from typing import NamedTuple
 from rag.citations.checking.case import Case
 from rag.citations.checking.reading import Place, Reading, within
 from rag.text.amounts import Figure, agree
-from rag.text.languages import all_words, any_of, told
+from rag.text.languages import all_words, any_of
 
 _DIVIDES = re.compile(
-    rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+"
-    rf"|\s+(?=(?:{told('conditions')})\b)",
-    re.IGNORECASE,
+    rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+", re.IGNORECASE
 )
 # Words that deny in ways of their own: where one stands, nothing is certain.
 _BUT = all_words("contrasting")
 _UNSURE = all_words("lacking") | all_words("excepting") | _BUT
-_PROHIBITS = all_words("prohibiting")
 _LIMITING = (
     (all_words("restricting") | all_words("limits"))
     - all_words("contrasting")
@@ -123,8 +120,6 @@ def _is_otherwise(case: Case, said: DenialPart, nearest: _Near) -> str:
         return ""
     if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
-    if said.raw & _PROHIBITS != place.own.raw & _PROHIBITS:
-        return ""  # `not allowed`, `forbidden`
     return "denies" if said.is_denied != there.is_denied else ""
 
 
