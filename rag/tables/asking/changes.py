@@ -116,9 +116,7 @@ def narrowed(asked: FollowUp, plan: TablePlan) -> TablePlan:
         kept = [old for old in kept if old in now or not _gives_way(old, each)]
         kept.append(each)
         now.append(each)
-    single = {(e.column, e.part) for e in fresh if e.op is Op.IS and len(e.values) == 1}
-    group = tuple(k for k in plan.group if (k.column, k.part) not in single)
-    return replace(plan, filters=tuple(kept), group=group or plan.group)
+    return replace(plan, filters=tuple(kept))
 
 
 def shifted(asked: FollowUp, plan: TablePlan) -> TablePlan:

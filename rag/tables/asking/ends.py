@@ -119,8 +119,6 @@ def _measured_end(reading: Matched, adjective: Adjective, at: int) -> TableColum
     """The figure that an end is of: named behind it, measured by its adjective, or named at all."""
     columns = reading.index.table.columns
     follows = reading.after(at)
-    if follows is not None and follows.kind == "group":
-        follows = reading.after(follows.end)
     if follows is not None and follows.kind == "column":
         column = reading.column(follows)
         hinted = measured_by(adjective, columns) if adjective.measures else []

@@ -1,6 +1,5 @@
 """The names and values of one table, looked up by the words of a question."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -108,7 +107,7 @@ class TableIndex:
         """Columns by their own names as people say them, as stems."""
         found: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for column in self.table.columns:
-            halves = (column.name, BRACKETS.sub("", column.name), *re.split(r"[/|]", column.name))
+            halves = (column.name, BRACKETS.sub("", column.name))
             for form in {form for half in halves for form in (spoken(half), normalised(half))}:
                 for way in _ways(form.split()) if form else ():
                     found[way].append(column.name) if column.name not in found[way] else None

@@ -112,14 +112,7 @@ def _gives_what_is_asked(reading: Matched, plan: TablePlan) -> bool:
     shown = [reading.index.column(name) for name in plan.columns]
     if reading.of("much"):
         return any(column.type in FIGURES for column in shown)
-    named = {each.name for each in reading.of("column") if each.weight >= NAMED}
-    is_of_time = any(
-        each.type in TIMES
-        or has_years(each)
-        or each.name in named
-        or any(hint in each.name.casefold() for hint in ASKED["when"])
-        for each in shown
-    )
+    is_of_time = any(each.type in TIMES or has_years(each) for each in shown)
     return is_of_time or reading.words[0] != "when"
 
 
@@ -180,9 +173,6 @@ def _keys(reading: Matched, at: int, named: Use | None) -> list[Key]:
     part = PARTS.get(word, Part.WHOLE)
     if named is not None and named.kind == "column":
         column = reading.column(named)
-        if column.type is ColumnType.DATE and part:
-            reading.use(named)
-            return part_keys(reading, part)
         if column.type not in FIGURES or column.is_identifier:
             reading.use(named)
             return [Key(column.name)]
@@ -199,8 +189,7 @@ def part_keys(reading: Matched, part: Part) -> list[Key]:
     if not dates:
         return []
     name, spans_years = dates[0].name, dates[0].low[:4] != dates[0].high[:4]
-    is_of_one = any(each.part is Part.YEAR for _at, each in reading.filters)
-    is_more = spans_years and part is not Part.YEAR and not is_of_one
+    is_more = spans_years and part is not Part.YEAR
     return [*([Key(name, Part.YEAR)] if is_more else []), Key(name, part)]
 
 
@@ -252,8 +241,6 @@ def _count(
             return TablePlan("", filters, columns=(column.name,))
         kind = next((KINDS[e.kind] for e in reading.of(*KINDS)), None)
         reading.takes(*KINDS)
-        if kind is None and not is_added(column):
-            return None
         if kind is None and figure is not noun:
             reading.doubts.append(f"added up {column.name}")
         measures = (Measure(kind or Kind.SUM, column.name),)
@@ -310,8 +297,6 @@ def _figures(
     if having is not None or not columns:
         return having
     wanted = kind or (Kind.SUM if is_added(columns[0]) else Kind.AVERAGE)
-    if wanted is Kind.SUM and columns[0].type not in FIGURES:
-        return None
     return TablePlan("", filters, groups, tuple(Measure(wanted, each.name) for each in columns))
 
 
