@@ -79,8 +79,7 @@ def _denied(reading: Matched, use: Use) -> Use | None:
 def _beside(reading: Matched, use: Use) -> list[Use]:
     """Its column's own name next to it: "warranty of …", "the group speakers"."""
     near = (reading.before(use.start), reading.after(use.end))
-    named = [each for each in near if each and each.kind == "column" and each.name == use.name]
-    return named if not _is_grouped(reading, named) else []
+    return [each for each in near if each and each.kind == "column" and each.name == use.name]
 
 
 def _is_grouped(reading: Matched, uses: Sequence[Use]) -> bool:

@@ -218,7 +218,7 @@ def _spread(reading: Matched, filters: tuple[Filter, ...]) -> TablePlan | None:
     if not name or pair is None:
         return None
     reading.use(*figures[:1], *reading.of("between", "and"))
-    if reading.index.repeats(pair.column) and is_added(reading.index.column(name)):
+    if reading.index.repeats(pair.column):
         key, measure = Key(pair.column), Measure(Kind.SUM, name)
         return TablePlan("", filters, (key,), (measure,), outer=Kind.SPREAD)
     return TablePlan("", filters, measures=(Measure(Kind.SPREAD, name),))
@@ -270,9 +270,7 @@ def _counted(reading: Matched, noun: Use | None) -> Use | None:
 
 def _numbers_rows(column: TableColumn, rows: int) -> bool:
     """Whether it only counts the rows of its table: 1, 2, 3 …"""
-    is_whole = column.type is ColumnType.NUMBER and column.decimals == 0 and rows > 2
-    is_each = column.distinct == rows and column.low in ("0", "1")
-    return is_whole and is_each and column.high in (str(rows), str(rows - 1))
+    return column.distinct == rows and column.high in (str(rows), str(rows - 1))
 
 
 def picks_row(reading: Matched, filters: Sequence[Filter]) -> bool:
