@@ -73,7 +73,8 @@ def _meant(short: str, in_focus: list[str], names: Names) -> str:
     best = max(rated, key=lambda name: (rated[name], -len(name)), default="")
     if best and rated[best]:
         return best
-    return short if _CAPITALISED.fullmatch(f"x {short}", 2) else ""
+    is_name = bool(_CAPITALISED.fullmatch(f"x {short}", 2))
+    return short if is_name and not all(each in names for each in in_focus) else ""
 
 
 def _words(text: str) -> set[str]:

@@ -68,6 +68,8 @@ def grouped(asked: FollowUp, plan: TablePlan) -> TablePlan:
     if not plan.measures:
         measures = (Measure(Kind.COUNT),)
         return replace(plan, group=keys, measures=measures, columns=(), order=(), limit=None)
+    if asked.says("instead"):
+        return replace(plan, group=keys, outer=None)
     kept = (k for k in plan.group if k not in keys)
     return replace(plan, group=(*kept, *keys), outer=None)
 
