@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from rag.answers.prompts import DECLINE
-from rag.answers.units import cells_of
 from rag.records import Card, Mention, ShownPassage
-from rag.text.sentences import CODE_INDENT
+from rag.text.blocks import cells_of
 
 MORE = "More passages:"
 LONGEST_KEY = 60  # words of a folded passage
@@ -56,8 +55,6 @@ def _quoted(passage: ShownPassage) -> str:
 
 
 def _marked(unit: str, number: int) -> str:
-    if unit.startswith(CODE_INDENT):  # nothing in code is a marker
-        return unit
     if unit.rstrip().endswith("|"):
         return f"{unit.rstrip()[:-1].rstrip()} [{number}] |"
     return cited(unit, number)

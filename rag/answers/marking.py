@@ -1,20 +1,19 @@
 """What is marked in a passage: at most two sentences, or a row, nearest to the question."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 
 from rag.answers.units import Unit, units_of
 from rag.errors import ModelError
 from rag.seams import Matrix
 from rag.text.names import Lexicon
-from rag.text.words import is_function_word, language_of, stem, tokens
+from rag.text.words import is_function_word, stem, tokens
 
 EmbedTexts = Callable[[Sequence[str]], Matrix]
 MarkedSpans = tuple[tuple[int, int], ...]
 NO_NAMES = Lexicon(())
 
 MOST = 2  # sentences of one passage
-MOST_UNITS = 40  # of one passage that are compared by meaning: those with the most words asked for
 WORDS = 0.25  # what all words of the question count beside a likeness of 1
 LEAST = 0.25  # of a unit that is marked
 
@@ -26,14 +25,12 @@ def marked_in(
 
     Nothing is marked where nothing stands out, nor what names others than the question does.
     """
-    code = language_of(question).code
-    asked = _words(question, code)
-    named = _named(question, names)
+    asked, named = _words(question), _named(question, names)
     read = [
-        [u for u in _worth_comparing(asked, code, units_of(each)) if _is_about(named, u, names)]
+        [u for u in units_of(each) if not _words(u.text) <= asked and _is_about(named, u, names)]
         for each in passages
     ]
-    shared = [[_shared(asked, code, unit) for unit in units] for units in read]
+    shared = [[_shared(asked, unit) for unit in units] for units in read]
     alike = _alike(question, [_told(unit) for units in read for unit in units], embed)
     scores = iter(alike or list(chain.from_iterable(shared)))
     marks = [
@@ -53,15 +50,6 @@ def _is_about(named: frozenset[str], unit: Unit, names: Lexicon) -> bool:
     return not others or not named.isdisjoint(others)
 
 
-def _worth_comparing(asked: frozenset[str], code: str, units: Iterable[Unit]) -> list[Unit]:
-    """Statements that say more than the question does."""
-    told = [unit for unit in units if not _words(unit.text, code) <= asked]
-    if len(told) <= MOST_UNITS:
-        return told
-    nearest = sorted(told, key=lambda unit: -_shared(asked, code, unit))[:MOST_UNITS]
-    return sorted(nearest, key=lambda unit: unit.start)
-
-
 def _told(unit: Unit) -> str:
     """A row or an entry with what it stands below."""
     return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
@@ -78,8 +66,8 @@ def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float
     return [float(each) for each in rows[1:] @ rows[0]]
 
 
-def _shared(asked: frozenset[str], code: str, unit: Unit) -> float:
-    return WORDS * len(asked & _words(_told(unit), code)) / max(1, len(asked))
+def _shared(asked: frozenset[str], unit: Unit) -> float:
+    return WORDS * len(asked & _words(_told(unit))) / max(1, len(asked))
 
 
 def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:
@@ -89,6 +77,6 @@ def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:
     return tuple(sorted((unit.start, unit.end) for unit in chosen))
 
 
-def _words(text: str, code: str) -> frozenset[str]:
+def _words(text: str) -> frozenset[str]:
     told = (each.lowered for each in tokens(text))
-    return frozenset(stem(each, code) for each in told if not is_function_word(each))
+    return frozenset(stem(each) for each in told if not is_function_word(each))

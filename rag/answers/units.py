@@ -9,12 +9,9 @@ from rag.text.sentences import Sentence, read_sentences
 
 # A table's header, some of its rows, and behind a gap the header again.
 _REPEATED = re.compile(r"^(\|.*\n\|[-:| ]+\n)((?:\|.*\n)+)\n+\1", re.MULTILINE)
-_ENDED = re.compile(r"[.!?:;。！？：；…][\"'”’»)\]」』]*\s*$")
 _SIGN = re.compile(r"^(?:[-*+•◦‣–][ \t]+)?(?:\(?\d{1,3}[.)](?:[ \t]+|$))?")  # of an entry
 _LEADS = re.compile(r"[:：]\s*$")
 _ASKS = re.compile(r"[?？][\"'”’»)\]]*\s*$")
-_LABELLED = re.compile(r"[^\s:][^:\n]{0,40}: +\S")  # "Boiling point: 56 °C"
-_LONGEST_TITLE = 8  # words of a line without a full stop that is taken for a title
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,25 +22,19 @@ class Unit:
     end: int
     kind: LineKind
     text: str
-    above: str = ""  # the title, the lead-in or the header row that it stands below
+    above: str = ""  # the lead-in or the header row that it stands below
 
 
 def units_of(passage: str) -> Iterator[Unit]:
     """The statements of a passage, in reading order."""
-    title = lead = ""
+    above = ""
     for each in _with_whole_entries(read_sentences(passage)):
         text = passage[each.start : each.end]
-        if each.kind == "head":
-            lead = " | ".join(filter(None, cells_of(text)))
-        elif each.kind == "sentence" and (
-            _LEADS.search(text) or _is_title(passage, each.end, text)
-        ):
-            title, lead = ("", text) if _LEADS.search(text) else (text, "")
+        if each.kind == "head" or (each.kind == "sentence" and _LEADS.search(text)):
+            above = " ".join(text.split())
         elif each.kind in ("sentence", "entry", "row"):
-            lead = "" if each.kind == "sentence" else lead
             said = _SIGN.sub("", text) if each.kind == "entry" else text
-            if any(map(str.isalnum, said)) and not _ASKS.search(said):
-                above = " › ".join(" ".join(told.split()) for told in (title, lead) if told)
+            if not _ASKS.search(said):
                 yield Unit(each.end - len(said), each.end, each.kind, said, above)
 
 
@@ -58,20 +49,7 @@ def _with_whole_entries(sentences: Sequence[Sentence]) -> list[Sentence]:
     return told
 
 
-def _is_title(passage: str, end: int, text: str) -> bool:
-    """A short line of its own, which others follow, that is no value behind its label."""
-    is_line = passage[end : end + 1] == "\n"
-    is_short = len(text.split()) <= _LONGEST_TITLE and not _ENDED.search(text)
-    return is_line and is_short and not _LABELLED.match(text)
-
-
 def with_tables_joined(passage: str) -> str:
     """Without the header that a long table has again in each part, so that parts meet as one."""
     joined = _REPEATED.sub(r"\1\2", passage)
     return joined if joined == passage else with_tables_joined(joined)
-
-
-def cells_of(line: str) -> tuple[str, ...]:
-    """The cells of a table's line."""
-    inner = line.strip().strip("|").replace(r"\|", "\0")
-    return tuple(" ".join(cell.split()).replace("\0", "|") for cell in inner.split("|"))

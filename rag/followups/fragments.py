@@ -1,29 +1,16 @@
 """Put a fragment ("What about Q4?", "and the Pro?") in the place of its like in a question.
 
-A time takes the place of a time, a figure that of the figure behind the same word, and a name that
-of a name. What else a fragment may be has no sure place.
+A figure takes the place of the figure behind the same word, and a name that of a name. What else a
+fragment may be has no sure place.
 """
 
 import re
 
 from rag.followups.names import Names
-from rag.text.languages import all_meanings, any_of, told
+from rag.text.languages import told
 from rag.text.names import Name
 from rag.text.words import language_of
 
-_MONTH = any_of(all_meanings("months"))
-# Most telling first: in "Q4 2024" the quarter and the year are two slots.
-PERIODS = tuple(
-    re.compile(pattern, re.IGNORECASE)
-    for pattern in (
-        rf"\bq[1-4]\b|\b(?:{told('quarters')})\b",
-        rf"\bh[12]\b|\b(?:{told('half_years')})\b",
-        rf"\b(?:{_MONTH})\b(?!\s+i\b)",
-        r"\b(?:19|20)\d\d(?:[-–/](?:\d\d|(?:19|20)\d\d))?\b|\bfy\s?\d{2,4}\b",
-        rf"\b(?:{told('relative_periods')})\b",
-        rf"\b(?:{told('relative_days')})\b",
-    )
-)
 _PREPOSITION = re.compile(rf"^(?:{told('opens_fragments')})\s+", re.IGNORECASE)
 _DETERMINER = re.compile(rf"^(?:{told('articles')})\s+", re.IGNORECASE)
 _FIGURE = re.compile(r"(?:(\w+)\s+)?(\d+(?:[.,]\d+)*)")
@@ -35,27 +22,7 @@ _CAPITALISED = re.compile(r"(?<=[\w,;] )(?!I\b)(?=\w*[A-ZÀ-Þ])[\w.-]+(?: [A-Z�
 def filled(earlier: str, fragment: str, names: Names) -> str:
     """The earlier question with the fragment in the place of its like; "" where none surely is."""
     bare = _PREPOSITION.sub("", fragment.strip())
-    return _period(earlier, bare) or _figure(earlier, bare) or _name(earlier, bare, names)
-
-
-def _period(earlier: str, fragment: str) -> str:
-    """Each time in the place of one of its kind, or all of them in the place of the first."""
-    wanted = [pattern for pattern in PERIODS if pattern.search(fragment)]
-    rest = fragment
-    for pattern in wanted:
-        rest = pattern.sub("", rest)
-    if not wanted or rest.strip(" ,"):
-        return ""
-    if all(pattern.search(earlier) for pattern in wanted):
-        for pattern in wanted:
-            new = pattern.search(fragment)
-            earlier = pattern.sub(new[0] if new else "", earlier, count=1)
-        return earlier
-    old = next(filter(None, (pattern.search(earlier) for pattern in PERIODS)), None)
-    if old:
-        return earlier[: old.start()] + fragment + earlier[old.end() :]
-    body = earlier.rstrip()
-    return f"{body.rstrip('?!. ')} in {fragment}{body[-1:] if body[-1:] in ('?', '!', '.') else ''}"
+    return _figure(earlier, bare) or _name(earlier, bare, names)
 
 
 def _figure(earlier: str, fragment: str) -> str:
@@ -80,13 +47,7 @@ def _name(earlier: str, fragment: str, names: Names) -> str:
     if not new or not places:
         return ""
     old = max(places, key=lambda each: _likeness(new, each))
-    article = _DETERMINER.match(fragment)
-    is_bare = article and new not in names and new == fragment[article.end() :]
-    begun = earlier[: old.start]
-    told = f"the {new}" if is_bare and not begun.lower().endswith("the ") else new
-    after = earlier[old.end :]
-    is_owner = after.startswith("' ") and not told.endswith("s")
-    return begun + told + (f"'s{after[1:]}" if is_owner else after)
+    return earlier[: old.start] + new + earlier[old.end :]
 
 
 def _likeness(new: str, old: Name) -> tuple[int, bool, int]:
@@ -106,7 +67,7 @@ def _names_in(text: str, names: Names) -> list[Name]:
 def _meant(short: str, in_focus: list[str], names: Names) -> str:
     """ "the Pro" after "Aero 5" is "Aero 5 Pro"; "" for what is no name."""
     if short in names:
-        return names.spelled(short)
+        return short
     longer = names.with_words(short.lower().split()) if in_focus else []
     rated = {n: max(len(_words(n) & _words(o)) for o in in_focus) for n in longer}
     best = max(rated, key=lambda name: (rated[name], -len(name)), default="")

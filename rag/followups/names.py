@@ -19,15 +19,10 @@ class Names:
     def __contains__(self, text: str) -> bool:
         return text.lower() in self._spellings
 
-    def spelled(self, text: str) -> str:
-        """A name as the documents spell it; "" for what is no name."""
-        return self._spellings.get(text.lower(), "")
-
     def find(self, text: str) -> list[Name]:
         """The names in a text, with the text's own spelling."""
-        lowered = text.lower()
-        if len(lowered) != len(text):  # "İ" is two characters in lower case
-            lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+        # "İ" is two characters in lower case
+        lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
         found = self._lexicon.find(lowered)
         return [Name(text[name.start : name.end], name.start, name.end) for name in found]
 

@@ -80,22 +80,19 @@ class FollowUps:
     def _turn(self, question: str, past: Sequence[Turn], within: Within) -> Turn:
         if not past or not question.strip() or len(question) > MAX_QUESTION:
             return Turn(question, question, question)
-        topic, text = past[-1].topic, question.strip("?!.…, ")
-        cue = self._cue(text)
-        fragment = text[len(cue) :].strip(" ,:")
-        said = len(list(tokens(fragment)))
-        if 0 < said <= (2 * FEW if cue else FEW) and len(topic) <= MAX_QUESTION:
+        topic, fragment = past[-1].topic, self._without_cue(question.strip("?!.…, "))
+        if 0 < len(list(tokens(fragment))) <= FEW:
             put = filled(topic, fragment, _names(tuple(self._lexicon(within))))
             if put:
                 return Turn(put, put, put, leans=True)
-        if not (cue and said <= 2 * FEW) and not _points_back(question):
+        if not _points_back(question):
             return Turn(question, question, question)
         return Turn(f"{topic} {question}", question, topic, leans=True)
 
-    def _cue(self, text: str) -> str:
+    def _without_cue(self, text: str) -> str:
         lowered = text.lower()
         begun = (each for each in self._cues if re.match(rf"{re.escape(each)}\b", lowered))
-        return text[: len(next(begun, ""))]
+        return text[len(next(begun, "")) :].strip(" ,:")
 
 
 @lru_cache(LEXICONS_KEPT)

@@ -13,7 +13,6 @@ from rag.library.naming import (
     documents_hinted,
     documents_named,
     files_named,
-    heading_of,
     part_called,
     section_and_document,
 )
@@ -30,7 +29,6 @@ MOST_STATEMENTS = 8
 MOST_CITED = 10  # documents that mention something, each with a passage that does
 FIRST_STATEMENTS = 2
 MOST_TO_CHOOSE = 8  # documents of one name
-_FILE = re.compile(r"\w\.\w{2,5}\b")
 _THIS = re.compile(told("this_document"), re.IGNORECASE)
 _SIGN = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # of an entry
 _QUOTES = "\"'“”„‘’«»`"
@@ -61,7 +59,7 @@ class LibraryAnswers:
             return None
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
-            return self._of_a_file(session, question) or self._empty(session, Speech())
+            return self._empty(session, Speech())
         speech = Speech(asked.language)
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)
@@ -108,13 +106,6 @@ class LibraryAnswers:
             return _told(speech.say("all_read"))
         head = speech.say("unread", n=speech.counted("file", len(failed)))
         return _told(f"{head}\n\n{_reasons(failed)}")
-
-    def _of_a_file(self, session: SessionHandle, question: str) -> DirectAnswer | None:
-        """A question about a file by its name that could not be read."""
-        if not _FILE.search(question):
-            return None
-        failed = [each for each in self._unread(session.owner) if each.name in question]
-        return _told(_reasons(failed), declined=True) if failed else None
 
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
@@ -220,25 +211,13 @@ class LibraryAnswers:
             return [part for part in parts if part is not None]
         if asked.kind is not LibraryTopic.SUMMARY:
             return []
-        parts_anywhere = self._part_anywhere(asked, within)
-        return parts_anywhere or self._whole(documents_hinted(asked.subject, documents), within)
+        return self._whole(documents_hinted(asked.subject, documents), within)
 
     def _whole(self, documents: Sequence[Document], within: Within) -> list[DocumentStretch]:
         return [DocumentStretch(*self._read(each, within)) for each in documents]
 
     def _read(self, document: Document, within: Within) -> tuple[Document, tuple[Section, ...]]:
         return document, tuple(self._documents.sections(document.id, within))
-
-    def _part_anywhere(self, asked: LibraryQuestion, within: Within) -> list[DocumentStretch]:
-        """A section of that very heading, in whichever document."""
-        parts = {}
-        for chunk in self._mentions.everywhere(_bare(asked.subject), within):
-            heading = heading_of(asked.subject, chunk)
-            if heading and chunk.document_id not in parts:
-                document = self._documents.document(chunk.document_id, within)
-                part = part_called(heading, *self._read(document, within))
-                parts[chunk.document_id] = part
-        return [part for part in parts.values() if part is not None]
 
     def _spoken_of(self, session: SessionHandle) -> list[Document]:
         """The document that the last answer cited first; the only one there is."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
-from rag.records import Chunk, Document, Section
+from rag.records import Document, Section
 from rag.text.languages import all_words, told
 from rag.text.words import stem
 
@@ -121,11 +121,6 @@ def part_called(
                 within = tuple(each for each in sections if each.heading_path[:depth] == above)
                 return DocumentStretch(document, within, title)
     return None
-
-
-def heading_of(subject: str, chunk: Chunk) -> str:
-    """The heading above a chunk that is called so; "" for none."""
-    return next((each for each in chunk.heading_path if is_heading(subject, each)), "")
 
 
 def is_heading(wanted: str, heading: str) -> bool:

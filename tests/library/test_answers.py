@@ -166,7 +166,6 @@ class TestUnreadFiles:
             "Which files could not be read?",
             "Why couldn't scan.pdf.png be read?",
             "What is scan.pdf.png about?",
-            "What does scan.pdf.png say about the rent?",
         ],
     )
     def test_are_named_with_the_reason(self, told, question):
@@ -174,6 +173,11 @@ class TestUnreadFiles:
 
         assert answer.answer.model == "library"
         assert "scan.pdf.png:" in answer.content
+
+    def test_are_told_of_beside_what_was_found_for_a_question_that_names_them(self, told):
+        (notice,) = told("What does scan.pdf.png say about the rent?").answer.notices
+
+        assert notice.text.startswith("scan.pdf.png:")
 
     def test_of_others_are_not_told_of(self, application, tmp_path):
         tokens = Settings(data_dir=tmp_path, auth={"mode": "tokens", "tokens": {"t": "ben"}})

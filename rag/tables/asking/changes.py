@@ -84,7 +84,7 @@ def pointed_at(asked: FollowUp) -> TablePlan | None:
     """ "When was that?", "how many seats has it?": another cell of the row that was shown."""
     reading, plan = asked.reading, asked.plan
     is_rows = not (plan.group or plan.measures) and bool(plan.order or plan.filters)
-    says_more = reading.of("value", "number", "adjective", "group", *KINDS) or asked.says("sort")
+    says_more = reading.of("value", "number", "adjective", "group", *KINDS)
     wanted = [e.name for e in reading.free() if e.name not in plan.columns]
     wanted = wanted or asked_columns(reading, set(plan.columns))
     if not is_rows or says_more or not wanted or not (asked.points or plan.limit == 1):
@@ -107,18 +107,14 @@ def without(asked: FollowUp, plan: TablePlan) -> TablePlan:
 
 def narrowed(asked: FollowUp, plan: TablePlan) -> TablePlan:
     """A value takes the place of one of the same column, or is added."""
-    fresh, now = filters_of(asked.reading), list[Filter]()
     kept = list(plan.filters)
-    for each in fresh:
+    for each in filters_of(asked.reading):
         same = next((old for old in kept if is_alternative(old, each)), None)
         if same is not None and (asked.says("as_well") or each.op is Op.NOT):
             each = replace(each, values=tuple(dict.fromkeys((*same.values, *each.values))))
-        kept = [old for old in kept if old in now or not _gives_way(old, each)]
+        kept = [old for old in kept if not _gives_way(old, each)]
         kept.append(each)
-        now.append(each)
-    single = {(e.column, e.part) for e in fresh if e.op is Op.IS and len(e.values) == 1}
-    group = tuple(k for k in plan.group if (k.column, k.part) not in single)
-    return replace(plan, filters=tuple(kept), group=group or plan.group)
+    return replace(plan, filters=tuple(kept))
 
 
 def shifted(asked: FollowUp, plan: TablePlan) -> TablePlan:
@@ -166,8 +162,6 @@ def compared(asked: FollowUp) -> TablePlan | None:
         filters += [replace(each, values=values)] if len(values) > 1 else []
         key = Key(each.column, each.part)
         keys += [] if key in keys else [key]
-    if keys == list(asked.plan.group) and filters == list(asked.plan.filters):
-        return None
     return replace(asked.plan, filters=tuple(filters), group=tuple(keys), outer=None, limit=None)
 
 

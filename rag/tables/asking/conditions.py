@@ -20,7 +20,6 @@ from rag.tables.asking.words import (
 )
 from rag.tables.plan import Filter, Op
 
-FAR = 4  # words behind "not" that it denies
 OPS = {"=": Op.IS, ">=": Op.AT_LEAST, "<=": Op.AT_MOST, ">": Op.MORE, "<": Op.LESS}
 
 
@@ -80,8 +79,7 @@ def _denied(reading: Matched, use: Use) -> Use | None:
 def _beside(reading: Matched, use: Use) -> list[Use]:
     """Its column's own name next to it: "warranty of …", "the group speakers"."""
     near = (reading.before(use.start), reading.after(use.end))
-    named = [each for each in near if each and each.kind == "column" and each.name == use.name]
-    return named if not _is_grouped(reading, named) else []
+    return [each for each in near if each and each.kind == "column" and each.name == use.name]
 
 
 def _is_grouped(reading: Matched, uses: Sequence[Use]) -> bool:
@@ -101,8 +99,6 @@ def _yes_or_no(reading: Matched, uses: list[Use]) -> None:
         return
     if _is_grouped(reading, uses) or reading.words[max(0, start - 1)] in ("which", "what"):
         return
-    far = (e for e in reading.of("not") if 0 <= start - e.end < FAR)
-    denied = denied or next(far, None)
     _add(reading, start, Filter(column.name, Op.IS, (denied is None,)))
     reading.use(*uses, denied)
 
@@ -145,8 +141,6 @@ def _compared(reading: Matched, use: Use) -> None:
     sign, op = _sign(reading, use)
     behind = reading.after(use.end)
     column = _column_for(reading, use, sign)
-    if behind is not None and behind.kind == "column" and column and behind.name == column.name:
-        behind = reading.after(behind.end)
     if behind is not None and behind.kind == "compared" and behind.name.startswith("or "):
         op = OPS[behind.name.removeprefix("or ")]
         reading.use(behind)

@@ -94,10 +94,9 @@ def _ordered(reading: Matched, plan: TablePlan, target: str, adds: bool) -> Tabl
         kind = Kind.SUM if adds else Kind.MAX if order.descending else Kind.MIN
         if kind is not Kind.SUM:
             reading.doubts.append(f"took the {kind} of {order.by} of each: it is not added up")
-        each = tuple(key for key in plan.each if key.column != name)
         by = (Order(FIRST, order.descending),)
         measures = (Measure(kind, order.by),)
-        return replace(plan, group=(*each, Key(name)), measures=measures, order=by, each=each)
+        return replace(plan, group=(*plan.each, Key(name)), measures=measures, order=by)
     among = [e.column for e in plan.filters if e.op is Op.IS and len(e.values) > 1]
     shown = [*(key.column for key in plan.each), *among, subject, name, order.by]
     return replace(plan, columns=tuple(dict.fromkeys(shown)))
@@ -119,8 +118,6 @@ def _measured_end(reading: Matched, adjective: Adjective, at: int) -> TableColum
     """The figure that an end is of: named behind it, measured by its adjective, or named at all."""
     columns = reading.index.table.columns
     follows = reading.after(at)
-    if follows is not None and follows.kind == "group":
-        follows = reading.after(follows.end)
     if follows is not None and follows.kind == "column":
         column = reading.column(follows)
         hinted = measured_by(adjective, columns) if adjective.measures else []
@@ -129,13 +126,10 @@ def _measured_end(reading: Matched, adjective: Adjective, at: int) -> TableColum
         if column.type in ORDERED and not is_other:
             reading.use(follows, reading.before(follows.start) if follows.start > at else None)
             return column
-    named = [reading.column(each) for each in reading.free(figures=True)]
     if adjective.measures:
         hinted = measured_by(adjective, columns)
-        own = [each for each in hinted if each in named]
-        if own or hinted:
-            found = own[0] if own else reading.choose(hinted)
-            assert found is not None
+        found = reading.choose(hinted)
+        if found is not None:
             reading.use(*(e for e in reading.free() if e.name == found.name))
             return found
         if adjective.measures[0] not in ("height", "size"):

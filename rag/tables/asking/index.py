@@ -1,6 +1,5 @@
 """The names and values of one table, looked up by the words of a question."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +78,7 @@ class TableIndex:
     def __post_init__(self) -> None:
         times = (ColumnType.QUARTER, ColumnType.DATE, ColumnType.BOOLEAN)  # read as what they are
         read = {column.name for column in self.table.columns if column.type not in times}
-        for column in read & self.values.keys():
+        for column in (each for each in self.values if each in read):
             is_figure = self.column(column).type in FIGURES
             for value in self.values[column]:
                 if is_figure and read_number(value) is not None:
@@ -108,7 +107,7 @@ class TableIndex:
         """Columns by their own names as people say them, as stems."""
         found: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for column in self.table.columns:
-            halves = (column.name, BRACKETS.sub("", column.name), *re.split(r"[/|]", column.name))
+            halves = (column.name, BRACKETS.sub("", column.name))
             for form in {form for half in halves for form in (spoken(half), normalised(half))}:
                 for way in _ways(form.split()) if form else ():
                     found[way].append(column.name) if column.name not in found[way] else None
@@ -139,14 +138,16 @@ class TableIndex:
         """Columns whose name, or a word of it, stands in the question."""
         for start in paced(range(len(words)), weight=8):
             for end in range(start + 1, min(start + LONGEST_NAME, len(words)) + 1):
-                called = {n for way in _ways(words[start:end]) for n in self.names.get(way, ())}
+                found = (n for way in _ways(words[start:end]) for n in self.names.get(way, ()))
+                called = dict.fromkeys(found)
                 for name in called:
                     is_own = normalised(name) == " ".join(words[start:end]).removesuffix("s")
                     weight = 1.1 + 0.1 * (end - start) + 0.05 * is_own
                     yield Use(start, end, "column", name, weight)
             if is_idle(words[start]):
                 continue
-            for name in {n for form in stems(words[start]) for n in self.others.get(form, ())}:
+            held = (n for form in stems(words[start]) for n in self.others.get(form, ()))
+            for name in dict.fromkeys(held):
                 yield Use(start, start + 1, "column", name, self._part_of(name, start, words))
             for name in self.told.columns(words[start]):
                 yield Use(start, start + 1, "column", name, 0.4)

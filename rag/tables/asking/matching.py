@@ -145,8 +145,7 @@ def _words(text: str, index: TableIndex) -> list[str]:
 
 
 def _candidates(words: Sequence[str], index: TableIndex, names: set[str]) -> list[Use]:
-    columns = list(index.columns_named(words))
-    values = [use for use in index.values_named(words) if not _says_nothing(use, words, columns)]
+    values = [use for use in index.values_named(words) if not _says_nothing(use, words)]
     values = [
         use
         for use in values
@@ -154,7 +153,7 @@ def _candidates(words: Sequence[str], index: TableIndex, names: set[str]) -> lis
     ]
     said = [use for use in _said(words) if not names & set(words[use.start : use.end])]
     return [
-        *columns,
+        *index.columns_named(words),
         *_units(words, index),
         *values,
         *said,
@@ -176,22 +175,17 @@ def _stands(value: str, written: str) -> bool:
     return re.search(said, written) is not None
 
 
-def _says_nothing(use: Use, words: Sequence[str], columns: Sequence[Use]) -> bool:
-    """A value that is a word of asking as well, or a bare figure, its column apart."""
+def _says_nothing(use: Use, words: Sequence[str]) -> bool:
+    """A value that is a word of asking as well, or a bare figure."""
     said = words[use.start : use.end]
-    if all(map(is_idle, said)) or _is_beside(use, columns):
-        return all(map(is_idle, said))
+    if all(map(is_idle, said)):
+        return True
     if use.length == 1 and number_in(said[0]) is not None:
         return True
     if said[0] in ADJECTIVES and ADJECTIVES[said[0]].degree == "plain":
         return not use.is_whole
     return all(w in ADJECTIVES or w in MONTHS or is_idle(w) or (w,) in CUES or (w,) in COMPARED
         for w in said)  # fmt: skip
-
-
-def _is_beside(use: Use, columns: Sequence[Use]) -> bool:
-    """Whether its column is named next to it: "first class"."""
-    return any(e.name == use.name and (e.end == use.start or e.start == use.end) for e in columns)
 
 
 def _said(words: Sequence[str]) -> Iterator[Use]:

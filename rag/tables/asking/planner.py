@@ -112,14 +112,7 @@ def _gives_what_is_asked(reading: Matched, plan: TablePlan) -> bool:
     shown = [reading.index.column(name) for name in plan.columns]
     if reading.of("much"):
         return any(column.type in FIGURES for column in shown)
-    named = {each.name for each in reading.of("column") if each.weight >= NAMED}
-    is_of_time = any(
-        each.type in TIMES
-        or has_years(each)
-        or each.name in named
-        or any(hint in each.name.casefold() for hint in ASKED["when"])
-        for each in shown
-    )
+    is_of_time = any(each.type in TIMES or has_years(each) for each in shown)
     return is_of_time or reading.words[0] != "when"
 
 
@@ -180,9 +173,6 @@ def _keys(reading: Matched, at: int, named: Use | None) -> list[Key]:
     part = PARTS.get(word, Part.WHOLE)
     if named is not None and named.kind == "column":
         column = reading.column(named)
-        if column.type is ColumnType.DATE and part:
-            reading.use(named)
-            return part_keys(reading, part)
         if column.type not in FIGURES or column.is_identifier:
             reading.use(named)
             return [Key(column.name)]
@@ -199,8 +189,7 @@ def part_keys(reading: Matched, part: Part) -> list[Key]:
     if not dates:
         return []
     name, spans_years = dates[0].name, dates[0].low[:4] != dates[0].high[:4]
-    is_of_one = any(each.part is Part.YEAR for _at, each in reading.filters)
-    is_more = spans_years and part is not Part.YEAR and not is_of_one
+    is_more = spans_years and part is not Part.YEAR
     return [*([Key(name, Part.YEAR)] if is_more else []), Key(name, part)]
 
 
@@ -229,7 +218,7 @@ def _spread(reading: Matched, filters: tuple[Filter, ...]) -> TablePlan | None:
     if not name or pair is None:
         return None
     reading.use(*figures[:1], *reading.of("between", "and"))
-    if reading.index.repeats(pair.column) and is_added(reading.index.column(name)):
+    if reading.index.repeats(pair.column):
         key, measure = Key(pair.column), Measure(Kind.SUM, name)
         return TablePlan("", filters, (key,), (measure,), outer=Kind.SPREAD)
     return TablePlan("", filters, measures=(Measure(Kind.SPREAD, name),))
@@ -252,8 +241,6 @@ def _count(
             return TablePlan("", filters, columns=(column.name,))
         kind = next((KINDS[e.kind] for e in reading.of(*KINDS)), None)
         reading.takes(*KINDS)
-        if kind is None and not is_added(column):
-            return None
         if kind is None and figure is not noun:
             reading.doubts.append(f"added up {column.name}")
         measures = (Measure(kind or Kind.SUM, column.name),)
@@ -283,9 +270,7 @@ def _counted(reading: Matched, noun: Use | None) -> Use | None:
 
 def _numbers_rows(column: TableColumn, rows: int) -> bool:
     """Whether it only counts the rows of its table: 1, 2, 3 …"""
-    is_whole = column.type is ColumnType.NUMBER and column.decimals == 0 and rows > 2
-    is_each = column.distinct == rows and column.low in ("0", "1")
-    return is_whole and is_each and column.high in (str(rows), str(rows - 1))
+    return column.distinct == rows and column.high in (str(rows), str(rows - 1))
 
 
 def picks_row(reading: Matched, filters: Sequence[Filter]) -> bool:
@@ -310,8 +295,6 @@ def _figures(
     if having is not None or not columns:
         return having
     wanted = kind or (Kind.SUM if is_added(columns[0]) else Kind.AVERAGE)
-    if wanted is Kind.SUM and columns[0].type not in FIGURES:
-        return None
     return TablePlan("", filters, groups, tuple(Measure(wanted, each.name) for each in columns))
 
 

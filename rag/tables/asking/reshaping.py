@@ -11,7 +11,6 @@ from rag.tables.asking.words import (
     ORDERED,
     Adjective,
     goes_down,
-    is_added,
     measured_by,
 )
 from rag.tables.plan import (
@@ -71,8 +70,7 @@ def grouped(asked: FollowUp, plan: TablePlan) -> TablePlan:
         return replace(plan, group=keys, measures=measures, columns=(), order=(), limit=None)
     if asked.says("instead"):
         return replace(plan, group=keys, outer=None)
-    times = {key.column for key in keys if key.part}
-    kept = (k for k in plan.group if k not in keys and not (k.part and k.column in times))
+    kept = (k for k in plan.group if k not in keys)
     return replace(plan, group=(*kept, *keys), outer=None)
 
 
@@ -103,10 +101,6 @@ def measured(asked: FollowUp, plan: TablePlan, kind: Kind | None) -> TablePlan:
     if (kind is None and not figures) or column == ROWS:
         return plan
     wanted = kind or (old.kind if old.column != ROWS else Kind.SUM)
-    if figures and kind is None and wanted is Kind.SUM and not is_added(figures[0]):
-        wanted = Kind.AVERAGE
-    if figures and asked.says("as_well"):
-        return replace(plan, measures=(*plan.measures, Measure(wanted, column)), outer=None)
     rest = tuple(replace(e, column=column) if figures else e for e in plan.measures[1:])
     return replace(plan, measures=tuple(dict.fromkeys((Measure(wanted, column), *rest))))
 
@@ -118,8 +112,7 @@ def sorted(asked: FollowUp, plan: TablePlan) -> TablePlan:
     texts = [n for n in named if asked.reading.index.column(n).type is ColumnType.TEXT]
     down = asked.says("falling") or not (asked.says("rising") or texts or not plan.measures)
     if plan.measures:
-        at = next((i for i, m in enumerate(plan.measures, 1) if m.column in named), 0)
-        by = named[0] if named and not at else f"{MEASURED}{at or 1}"
+        by = named[0] if named else FIRST
         return replace(plan, order=(Order(by, down),))
     columns = plan.columns or (asked.reading.index.subject,)
     by = named[0] if named else (plan.order[0].by if plan.order else columns[0])
