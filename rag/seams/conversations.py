@@ -164,7 +164,10 @@ class SessionHandle(Protocol):
 
     # Summaries
     def epoch(self) -> int:
-        """To be read before a compaction begins, and given to `add_summary`."""
+        """To be read before a compaction begins, and given to `add_summary`.
+
+        It is another one as well where something that was said was erased.
+        """
 
     def summaries(self) -> list[Summary]:
         """The active ones, oldest first; their ranges do not overlap."""
