@@ -156,9 +156,9 @@ class Remembered:
         """A summary of messages `[start, end)` on request; it is no part of the context.
 
         Raises:
-            UserError: there are no such messages.
+            UserError: there are no such messages, or some were deleted meanwhile.
         """
-        count = session.read().message_count
+        epoch, count = session.epoch(), session.read().message_count
         if not 0 <= start < end <= count:
             raise UserError(
                 f"There are no messages {start} to {end}: the conversation has {count}. "
@@ -169,7 +169,7 @@ class Remembered:
             held.past.first = start  # a compaction says anew where its own begins
             thread = self._thread([each.text for each in held.past.said[start:end]])
             summary = _summary(session, held.past, end, Room(most, most, quoted=1.0), thread)
-        session.add_requested_summary(summary)
+        session.add_requested_summary(summary, epoch=epoch)
         return summary
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────

@@ -175,8 +175,8 @@ class SessionHandle(Protocol):
     def requested_summaries(self) -> list[Summary]:
         """Those made on request, oldest first; they are no part of the context."""
 
-    def add_requested_summary(self, summary: Summary) -> None:
-        """Store a summary made on request beside the messages."""
+    def add_requested_summary(self, summary: Summary, *, epoch: int) -> None:
+        """Store one made on request beside the messages. Raises Conflict if the epoch is over."""
 
     def add_summary(self, summary: Summary, *, epoch: int, replaces: Sequence[int] = ()) -> bool:
         """Store beside the messages. `replaces` are ids of active summaries that it stands in for.
