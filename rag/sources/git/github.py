@@ -62,6 +62,12 @@ class GithubSource:
 
     def listed(self) -> Iterator[ListedFile]:
         """All files below the folder. Raises SourceAway where any of it cannot be seen."""
+        try:
+            yield from self._files()
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self._away(f"its answer is of another form ({error})") from error
+
+    def _files(self) -> Iterator[ListedFile]:
         at = self._repository
         ref = at.ref or str(self._json("")["default_branch"])
         tree = self._json(f"/git/trees/{quote(ref, safe='')}?recursive=1")

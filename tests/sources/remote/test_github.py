@@ -93,6 +93,14 @@ def test_a_limit_that_is_not_counted_says_when_too(api):
         listed()
 
 
+@pytest.mark.parametrize("body", ["[]", "no JSON", '{"tree": [{"path": "docs/a.md"}]}', "{}"])
+def test_an_answer_of_another_form_is_told(api, body):
+    api.get = lambda _path, _headers: (200, {"Content-Type": "application/json"}, body.encode())
+
+    with pytest.raises(SourceAway, match="GitHub, nornwick/manuals: its answer is"):
+        listed()
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
