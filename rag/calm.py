@@ -36,9 +36,10 @@ def is_time_to_tell(what: str) -> bool:
 
 
 def tell(log: logging.Logger, what: str, error: BaseException | str) -> None:
-    """A warning in one line: `what` is away, and what was said of that, which is said once."""
+    """A warning in one line: `what` is away, whatever is said of that, which others say no more."""
     reason = " ".join(str(getattr(error, "orig", None) or error).split())[:300]
-    if is_time_to_tell(what) and is_time_to_tell(reason):
+    if is_time_to_tell(what):
+        is_time_to_tell(reason)
         log.warning("%s: %s", what, reason)
 
 

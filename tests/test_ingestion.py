@@ -1,5 +1,6 @@
 """From files to chunks in the database and in the index."""
 
+import io
 import os
 import threading
 import time
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rag.documents import files
 from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
 from rag.documents.storing.store import SqlDocumentStore
@@ -360,7 +362,7 @@ class TestCollect:
         (tmp_path / "a.md").write_text("text")
         (tmp_path / "a.md").chmod(0)
         if os.geteuid() == 0:  # who may read everything
-            monkeypatch.setattr(Path, "open", lambda *_args, **_kwargs: deny())
+            monkeypatch.setattr(files, "_opened", lambda _path: deny())
 
         reports = house.ingest(*collect([tmp_path / "a.md"]))
 
@@ -420,18 +422,15 @@ class TestAFileThatChangesWhileItIsRead:
 
 
 def touch_while_reading(monkeypatch, path, *, texts):
-    opening = Path.open
-    waiting = list(texts)
+    opened, waiting = files._opened, list(texts)
 
-    def open_then_write(self, mode="r", *arguments, **options):
-        file = opening(self, mode, *arguments, **options)
-        if self == path and mode == "rb" and waiting:
-            text = waiting.pop(0)
-            with opening(path, "w") as other:
-                other.write(text)
-        return file
+    class Touched(io.BufferedReader):
+        def read(self, *size):
+            if waiting:
+                path.write_text(waiting.pop(0))
+            return super().read(*size)
 
-    monkeypatch.setattr(Path, "open", open_then_write)
+    monkeypatch.setattr(files, "_opened", lambda path: Touched(opened(path).detach()))
 
 
 class TestSafeName:

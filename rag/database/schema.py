@@ -185,7 +185,7 @@ sessions = Table(
     Column("message_count", Integer, nullable=False, default=0),
     Column("turn_count", Integer, nullable=False, default=0),
     Column("source_count", Integer, nullable=False, default=0),
-    # Raised when derived summaries are forgotten: a compaction begun before is dropped.
+    # Raised when summaries are forgotten or turns erased: what was made of them before is dropped.
     Column("epoch", Integer, nullable=False, default=0),
     # Messages to show once, in the next context; the end is not included.
     Column("requested_start", Integer),

@@ -7,6 +7,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import BinaryIO
 
 from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.errors import TooLarge, Unreadable, UserError
@@ -169,14 +170,16 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
     """
     try:
         for _attempt in range(READ_ATTEMPTS):
-            before = _regular(path, name)
+            _check_regular(path.stat(), name)  # some devices do something when they are opened
+            with _opened(path) as file:
+                before = os.fstat(file.fileno())
+                _check_regular(before, name)
+                data = file.read(max_bytes + 1) if before.st_size <= max_bytes else b""
             if before.st_size > max_bytes:
                 raise TooLarge(
                     f"{name}: the file has {before.st_size:,} bytes, the limit is {max_bytes:,}. "
                     "Split it, or raise the limit in the settings."
                 )
-            with path.open("rb") as file:
-                data = file.read(max_bytes + 1)
             if _is_same(before, path.stat()) and len(data) == before.st_size:
                 return data
     except OSError as error:
@@ -187,11 +190,15 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
     )
 
 
-def _regular(path: Path, name: str) -> os.stat_result:
-    found = path.stat()
+def _opened(path: Path) -> BinaryIO:
+    """At once, also where a pipe took the place of the file: nobody may ever write to it."""
+    waits_not = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    return os.fdopen(os.open(path, os.O_RDONLY | waits_not), "rb")
+
+
+def _check_regular(found: os.stat_result, name: str) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise Unreadable(name, "this is no regular file (a device, pipe or socket).")
-    return found
 
 
 def _is_same(before: os.stat_result, after: os.stat_result) -> bool:

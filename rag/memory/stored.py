@@ -31,6 +31,7 @@ class _Held:
     """What is known of one session, and whether anybody works with it."""
 
     past: Past
+    epoch: int = 0  # of the session as it was read: another one where turns were erased since
     last: str = ""  # the newest message that was read, as it is stored
     lock: Any = field(default_factory=RLock)
 
@@ -55,11 +56,6 @@ class Remembered:
         self._max_tokens = max_tokens
         self._held: dict[tuple[str, str], _Held] = {}  # the one used last stands last
         self._turn = Lock()
-
-    def forget(self, session: SessionHandle) -> None:
-        """Read a session anew: something in the middle of it is not there any more."""
-        with self._turn:
-            self._held.pop((session.owner, session.id), None)
 
     # ── Recall ───────────────────────────────────────────────────────────────────────────────
 
@@ -160,9 +156,9 @@ class Remembered:
         """A summary of messages `[start, end)` on request; it is no part of the context.
 
         Raises:
-            UserError: there are no such messages.
+            UserError: there are no such messages, or some were deleted meanwhile.
         """
-        count = session.read().message_count
+        epoch, count = session.epoch(), session.read().message_count
         if not 0 <= start < end <= count:
             raise UserError(
                 f"There are no messages {start} to {end}: the conversation has {count}. "
@@ -173,7 +169,7 @@ class Remembered:
             held.past.first = start  # a compaction says anew where its own begins
             thread = self._thread([each.text for each in held.past.said[start:end]])
             summary = _summary(session, held.past, end, Room(most, most, quoted=1.0), thread)
-        session.add_requested_summary(summary)
+        session.add_requested_summary(summary, epoch=epoch)
         return summary
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
@@ -188,6 +184,9 @@ class Remembered:
             while len(self._held) > 1 and self._size() > MOST_PARAGRAPHS:
                 self._held.pop(next(iter(self._held)))
         with held.lock:
+            epoch = session.epoch()
+            if epoch != held.epoch:  # whichever process erased something: nothing of it is held
+                held.past, held.last, held.epoch = Past(self._count), "", epoch
             self._read(session, held, before)
             yield held
 

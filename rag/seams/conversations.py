@@ -164,7 +164,10 @@ class SessionHandle(Protocol):
 
     # Summaries
     def epoch(self) -> int:
-        """To be read before a compaction begins, and given to `add_summary`."""
+        """To be read before a compaction begins, and given to `add_summary`.
+
+        It is another one as well where something that was said was erased.
+        """
 
     def summaries(self) -> list[Summary]:
         """The active ones, oldest first; their ranges do not overlap."""
@@ -172,8 +175,8 @@ class SessionHandle(Protocol):
     def requested_summaries(self) -> list[Summary]:
         """Those made on request, oldest first; they are no part of the context."""
 
-    def add_requested_summary(self, summary: Summary) -> None:
-        """Store a summary made on request beside the messages."""
+    def add_requested_summary(self, summary: Summary, *, epoch: int) -> None:
+        """Store one made on request beside the messages. Raises Conflict if the epoch is over."""
 
     def add_summary(self, summary: Summary, *, epoch: int, replaces: Sequence[int] = ()) -> bool:
         """Store beside the messages. `replaces` are ids of active summaries that it stands in for.

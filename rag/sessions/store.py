@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Engine, Executable, delete, insert, select, u
 
 from rag.citations.register import as_source
 from rag.database import messages, reading, sessions, storable, writing
-from rag.errors import NotFound
+from rag.errors import Conflict, NotFound
 from rag.limits.budget import paced
 from rag.records import (
     EVERYTHING,
@@ -240,8 +240,10 @@ class SqlSession:
     def requested_summaries(self) -> list[Summary]:
         return self._look(summary_rows.on_request)
 
-    def add_requested_summary(self, summary: Summary) -> None:
+    def add_requested_summary(self, summary: Summary, *, epoch: int) -> None:
         with self._writing() as (connection, _):
+            if epoch != summary_rows.epoch(connection, self._key):
+                raise Conflict("What was said was deleted meanwhile. Ask for the summary again.")
             summary_rows.add(
                 connection,
                 self.id,

@@ -17,15 +17,16 @@ from rag.seams import OpenSource, Source, SourceOptions
 from rag.settings import SourceSettings
 
 GROUP_OF_KINDS = "groundnote.sources"
-FOLDER, WEB, GIT, STORE = "folder", "web", "git", "store"
+FOLDER, WEB, GIT, GITHUB, STORE = "folder", "web", "git", "github", "store"
 OPENERS = {  # each is loaded when one of its kind is opened
     FOLDER: "rag.sources.folder:open_folder",
     WEB: "rag.sources.web:open_web",
     GIT: "rag.sources.git:open_git",
+    GITHUB: "rag.sources.git.github:open_github",
     STORE: "rag.sources.stores:open_store",
 }
 STORES = frozenset(
-    "s3 gs gcs abfs abfss az sftp ssh webdav webdavs dav davs smb ftp ftps github zip".split()  # noqa: SIM905
+    "s3 gs gcs abfs abfss az sftp ssh webdav webdavs dav davs smb ftp ftps zip".split()  # noqa: SIM905
 )
 SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
 OF_THE_WEB = ("http", "https", "git+https")
@@ -49,11 +50,13 @@ def kind_of(address: str) -> str:
         return FOLDER
     if scheme in ("http", "https"):
         return WEB
+    if scheme == GITHUB:
+        return GITHUB
     if scheme in STORES:
         return STORE
     if scheme in added_kinds():
         return scheme
-    known = ", ".join(sorted(["https", "git+https", "file", *STORES, *added_kinds()]))
+    known = ", ".join(sorted(["https", "git+https", "file", GITHUB, *STORES, *added_kinds()]))
     raise UserError(
         f"{scheme}:// is no kind of source. Name a folder, or an address of one of: {known}."
     )
@@ -117,7 +120,7 @@ def _check_host(address: str) -> None:
     """Raises UserError, which does not repeat it: what cannot be read may hold a password."""
     try:
         found = urlsplit(address)
-        if not is_chain(address) and scheme_of(address) != "github":  # owner:name
+        if not is_chain(address) and scheme_of(address) != GITHUB:  # owner:name
             found.port  # noqa: B018  (raises)
     except ValueError as error:
         raise UserError(
@@ -153,7 +156,7 @@ def _shown_login(found: re.Match[str]) -> str:
 def password_in(address: str) -> str:
     """What of its login is secret, or names what is; "" for nothing."""
     found = LOGIN.match(address)
-    if found is None or found[1].lower() == "github":  # owner:name
+    if found is None or found[1].lower() == GITHUB:  # owner:name
         return ""
     user, colon, password = found[2].partition(":")
     return password if colon else user if found[1].lower() in BY_TOKEN else ""
@@ -167,7 +170,7 @@ def password_named(address: str) -> str:
 
 def passwords_in_query(address: str) -> list[str]:
     """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
-    if scheme_of(address) not in BY_TOKEN:
+    if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
     values = (found[0].removeprefix(found[1]) for found in SECRET.finditer(address))
     return [named[1] for value in values if (named := NAMED_PASSWORD.fullmatch(value))]

@@ -1,11 +1,12 @@
 """What a sync has to do, decided from what a source lists and what is known of it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, count
 from pathlib import PurePosixPath
 
+from rag.documents.archives import is_archive
 from rag.records import DocumentSource, SourceFile, Standing
 from rag.seams import ListedFile
 
@@ -19,7 +20,7 @@ class SyncPlan:
     new: tuple[ListedFile, ...] = ()
     changed: tuple[tuple[SourceFile, ListedFile], ...] = ()  # or touched: its content is to judge
     unchanged: tuple[tuple[SourceFile, ListedFile], ...] = ()
-    removed: tuple[SourceFile, ...] = ()  # not listed any more
+    removed: tuple[SourceFile, ...] = ()  # not listed any more, nor in what could not be opened
     waiting: tuple[ListedFile, ...] = ()  # are being written to
     lost: tuple[SourceFile, ...] = ()  # not listed, and their documents are gone already
     back: tuple[SourceFile, ...] = ()  # not listed, and wanted back
@@ -80,15 +81,21 @@ def compare(
     back = [row for row in absent if row.standing is Standing.BACK]
     others = [row for row in absent if row.standing is not Standing.BACK]
     lost = [row for row in others if row.document_id not in documents]
+    gone = [row for row in others if row.document_id in documents and _is_of_source(row)]
+    closed = {name for name in seen if is_archive(name)}  # listed as files: nobody could open them
     return SyncPlan(
         tuple(new),
         tuple(changed),
         tuple(unchanged),
-        tuple(row for row in others if row.document_id in documents and _is_of_source(row)),
+        tuple(row for row in gone if not closed or not _is_inside(row.name, closed)),
         tuple(waiting),
         (*lost, *(row for row in back if _is_replaced(row, documents))),
         tuple(row for row in back if not _is_replaced(row, documents)),
     )
+
+
+def _is_inside(name: str, archives: Set[str]) -> bool:
+    return any(str(above) in archives for above in PurePosixPath(name).parents)
 
 
 def _is_of_source(row: SourceFile) -> bool:

@@ -51,18 +51,6 @@ def _azure(address: str, _guard: Guard) -> StoreFolder:
     return StoreFolder("abfs", f"{container}{found.path}", account)
 
 
-def _github(address: str, _guard: Guard) -> StoreFolder:
-    found = urlsplit(address)
-    owner, _, name = found.netloc.rpartition("@")[0].partition(":")
-    ref = found.hostname or ""
-    if not owner or not name:
-        raise UserError(f"{address[:100]} names no repository. Write github://owner:name@branch/.")
-    link = f"https://github.com/{owner}/{name}/blob/{ref}/"
-    return StoreFolder(
-        "github", found.path.lstrip("/"), {"org": owner, "repo": name, "sha": ref}, link
-    )
-
-
 def _sftp(address: str, guard: Guard) -> StoreFolder:
     found, port = urlsplit(address), _port(address)
     host = found.hostname or ""
@@ -132,7 +120,6 @@ PLACES: dict[
     "dav": (_webdav, "webdav"),
     "davs": (_webdav, "webdav"),
     "smb": (_smb, "smb"),
-    "github": (_github, "github"),
     "zip": (_zip, ""),
     "memory": (_memory, ""),
 }

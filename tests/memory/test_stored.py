@@ -68,6 +68,23 @@ def test_what_is_new_is_read_and_nothing_twice(store, monkeypatch):
     assert len(read) == 3
 
 
+def test_what_was_erased_elsewhere_is_recalled_nowhere(store, engine):
+    session = store.create("ada")
+    told(session, 20)
+    turn = session.begin("Where does locker 99 stand?")
+    session.finish(replace(turn.answer, content="In the attic.", status=MessageStatus.COMPLETE))
+    told(session, 2, start=20)
+    here, there = Remembered(count_tokens), Remembered(count_tokens)
+    before = [recalled(each, session, "Where is locker 99?", 46) for each in (here, there)]
+    assert all("In the attic" in text for text in before)
+
+    SqlConversationStore(engine).open(session.id, owner="ada").erase(turn.answer.index)
+
+    after = [recalled(each, session, "Where is locker 99?", 46) for each in (here, there)]
+    assert not any("attic" in text or "locker 99" in text for text in after)
+    assert "corridor K21 [4]" in recalled(there, session, "Where is locker 3?", 46)
+
+
 def test_an_answer_written_anew_takes_the_place_of_the_old(store):
     session = store.create("ada")
     told(session, 3)

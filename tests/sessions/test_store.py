@@ -237,7 +237,7 @@ class TestErase:
         for _ in range(4):
             answered(session, "How long?")
         session.add_summary(summary(0, 4), epoch=session.epoch())
-        session.add_requested_summary(summary(2, 4))
+        session.add_requested_summary(summary(2, 4), epoch=session.epoch())
         session.save_vectors({index: np.ones(2, np.float32) for index in range(8)})
         before = session.epoch()
         session.erase(3)
@@ -245,6 +245,9 @@ class TestErase:
         assert (session.summaries(), session.requested_summaries()) == ([], [])
         assert sorted(session.vectors(range(8))) == [0, 1, 4, 5, 6, 7]
         assert not session.add_summary(summary(0, 4), epoch=before)
+        with pytest.raises(Conflict):
+            session.add_requested_summary(summary(2, 4), epoch=before)
+        assert session.requested_summaries() == []
 
     def test_leaves_summaries_of_other_turns(self, session):
         for _ in range(3):
@@ -515,7 +518,7 @@ class TestSummaries:
         assert session.add_summary(summary(0, 2), epoch=session.epoch())
 
     def test_made_on_request_are_no_part_of_the_context(self, session):
-        session.add_requested_summary(summary(0, 2))
+        session.add_requested_summary(summary(0, 2), epoch=session.epoch())
 
         assert session.summaries() == []
         assert [(s.start, s.end) for s in session.requested_summaries()] == [(0, 2)]

@@ -142,7 +142,7 @@ class Application:
         report = SummaryReport(1, 1, 0, 0)
         summary = Summary(start, end, f"Summary of {start} to {end} [1].", (1,), (), report, 9)
         self.summarized.append((start, end))
-        session.add_requested_summary(summary)
+        session.add_requested_summary(summary, epoch=session.epoch())
         return summary
 
 

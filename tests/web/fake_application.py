@@ -174,7 +174,7 @@ class FakeAssistant:
         if end > session.read().message_count:
             raise UserError(f"The session has no message {end - 1}.")
         summary = Summary(start, end, "It weighs 120 g [1].", (1,), (), REPORT, tokens=8)
-        session.add_requested_summary(summary)
+        session.add_requested_summary(summary, epoch=session.epoch())
         return summary
 
 

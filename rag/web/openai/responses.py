@@ -84,7 +84,6 @@ def delete_response(path: ResponsePath) -> dict[str, Any]:
     """
     session, answer = _answer_of(path.response_id)
     session.erase(answer.index)
-    application().remembered.forget(session)
     if not any(each.content for each in session.said() if each.role != Role.SYSTEM):
         session.delete()
     return {"id": path.response_id, "object": "response", "deleted": True}

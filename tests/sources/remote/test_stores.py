@@ -340,14 +340,7 @@ def test_a_login_at_a_server_is_nobody_elses(monkeypatch):
     open_store("smb://ada:wrong@127.0.0.1/docs", options).close()
 
 
-def test_a_repository_at_github_is_named_as_there():
-    place = place_of("github://pallets:flask@main/docs", Guard())
-
-    assert place.options == {"org": "pallets", "repo": "flask", "sha": "main"}
-    assert place.link == "https://github.com/pallets/flask/blob/main/"
-
-
-@pytest.mark.parametrize("address", ["sftp://", "smb:///x", "github://x/", "webdav://h:99999999/"])
+@pytest.mark.parametrize("address", ["sftp://", "smb:///x", "webdav://h:99999999/"])
 def test_what_names_nothing_is_told(address):
     with pytest.raises(RagError):
         open_store(address, SourceOptions())
