@@ -17,6 +17,7 @@ DIFFER: dict[str, str] = {code: _TOLD[f"said_{code}"]["differ"] for code in ("en
 OFFERED = 6
 READINGS = 3  # that are offered at once
 WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
+LEFT_UNSAID = 1  # word of it: of 21 readings that left out more none was what was meant
 _IDLE = STOP_WORDS | IDLE | TABLE_WORDS
 
 
@@ -101,9 +102,14 @@ def _known(understood: Understood) -> float:
     return understood.score + 0.5 * len(understood.unused)
 
 
+def _is_worth_asking(understood: Understood) -> bool:
+    """Whether a person would see the question in it."""
+    return len(understood.unused) <= LEFT_UNSAID and _known(understood) >= WORTH_ASKING
+
+
 def offered(choices: Sequence[Choice]) -> DirectAnswer | None:
     """The likeliest readings of a question that says more than the table knows."""
-    likely = [each for each in choices if _known(each.understood) >= WORTH_ASKING]
+    likely = [each for each in choices if _is_worth_asking(each.understood)]
     likely.sort(key=lambda each: -_known(each.understood))
     likely = [each for each in likely if not only_picks(each.understood.plan)]
     found = {in_question(each): offer_of(each) for each in likely[:READINGS]}
