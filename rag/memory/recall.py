@@ -32,7 +32,7 @@ MOST_TELLING = 200  # messages that tell of those around them
 MOST_WORDS = 24  # of a question
 MOST_HOLDERS = 2_000  # of one word that are looked at
 LONGEST_QUESTION = 1_000  # characters of one that are read
-MEANING_WEIGHT = 0.6
+MEANING_WEIGHT = 0.45
 
 
 @dataclass(slots=True)

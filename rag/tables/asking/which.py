@@ -17,7 +17,7 @@ DIFFER: dict[str, str] = {code: _TOLD[f"said_{code}"]["differ"] for code in ("en
 OFFERED = 6
 READINGS = 3  # that are offered at once
 WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
-LEFT_UNSAID = 1  # word of it: of 21 readings that left out more none was what was meant
+LEFT_UNSAID = 1  # word of it: of 50 readings that left out more, one was what was meant
 _IDLE = STOP_WORDS | IDLE | TABLE_WORDS
 
 
