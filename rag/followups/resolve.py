@@ -23,6 +23,7 @@ from rag.text.words import QUESTION_WORDS, STOP_WORDS, tokens
 # Openings that say: this goes on from the last question.
 CUE_WORDS = all_expressions("cues")
 POINTING = all_words("pointing")
+_COMMON = STOP_WORDS | QUESTION_WORDS | POINTING
 NAMED_SOURCE = re.compile(
     rf"\b(?:{told('named_sources')})\s+(?:n[or°]\.?\s*|#)?([1-9]\d{{0,4}})\b", re.IGNORECASE
 )
@@ -53,12 +54,14 @@ class FollowUps:
         *,
         model: ChatModel | None = None,
         lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
+        is_word: Callable[[str, Within], bool] = lambda word, within: True,
         cue_words: Sequence[str] = CUE_WORDS,
         max_turns: int = 10,
         patience: Patience = FOLLOW_UP,
     ) -> None:
+        """`is_word` says whether any text holds a word, or one that it may be meant for."""
         self._model, self._patience = model, patience
-        self._lexicon = lexicon
+        self._lexicon, self._is_word = lexicon, is_word
         self._cues = sorted((cue.lower() for cue in cue_words), key=len, reverse=True)
         self._max_turns = max_turns
 
@@ -69,7 +72,8 @@ class FollowUps:
         turns = list(history)[-self._max_turns :] if self._max_turns else []
         past: list[Turn] = []
         for asked, _ in [each for each in turns if cited_numbers(each[1])] or turns:
-            past.append(self._turn(asked, past, within))
+            if not self._is_unheard_of(asked, within):
+                past.append(self._turn(asked, past, within))
         by_rule = _resolution(question, self._turn(question, past, within), past, "rules")
         if self._model is None or not by_rule.is_followup:
             return by_rule
@@ -80,14 +84,22 @@ class FollowUps:
     def _turn(self, question: str, past: Sequence[Turn], within: Within) -> Turn:
         if not past or not question.strip() or len(question) > MAX_QUESTION:
             return Turn(question, question, question)
-        topic, fragment = past[-1].topic, self._without_cue(question.strip("?!.…, "))
-        if 0 < len(list(tokens(fragment))) <= FEW:
+        topic, text = past[-1].topic, question.strip("?!.…, ")
+        fragment = self._without_cue(text)
+        most = FEW if fragment == text else 2 * FEW  # "and the Aero 5 Pro Max?"
+        if 0 < len(list(tokens(fragment))) <= most:
             put = filled(topic, fragment, _names(tuple(self._lexicon(within))))
             if put:
                 return Turn(put, put, put, leans=True)
-        if not _points_back(question):
+        if not _points_back(question) or self._is_unheard_of(question, within):
             return Turn(question, question, question)
         return Turn(f"{topic} {question}", question, topic, leans=True)
+
+    def _is_unheard_of(self, question: str, within: Within) -> bool:
+        """Whether no text holds any of its words and none is a language's: `asdf qwer`."""
+        words = [word.lowered for word in tokens(question)][: FEW + 1]
+        known = (word in _COMMON or self._is_word(word, within) for word in words)
+        return len(words) <= FEW and not any(known)
 
     def _without_cue(self, text: str) -> str:
         lowered = text.lower()
@@ -104,7 +116,7 @@ def _names(lexicon: tuple[str, ...]) -> Names:
 def _points_back(question: str) -> bool:
     """Whether it says too little to stand alone, or little beside a word that points back."""
     words = [word.lowered for word in tokens(question)]
-    told = [word for word in words if word not in STOP_WORDS | QUESTION_WORDS | POINTING]
+    told = [word for word in words if word not in _COMMON]
     return 0 < len(words) <= FEW or (bool(POINTING & set(words)) and len(told) < FEW)
 
 

@@ -139,6 +139,7 @@ def assistant_of(application: "Application") -> Assistant:
         FollowUps(
             model=model if follow_up.use_model else None,
             lexicon=documents.lexicon,
+            is_word=mentions.is_word,
             cue_words=follow_up.cue_words or CUE_WORDS,
             max_turns=follow_up.max_turns if follow_up.enabled else 0,
             patience=FOLLOW_UP.set_to(follow_up.timeout_seconds),

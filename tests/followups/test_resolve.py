@@ -32,6 +32,12 @@ FILLED = [
     ("variant", "and the Pro?", BATTERY, "What is the battery life of the Aero 5 Pro?"),
     ("long-variant", "and the X2 Lite?", MESH, "Does the Nimbus Router X2 Lite support mesh?"),
     ("product", "Aero 7?", HEAVY, "How heavy is the Aero 7?"),
+    (
+        "name-of-many-words",
+        "and the Nimbus Router X2 Lite?",
+        MESH,
+        "Does the Nimbus Router X2 Lite support mesh?",
+    ),
     ("same-for", "Same for the Aero 7", HEAVY, "How heavy is the Aero 7?"),
     ("person", "what about Bob Smith?", JOIN, "When did Bob Smith join?"),
     (
@@ -232,6 +238,36 @@ def test_cue_words_can_be_configured():
 
     assert plain.query != told.query
     assert told.query == "Umsatz in Q4 2024"
+
+
+def in_a_library_of(words, question, *asked):
+    followups = FollowUps(is_word=lambda word, within: word in words)
+    history = [(each, "So [1].") for each in asked]
+    return followups.resolve(question, history, EVERYTHING)
+
+
+class TestWordsThatNobodyKnows:
+    """Neither the library nor a language has them."""
+
+    WORDS = ("warranty", "batteries", "long")
+
+    def test_point_at_nothing_that_was_said(self):
+        found = in_a_library_of(self.WORDS, "asdf qwer zxcv", "How long is the warranty?")
+
+        assert (found.query, found.is_followup) == ("asdf qwer zxcv", False)
+
+    def test_are_passed_over_by_what_comes_next(self):
+        asked = ("How long is the warranty?", "asdf qwer zxcv")
+
+        found = in_a_library_of(self.WORDS, "batteries?", *asked)
+
+        assert found.query == "How long is the warranty? batteries?"
+
+    @pytest.mark.parametrize("question", ["batteries qwer?", "why qwer?", "and qwer?", "of it?"])
+    def test_beside_one_that_is_known_leave_it_as_it_is(self, question):
+        found = in_a_library_of(self.WORDS, question, "How long is the warranty?")
+
+        assert found.query == f"How long is the warranty? {question}"
 
 
 def test_product_names_are_known_in_any_spelling():
