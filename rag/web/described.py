@@ -83,7 +83,8 @@ class DescribedApp(OpenAPI):
         for api in self.blueprints.values():
             if isinstance(api, DescribedApi):
                 api.describe()
-                self.tags.extend(tag for tag in api.tags if tag not in self.tags)
+                names = {tag.name for tag in self.tags}
+                self.tags.extend(tag for tag in api.tags if tag.name not in names)
                 self.paths.update(api.paths)
                 self.components_schemas.update(api.components_schemas)
         super().generate_spec_json()  # type: ignore[no-untyped-call]

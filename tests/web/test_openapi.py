@@ -122,3 +122,11 @@ class TestDescription:
         for path, calls in description["paths"].items():
             for method, call in calls.items():
                 assert call.get("summary"), (path, method)
+
+    def test_is_the_same_of_every_app_of_a_process_and_has_each_tag_once(
+        self, application, description
+    ):
+        tags = [tag["name"] for tag in description["tags"]]
+
+        assert len(tags) == len(set(tags))
+        assert create_app(application).test_client().get("/openapi.json").get_json() == description

@@ -21,9 +21,7 @@ from rag.web.openai.told import calls_of, calls_told, counted, is_whole, used
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
 
-api = DescribedApi(
-    "openai", "For clients of the OpenAI chat protocol.", prefix="/v1", refusals=REFUSED
-)
+api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
 DONE = "data: [DONE]\n\n"
 
 
