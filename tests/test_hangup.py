@@ -97,6 +97,7 @@ def test_disturbs_no_call_that_nobody_left():
     assert texts == ["Two weeks."] * 2
 
 
+@pytest.mark.slow
 def test_a_form_without_scripts_leaves_a_slow_model_its_time(tmp_path, monkeypatch):
     monkeypatch.setattr(conversations, "FORM_SECONDS", 0.1)
     said = "The Aero 5 weighs 120 g [1]."

@@ -471,6 +471,7 @@ def test_an_unchanged_file_is_reported_once_it_is_in_the_index(house):
 
 
 class TestSeveralAtOnce:
+    @pytest.mark.slow
     def test_a_small_file_is_done_while_a_large_one_of_somebody_else_is_embedded(
         self, house, monkeypatch
     ):

@@ -328,6 +328,7 @@ def test_a_queue_that_is_at_no_server_is_refused_by_name(table, tmp_path):
 
 
 class TestFairTurn:
+    @pytest.mark.slow
     def test_another_owners_job_is_second_in_line(self, queue):
         seen = []
         queue.handle("ingest", lambda running: seen.append(running.job.owner))

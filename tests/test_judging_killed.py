@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from rag.records import Judging
 from rag.settings import Settings
 from rag.wiring.building import build
@@ -43,6 +45,7 @@ list(assistant.ask(session, "How heavy is the Nimbus 1?"))
 """
 
 
+@pytest.mark.slow
 def test_a_check_that_was_killed_is_ended_at_the_next_start(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path / "var")],

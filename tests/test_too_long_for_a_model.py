@@ -2,6 +2,8 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from rag.records import ContextConfig
 from tests.applications import application_of
 from tests.deployment.conftest import until
@@ -44,6 +46,7 @@ class TestAQuestionLongerThanTheWindow:
 
 
 class TestAModelThatIsBusy:
+    @pytest.mark.slow
     def test_is_not_waited_for_without_end(self, tmp_path, monkeypatch):
         """One call at once, which hangs; the next question has its passages after its patience."""
         monkeypatch.setattr("rag.llm.openai_compatible.PATIENCE_SECONDS", 0.2)

@@ -514,6 +514,7 @@ class TestPdf:
         with pytest.raises(Unreadable, match=r"^a\.pdf: the PDF is damaged"):
             read("a.pdf", b"%PDF-1.7\nnothing of use\n%%EOF")
 
+    @pytest.mark.slow
     def test_without_a_text_layer_asks_for_recognition(self):
         with pytest.raises(Unreadable, match="no text layer on its 2 page"):
             read("a.pdf", office_files.pdf([[], []]))

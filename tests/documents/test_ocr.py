@@ -41,6 +41,7 @@ def text_of(document):
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
+@pytest.mark.slow
 def test_a_picture_is_read_and_says_by_what(kind):
     document = read(f"label.{kind.lower()}", saved(drawn(), kind, quality=95))
 
@@ -50,6 +51,7 @@ def test_a_picture_is_read_and_says_by_what(kind):
     assert "1 read by OCR" in in_words(document.report)
 
 
+@pytest.mark.slow
 def test_a_scan_of_several_pages_keeps_their_numbers():
     pages = [drawn([f"Sheet number {number} of the plan"]) for number in (1, 2, 3)]
     data = saved(pages[0], "TIFF", save_all=True, append_images=pages[1:])
@@ -76,6 +78,7 @@ def pdf_of(*pictures, text=""):
     return data.getvalue()
 
 
+@pytest.mark.slow
 def test_pages_of_a_pdf_without_text_are_read_and_the_others_as_always():
     document = read("manual.pdf", pdf_of(drawn(), text="This page was typed."))
 
@@ -86,6 +89,7 @@ def test_pages_of_a_pdf_without_text_are_read_and_the_others_as_always():
     assert left_out(document.report) == []
 
 
+@pytest.mark.slow
 def test_it_is_read_in_the_reading_process_within_its_bounds():
     loader = GuardedLoader(readers=1)
     try:
@@ -124,6 +128,7 @@ class TestBounds:
         with pytest.raises(TooLarge, match="400,000,000 pixels"):
             read("bomb.png", bomb)
 
+    @pytest.mark.slow
     def test_of_time_tell_what_was_left_unread(self, monkeypatch):
         monkeypatch.setattr(ocr.OcrClock, "is_over", property(_over_at_the_third_look()))
         pages = [drawn([f"Sheet {number}"]) for number in range(4)]

@@ -68,6 +68,7 @@ def test_what_one_model_reads_better_than_the_others_is_taken(monkeypatch):
     assert line.text == "Npuet, namna"
 
 
+@pytest.mark.slow
 def test_a_model_of_a_file_reads(tmp_path):
     import rapidocr
 

@@ -49,6 +49,7 @@ def form():
 
 
 class TestAPdfForm:
+    @pytest.mark.slow
     def test_is_read_with_what_was_filled_in(self):
         (section,) = read("form.pdf", form()).sections
 
@@ -57,6 +58,7 @@ class TestAPdfForm:
             "- site: north",
         ]  # fmt: skip
 
+    @pytest.mark.slow
     def test_tells_of_pages_without_text(self):
         report = read("form.pdf", form()).report
 

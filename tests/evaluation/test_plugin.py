@@ -52,6 +52,7 @@ def test_other_files_are_left_alone(tmp_path):
     assert "1 passed" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_file_that_is_none_fails_with_its_line(tmp_path):
     (tmp_path / "talk.conversation.yaml").write_text(
         "title: x\ndocuments: d\nturns:\n  - asks: a\n"

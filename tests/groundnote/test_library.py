@@ -157,6 +157,7 @@ class TestPackage:
 
         assert told.stdout.split() == ["[]", "False"]
 
+    @pytest.mark.slow
     def test_needs_no_flask_to_answer(self, tmp_path):
         code = (
             "import sys; sys.modules['flask'] = None\n"

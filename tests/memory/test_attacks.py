@@ -216,6 +216,7 @@ def test_what_is_no_citation_becomes_none(said, numbers):
     assert said in text
 
 
+@pytest.mark.slow
 def test_of_thousands_of_turns_the_first_is_brought_back(engine):
     messages = conversation(["The Orla 7 mill grinds 41 kg an hour [1]."])
     messages += conversation([f"The Vega {n} pump lifts {n} m [{n}]." for n in range(2, 5_000)])

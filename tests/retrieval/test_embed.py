@@ -225,6 +225,7 @@ def test_no_more_questions_are_remembered_than_a_thousand(monkeypatch) -> None:
     assert "0" not in embedder._recent
 
 
+@pytest.mark.slow
 def test_long_texts_go_in_small_batches() -> None:
     embedder = LocalEmbedder(batch_size=8)
 

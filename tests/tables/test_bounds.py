@@ -88,6 +88,7 @@ class TestItsSql:
 
         assert Sql(TABLE).query(plan).sql(dialect="duckdb").count(" > ") == count
 
+    @pytest.mark.slow
     def test_costs_as_much_for_each_condition_of_many_as_of_few(self):
         def seconds(count):
             conditions = tuple(Filter("C1", Op.HAS, (str(at), "x")) for at in range(count))

@@ -62,11 +62,13 @@ def test_a_megabyte_of_anything_is_answered_or_refused(server):
     assert badly_served(server, texts(server, TRIED)) == []
 
 
+@pytest.mark.slow
 def test_lists_of_anything_are_answered_or_refused(server):
     assert badly_served(server, lists(server)) == []
 
 
 @pytest.mark.parametrize("depth", [DEPTH // 4, DEPTH, 100 * DEPTH])
+@pytest.mark.slow
 def test_depths_are_refused(server, depth):
     listed = [each for each in server.places() if each.where == "body"]
 

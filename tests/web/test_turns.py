@@ -131,6 +131,7 @@ def test_stop_ends_the_answer_as_the_person_wished(client, session_id, gate, app
     assert (name, json.loads(told)["detail"]) == ("error", "Stopped.")
 
 
+@pytest.mark.slow
 def test_stop_reaches_another_process_while_its_model_is_silent(app, client, session_id, gate):
     started(client, session_id)
     (turn,) = app.extensions[EXTENSION]._turns
@@ -169,6 +170,7 @@ def test_nobody_else_can_follow_or_stop_it(app, session_id, asked, application):
     assert other.message(1).status is MessageStatus.PENDING
 
 
+@pytest.mark.slow
 def test_another_process_shows_what_is_written_and_passes_the_stop_on(
     app, client, session_id, application
 ):
