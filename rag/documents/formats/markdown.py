@@ -1,6 +1,10 @@
-"""Markdown to sections: one for each heading."""
+"""Markdown to sections: one for each heading.
+
+Read as generators of sites write it, too: boxes, footnotes, definitions, tags of templates.
+"""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from rag.documents.cleaning import clean, decode
@@ -9,32 +13,62 @@ from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 
 TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]{0,2000}>", re.DOTALL)
+TEMPLATE = re.compile(r"\{%[^%]{0,500}%\}|\{\{[<%][^{}]{0,500}[%>]\}\}")
+# Of a heading or paragraph: "{#setup .wide}".
+ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^{}]{0,200}\}[ \t]*$")
+IMPORTED = re.compile(r" from ['\"][^'\"]{1,500}['\"];?$")
+ALERT = re.compile(r"\[!([A-Z]+)\]\s*")
+BOX = re.compile(r"\{?([A-Za-z]+)\}?[ \t]*(.*)")  # "note Title", "{note} Title"
 MAX_NESTING = 40
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from a Markdown file, its front matter included."""
-    from markdown_it import MarkdownIt
-
     text = clean(decode(data))
     front, body = split_front_matter(text)
     outline.title = front.title
     outline.products.extend(front.products)
     for fact in front.facts:
         outline.entry(fact)
-    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING}).enable(
-        ["table", "strikethrough"]
-    )
-    _MarkdownWalk(outline).all(parser.parse(body))
+    tokens = _parser().parse(body)
+    _MarkdownWalk(outline, _footnotes(tokens)).all(tokens)
     if outline.is_empty and body != text:
         outline.paragraph(front.title or outline.stem)  # pages of which only the title is written
+
+
+def _parser() -> Any:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.admon import admon_plugin
+    from mdit_py_plugins.container import container_plugin
+    from mdit_py_plugins.deflist import deflist_plugin
+    from mdit_py_plugins.footnote import footnote_plugin
+
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
+    parser.enable(["table", "strikethrough"])
+    parser.use(container_plugin, "box", validate=lambda info, _markup: bool(info.strip()))
+    return parser.use(admon_plugin).use(deflist_plugin).use(footnote_plugin, inline=False)
+
+
+def _footnotes(tokens: Sequence[Any]) -> dict[int, str]:
+    """Their texts; they stand at the end of the stream."""
+    notes: dict[int, str] = {}
+    note = None
+    for token in tokens:
+        if token.type in ("footnote_open", "footnote_close"):
+            note = token.meta["id"] if token.type == "footnote_open" else None
+        elif token.type == "inline" and note is not None:
+            notes[note] = f"{notes.get(note, '')} {inline_text(token)}".strip()
+    return notes
 
 
 class _MarkdownWalk:
     """Walks markdown-it's flat stream of tokens."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: Outline, notes: dict[int, str]) -> None:
         self.outline = outline
+        self.notes = notes  # footnotes that were not told yet
+        self.noted: list[str] = []  # those of the table that is open
+        self.in_footnotes = False
         self.lists: list[int | None] = []  # next number of each open list; None for bullets
         self.heading_level = 0
         self.rows: list[list[str]] | None = None
@@ -80,15 +114,45 @@ class _MarkdownWalk:
     def _table_close(self, _token: Any) -> None:
         self.outline.table(self.rows or [])
         self.rows = None
+        self._tell_notes()
+
+    def _container_box_open(self, token: Any) -> None:
+        if box := BOX.fullmatch(token.info.strip()):
+            self.outline.paragraph(box[2] or box[1].capitalize())
+
+    def _dt_open(self, _token: Any) -> None:
+        self.outline.begin_entry()
+
+    def _dt_close(self, _token: Any) -> None:
+        self.outline.end_entry()
+
+    def _dd_open(self, _token: Any) -> None:
+        self.outline.begin_entry(" ")
+
+    _dd_close = _dt_close
+
+    def _footnote_block_open(self, _token: Any) -> None:
+        self.in_footnotes = True  # each was told behind what refers to it
+
+    def _tell_notes(self) -> None:
+        for note in self.noted:
+            self.outline.paragraph(note)
+        self.noted = []
 
     def _inline(self, token: Any) -> None:
         text = inline_text(token)
+        if self.in_footnotes or (text.startswith("import ") and IMPORTED.search(text)):
+            return
+        children = token.children or []
+        references = [each.meta["id"] for each in children if each.type == "footnote_ref"]
+        self.noted += [self.notes.pop(each) for each in references if each in self.notes]
         if self.rows is not None:
             self.rows[-1].append(text)
         elif self.heading_level:
             self.outline.heading(self.heading_level, text)
         else:
             self.outline.paragraph(text)
+            self._tell_notes()
 
     def _fence(self, token: Any) -> None:
         self.outline.code(token.content)
@@ -103,7 +167,8 @@ class _MarkdownWalk:
 
 def inline_text(token: Any) -> str:
     """What a reader sees of a line: no emphasis marks, link targets or tags."""
-    return TAG.sub("", "".join(_visible(child) for child in token.children or []))
+    text = TAG.sub("", "".join(_visible(child) for child in token.children or []))
+    return ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", text) if text[:2] == "[!" else text
 
 
 def _visible(child: Any) -> str:
@@ -113,6 +178,8 @@ def _visible(child: Any) -> str:
         return " "
     if child.type == "hardbreak" or (child.type == "html_inline" and child.content[:3] == "<br"):
         return "\n"
-    if child.type == "html_inline":
+    if child.type in ("html_inline", "footnote_ref", "footnote_anchor"):
         return ""
+    if child.type == "text":
+        return ATTRIBUTES.sub("", TEMPLATE.sub("", child.content))
     return str(child.content)
