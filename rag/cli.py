@@ -76,6 +76,7 @@ def ingest(
     from rag.commands.ingest import ingest_paths, was_ingested
 
     if once and was_ingested(settings, paths):
+        _console(stderr=as_json).print("These were read before; nothing was done.")
         return
     counts = ingest_paths(settings, paths, console=_console(stderr=as_json), collection=collection)
     if as_json:

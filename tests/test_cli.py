@@ -167,8 +167,15 @@ class TestWithTheModel:
 
         again = run("ingest", "--once", folder)
 
-        assert (again.exit_code, again.output) == (0, "")
+        assert (again.exit_code, again.output) == (0, "These were read before; nothing was done.\n")
         assert "1 files ingested" in run("ingest", folder).output
+
+    def test_once_reads_what_comes_into_an_empty_folder(self, run, folder):
+        (folder / "refunds.md").unlink()
+        run("ingest", "--once", folder)
+        (folder / "later.md").write_text("# Later\n\nThis came later.")
+
+        assert "1 files ingested" in run("ingest", "--once", folder).output
 
     def test_whoever_asks_is_told_of_a_wrong_setting_itself(self, run, folder, monkeypatch):
         run("ingest", folder)

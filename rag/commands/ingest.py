@@ -79,9 +79,10 @@ def ingest_paths(
                     console.print(f"[red]not read[/red] {escape(report.reason)}", soft_wrap=True)
         bar.update(task, description="done")
     _tell(counts, console)
-    stamp = _stamp(settings, paths)
-    stamp.parent.mkdir(parents=True, exist_ok=True)
-    stamp.touch()
+    if files:  # what comes into an empty folder later was not read before
+        stamp = _stamp(settings, paths)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
     return counts
 
 

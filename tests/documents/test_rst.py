@@ -168,6 +168,12 @@ def test_markup_that_is_broken_stays_as_text():
     assert all(word in found for word in ("- a", "*open and `more", "x", "words"))
 
 
+def test_a_title_with_too_short_a_line_is_said_once():
+    found = sections("-----\nThe Guide\n-----\n\nIntro.\n\nSetting up\n====\n\nPlug in.\n")
+
+    assert found == [((), "Intro."), (("Setting up",), "Plug in.")]
+
+
 def test_thousands_of_levels_are_read():
     text = "\n".join(" " * depth + f"word{depth}" for depth in range(1100))
 

@@ -203,10 +203,16 @@ class _RstWalk:
         self.text(node.get("alt", ""))
 
     def _system_message(self, node: Any, depth: int) -> None:
-        """What a directive could not take: shown as it stands, rather than lost."""
+        """What a directive could not take: shown as it stands, rather than lost.
+
+        A title is none of it: it is complained of for its line, and stands above.
+        """
+        titles = {each.astext() for each in node.parent.children if isinstance(each, nodes.title)}
         for block in node.findall(nodes.literal_block):
             lines = [line.strip() for line in block.astext().split("\n")]
-            if not all(line.startswith(("..", ":")) for line in lines if line):
+            if titles.isdisjoint(lines) and not all(
+                line.startswith(("..", ":")) for line in lines if line
+            ):
                 self._literal_block(block, depth)
 
     def _table(self, node: Any, _depth: int) -> None:
