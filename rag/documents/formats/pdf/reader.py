@@ -1,7 +1,7 @@
 """PDF to sections: one for each page, and for each heading on it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -9,6 +9,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.formats.pdf.filing import filing_title
 from rag.documents.formats.pdf.form import form_values
 from rag.documents.formats.pdf.layout import Page, write_pages
+from rag.documents.formats.pdf.ligatures import Ligatures
 from rag.documents.formats.pdf.tables import PdfCell, PdfLine, join_symbols
 from rag.documents.formats.pictures import ocr
 from rag.documents.formats.pictures.ocr import OcrClock
@@ -44,6 +45,9 @@ SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
 BOLD_WEIGHT = 600
 BOLD_FONTS = (b"bold", b"black", b"heavy")
 FONT_NAME_BYTES = 200
+# The codes that stand for separators in ASCII may be letters here.
+BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f")
+Spell = Callable[[str], str]
 
 
 class Box(NamedTuple):
@@ -77,7 +81,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     except pypdfium2.PdfiumError as error:
         raise Unreadable(outline.name, _reason(str(error))) from error
     try:
-        _read_document(document, outline, limits)
+        _read_document(document, Ligatures(data), outline, limits)
     finally:
         document.close()
 
@@ -99,7 +103,9 @@ def _reason(message: str) -> str:
     return next((reason for word, reason in REASONS.items() if word in lowered), DAMAGED)
 
 
-def _read_document(document: Any, outline: Outline, limits: LoadLimits) -> None:
+def _read_document(
+    document: Any, ligatures: Ligatures, outline: Outline, limits: LoadLimits
+) -> None:
     count = len(document)
     if count == 0:
         raise Unreadable(outline.name, DAMAGED)
@@ -109,7 +115,7 @@ def _read_document(document: Any, outline: Outline, limits: LoadLimits) -> None:
         )
     if document.get_formtype():
         document.init_forms()
-    pages = list(_pages(document, limits.max_characters, outline.name))
+    pages = list(_pages(document, ligatures.spell, limits.max_characters, outline.name))
     pages = list(_recognised(document, pages, outline, limits))
     if not any(page.lines or page.form_values for page in pages):
         raise Unreadable(outline.name, _why_no_text(document, pages))
@@ -176,7 +182,7 @@ def _stated_title(document: Any) -> str:
     return title if 3 < len(title) < 200 and " " in title and not is_junk else ""
 
 
-def _pages(document: Any, max_characters: int, name: str) -> Iterator[Page]:
+def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Iterator[Page]:
     import pypdfium2
 
     characters = 0
@@ -187,7 +193,7 @@ def _pages(document: Any, max_characters: int, name: str) -> Iterator[Page]:
         except pypdfium2.PdfiumError:
             yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
             continue
-        lines = tuple(_whole(_lines(text_page)))
+        lines = tuple(_whole(_lines(text_page, spell)))
         values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
         page.close()
@@ -212,21 +218,19 @@ def _whole(lines: Iterator[PdfLine]) -> Iterator[PdfLine]:
         yield held
 
 
-def _lines(text_page: Any) -> Iterator[PdfLine]:
+def _lines(text_page: Any, spell: Spell) -> Iterator[PdfLine]:
     """Lines as pdfium orders them, with the size, weight and place of their first letter."""
     text = text_page.get_text_range(errors="ignore")
     start = 0
     for raw in text.split("\n"):
-        stripped = raw.strip()
-        if stripped:
-            first = start + len(raw) - len(raw.lstrip())
-            yield _line(text_page, first, stripped[:MAX_LINE_CHARS])
-            for at in range(MAX_LINE_CHARS, len(stripped), MAX_LINE_CHARS):
-                yield _line(text_page, first + at, stripped[at : at + MAX_LINE_CHARS])
+        stripped = raw.strip(BLANKS)
+        first = start + len(raw) - len(raw.lstrip(BLANKS))
+        for at in range(0, len(stripped), MAX_LINE_CHARS):
+            yield _line(text_page, first + at, stripped[at : at + MAX_LINE_CHARS], spell)
         start += len(raw) + 1
 
 
-def _line(text_page: Any, at: int, text: str) -> PdfLine:
+def _line(text_page: Any, at: int, text: str, spell: Spell) -> PdfLine:
     import ctypes
 
     from pypdfium2 import raw
@@ -239,8 +243,8 @@ def _line(text_page: Any, at: int, text: str) -> PdfLine:
     is_bold = raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT or _has_bold_font(
         text_page, at
     )
-    cells = _cells(text_page, at, text, size)
-    return PdfLine(text, round(size * 2) / 2, is_bold, box.left, box.bottom, cells)
+    cells = _cells(text_page, at, text, size, spell)
+    return PdfLine(spell(text), round(size * 2) / 2, is_bold, box.left, box.bottom, cells)
 
 
 def _has_bold_font(text_page: Any, at: int) -> bool:
@@ -254,7 +258,7 @@ def _has_bold_font(text_page: Any, at: int) -> bool:
     return any(word in name.value.lower() for word in BOLD_FONTS)
 
 
-def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[PdfCell, ...]:
+def _cells(text_page: Any, at: int, text: str, size: float, spell: Spell) -> tuple[PdfCell, ...]:
     """The line in pieces that stand further apart than words do; figures may stand closer."""
     boxes = [_rectangle(text_page, number) for number in range(_count(text_page, at, text))]
     groups: list[Box] = []
@@ -265,10 +269,10 @@ def _cells(text_page: Any, at: int, text: str, size: float) -> tuple[PdfCell, ..
         else:
             groups.append(box)
     if len(groups) < 2:
-        return (PdfCell(text, groups[0].left, groups[0].right),) if groups else ()
+        return (PdfCell(spell(text), groups[0].left, groups[0].right),) if groups else ()
     found: list[PdfCell] = []
     for box in sorted(groups):
-        words = one_line(text_page.get_text_bounded(*box, errors="ignore"))
+        words = one_line(spell(text_page.get_text_bounded(*box, errors="ignore")))
         last = found[-1] if found else None
         if last and box.left - last.right < CELL_GAP * size and not _are_figures(last.text, words):
             found[-1] = PdfCell(f"{last.text} {words}".strip(), last.left, box.right)
