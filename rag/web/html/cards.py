@@ -1,10 +1,33 @@
 """Passages of a card as the page shows them; `card.html` puts them together."""
 
+import re
+from dataclasses import replace
+
 from markupsafe import Markup
 
 from rag.records import Card, ShownPassage
 from rag.text.sentences import Span
 from rag.web.html.evidence import NOWHERE, Marks, text_html
+
+FOLDED = 400  # characters, at least, far from what is marked: what is folded saves a look
+
+
+def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPassage]:
+    """What stands before and after what is marked and the blocks beside it, to be folded.
+
+    Both are empty where they are short, or nothing is marked.
+    """
+    text, start, end = shown.text, 0, len(shown.text)
+    if shown.marked:
+        blocks = [0, *(found.end() for found in re.finditer(r"\n\n", text))]
+        first, last = min(shown.marked)[0], max(until for _, until in shown.marked)
+        start = [at for at in blocks if at <= first][-2:][0]
+        end = ([at for at in blocks if at >= last][1:] or [end])[0]
+    start = start if start >= FOLDED else 0
+    end = end if len(text) - end >= FOLDED else len(text)
+    marked = tuple((each - start, until - start) for each, until in shown.marked)
+    before, after = (replace(shown, text=part, marked=()) for part in (text[:start], text[end:]))
+    return before, replace(shown, text=text[start:end], marked=marked), after
 
 
 def passage_html(shown: ShownPassage) -> Markup:

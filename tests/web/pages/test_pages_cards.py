@@ -1,11 +1,12 @@
 """Answer cards on the page."""
 
+import pytest
 from flask import get_template_attribute
 
 from rag.answers.markdown import gist
 from rag.records import Card, DocumentLink, Mention, ShownPassage, Source
 from rag.web.html.answers import Register
-from rag.web.html.cards import passage_html
+from rag.web.html.cards import FOLDED, parts_of, passage_html
 
 
 def source(number):
@@ -33,6 +34,29 @@ def test_a_row_is_marked_as_a_row():
     html = passage_html(ShownPassage(1, "A", "| A | B |\n| - | - |\n| 1 | 2 |", ((22, 31),)))
 
     assert 'class="is-marked"' in html
+
+
+FAR = "Far from it.\n\n" * 40
+NEAR = "Beside it.\n\nHere it is. And more.\n\nBeside it, too.\n\n"
+
+
+@pytest.mark.parametrize(("before", "after"), [("", ""), (FAR, ""), ("", FAR), (FAR, FAR)])
+def test_what_is_far_from_the_marks_is_folded(app, before, after):
+    at = len(before) + NEAR.index("Here")
+    passage = ShownPassage(1, "A", before + NEAR + after, ((at, at + len("Here it is.")),))
+
+    folded_before, open_part, folded_after = parts_of(passage)
+
+    assert (folded_before.text, open_part.text, folded_after.text) == (before, NEAR, after)
+    assert [open_part.text[a:b] for a, b in open_part.marked] == ["Here it is."]
+    assert shown(app, Card((passage,))).count("<details") == bool(before) + bool(after)
+
+
+@pytest.mark.parametrize("text", ["x" * FOLDED * 2, "Short.\n\n" * 5, FAR])
+def test_what_is_short_or_has_no_mark_is_whole(text):
+    marked = () if text == FAR else ((0, 1),)
+
+    assert [each.text for each in parts_of(ShownPassage(1, "A", text, marked))] == ["", text, ""]
 
 
 def test_folded_passages_are_one_line_until_they_are_opened():
