@@ -483,24 +483,19 @@ class TestAPrintedPage:
     def test_is_made_larger_and_smaller_with_the_keyboard(self, page, printed):
         page.goto(printed)
         chips(page).first.click()
-        canvas = page.locator("#panel .sheet canvas")
         expect(page.locator("#panel .sheet mark").first).to_be_visible()
-
-        def width():
-            expect(canvas).to_be_visible()  # it is drawn anew, in another
-            return canvas.evaluate("each => each.getBoundingClientRect().width")
-
-        before = width()
+        canvas = "document.querySelector('#panel .sheet canvas')?.getBoundingClientRect().width"
+        before = page.evaluate(canvas)
 
         page.get_by_role("button", name="Larger").press("Enter")
         smaller = page.get_by_role("button", name="Smaller")
         expect(smaller).to_be_focused()
         expect(page.locator("#panel .sheet mark").first).to_be_in_viewport()
-        assert width() > 1.5 * before
+        page.wait_for_function(f"before => {canvas} > 1.5 * before", arg=before)
         smaller.press("Enter")
 
         expect(page.get_by_role("button", name="Larger")).to_be_focused()
-        assert width() == pytest.approx(before, abs=20)
+        page.wait_for_function(f"before => Math.abs({canvas} - before) < 20", arg=before)
 
     def test_leads_to_the_original_and_keeps_its_text_without_scripts(self, open_page, printed):
         page = open_page(printed, has_scripts=False)
