@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from rag.documents import files
+from rag.documents.chunk import cut
 from rag.documents.files import IncomingFile, collect, safe_name
 from rag.documents.guard import GuardedLoader
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.ingestion import ingest
+from rag.ingestion import reading as ingestion_reading
 from rag.ingestion.ingest import Ingestion
 from rag.limits.budget import Budget, limited
 from rag.progress import Stage
@@ -148,6 +150,23 @@ class TestIngest:
         assert reports["broken.pdf"].stage is Stage.FAILED
         assert "cut off" in reports["broken.pdf"].reason
         assert "0 bytes" in reports["empty.md"].reason
+        assert reports["good.md"].stage is Stage.FINISHED
+
+    def test_goes_on_after_a_fault_of_its_own_and_says_whose_it_is(self, house, monkeypatch):
+        def cut_or_not(document_id, name, *rest, **options):
+            if name == "odd.md":
+                raise ValueError("a fault")
+            return cut(document_id, name, *rest, **options)
+
+        monkeypatch.setattr(ingestion_reading, "cut", cut_or_not)
+
+        reports = house.ingest(
+            IncomingFile.from_bytes("odd.md", MANUAL.encode()),
+            IncomingFile.from_bytes("good.md", MANUAL.encode()),
+        )
+
+        assert reports["odd.md"].stage is Stage.FAILED
+        assert "should not happen (ValueError)" in reports["odd.md"].reason
         assert reports["good.md"].stage is Stage.FINISHED
 
     def test_refuses_the_second_of_two_equal_names(self, house):

@@ -83,7 +83,9 @@ def raw_table(name: str, locator: str, rows: Sequence[tuple[int, Cells]]) -> Raw
     written = io.StringIO()
     writer = csv.writer(written, lineterminator="\n")
     padding = [""] * width
-    writer.writerows([number, *row, *padding[len(row) :]] for number, row in rows)
+    for number, row in rows:  # `csv` writes a carriage return without quotes: a row would end there
+        cells = (cell.replace("\r", "\n") for cell in row)
+        writer.writerow([number, *cells, *padding[len(row) :]])
     return RawTable(name, locator, written.getvalue(), width, len(rows))
 
 

@@ -1,6 +1,7 @@
 """Files as they come in: read, cut into chunks and stored, ahead of what embeds them."""
 
 import hashlib
+import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -12,7 +13,7 @@ from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.documents.storing.store import KnownDocument, SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
-from rag.errors import Conflict, NotFound, UserError
+from rag.errors import Conflict, NotFound, Unreadable, UserError
 from rag.parallel import as_done
 from rag.progress import Progress, Stage
 from rag.records import Chunk, Document, Right
@@ -24,6 +25,8 @@ FIRST_CHUNKS, STORED_CHUNKS = 16, 128
 STORED_BYTES = 32 * 1024 * 1024
 STORED_FILES = 256
 SLOW_SECONDS = 1.0  # what is read does not wait longer for a file that takes more
+FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
+log = logging.getLogger(__name__)
 RightOf = Callable[[str, str], Right]  # of an owner, in a collection
 Stored = tuple[Sequence[Document], Sequence[Chunk]]  # together, and which of their chunks are new
 
@@ -117,6 +120,17 @@ class FileReader:
         list(self._tables.make(where, parsed.tables))
 
     def _parse(
+        self, file: IncomingFile, data: bytes, content_hash: str, document_id: str
+    ) -> StoredDocument:
+        """Raises Unreadable, too, for a fault of ours: one file of many stops no other."""
+        try:
+            return self._cut(file, data, content_hash, document_id)
+        except FAULTS as fault:
+            log.exception("reading %s failed", file.name)
+            told = f"reading it failed in a way that should not happen ({type(fault).__name__})"
+            raise Unreadable(file.name, f"{told}. The details are in the log.") from fault
+
+    def _cut(
         self, file: IncomingFile, data: bytes, content_hash: str, document_id: str
     ) -> StoredDocument:
         name = file.name

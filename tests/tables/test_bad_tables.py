@@ -3,10 +3,13 @@
 from dataclasses import replace
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from rag.documents.files import IncomingFile
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.documents.tables import raw_table
 from rag.errors import TooLarge
 from rag.records import EVERYTHING, ColumnType
 from rag.settings import Settings
@@ -34,6 +37,14 @@ def in_a_gigabyte(settings):
 
 def values(typed, at):
     return typed.data[f"c{at}"].to_pylist()
+
+
+@given(st.lists(st.lists(st.text(), min_size=2, max_size=3), min_size=2, max_size=4))
+@example([["Name", "Price"], ["A \rsecond line", "1"], ['"', ","]])
+def test_whatever_stands_in_a_cell_the_rows_can_be_read(rows):
+    raw = raw_table("a", "", list(enumerate(rows, 1)))
+
+    assert all(each.row_count < len(rows) + 1 for each in typed_tables(raw))
 
 
 def kinds(typed):
@@ -134,6 +145,11 @@ class TestFiles:
 
         assert typed.row_count == 3
         assert values(typed, 2) == [1, None, 3]
+
+    def test_of_a_page_may_have_a_carriage_return_in_a_cell(self):
+        typed = only("a.md", "| Test | By |\n|-|-|\n| Skip &#13;link | WAVE |\n| Zoom | hand |\n")
+
+        assert values(typed, 0) == ["Skip \nlink", "Zoom"]
 
     def test_may_repeat_and_leave_out_headers(self):
         typed = only("a.csv", "Name,Price,Price,\nA,1,2,x\nB,3,4,y\n")
