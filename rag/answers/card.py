@@ -9,6 +9,7 @@ from rag.records import Card, Mention, ShownPassage, Source
 from rag.records.cards import OPEN
 from rag.seams import WriteRequest
 from rag.text.names import Lexicon
+from rag.text.words import language_of
 
 MOST_SHOWN = 6  # passages, the folded ones among them
 # The documents hardly answer where the best passage is less relevant than this …
@@ -16,7 +17,6 @@ WEAK = 0.1
 NEAR = 0.4  # … and no sentence of the open ones is as near to the question by meaning.
 UNKNOWN_RELEVANCE = 0.5
 MOST_MENTIONS = 3
-HARDLY = "The documents do not seem to answer this. These passages come closest:"
 Mentions = Callable[[str], Mention | None]
 
 
@@ -34,7 +34,8 @@ def card_of(
     names = Lexicon(lexicon)
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     if _relevance(request, sources) < WEAK and nearest < NEAR:
-        return Card(tuple(map(_shown, sources, texts)), HARDLY)
+        hardly = language_of(request.question).speech["hardly"]
+        return Card(tuple(map(_shown, sources, texts)), hardly)
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
