@@ -59,6 +59,15 @@ def test_what_is_not_wholly_understood_is_offered_and_can_be_taken(application, 
     assert "27000" in taken.text
 
 
+@pytest.mark.parametrize(
+    "question", ["How many outdoor products glow?", "What is the average price of outdoor rockets?"]
+)
+def test_a_part_of_a_value_beside_a_word_that_nothing_knows_is_not_offered(
+    application, session, question
+):
+    assert asked(application, session, question).offers == ()
+
+
 def test_an_offer_is_kept_with_its_answer(application, session):
     asked(application, session, "What is the lowest monthly pay anyone endures?")
 

@@ -17,7 +17,7 @@ DIFFER: dict[str, str] = {code: _TOLD[f"said_{code}"]["differ"] for code in ("en
 OFFERED = 6
 READINGS = 3  # that are offered at once
 WORTH_ASKING = 1.0  # of the score: what is known of a question that is not surely understood
-LEFT_UNSAID = 1  # word of it: of 50 readings that left out more, one was what was meant
+LEFT_UNSAID = 1  # word of it: of 58 readings that left out more, one was what was meant
 _IDLE = STOP_WORDS | IDLE | TABLE_WORDS
 
 
@@ -103,8 +103,9 @@ def _known(understood: Understood) -> float:
 
 
 def _is_worth_asking(understood: Understood) -> bool:
-    """Whether a person would see the question in it."""
-    return len(understood.unused) <= LEFT_UNSAID and _known(understood) >= WORTH_ASKING
+    """Whether a person would see the question in it; a part of a value leaves more unsaid."""
+    unsaid = len(understood.unused) + understood.is_partly
+    return unsaid <= LEFT_UNSAID and _known(understood) >= WORTH_ASKING
 
 
 def offered(choices: Sequence[Choice]) -> DirectAnswer | None:
