@@ -308,13 +308,13 @@ def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
 
 def in_words(plan: TablePlan) -> str:
     """The plan in one line: "Quarter is Q3, sum of Revenue by Product, highest 10"."""
-    parts = [_filter_words(each, plan) for each in plan.filters]
+    parts = [filter_words(each, plan) for each in plan.filters]
     if plan.among is not None:
         parts.insert(0, f"of those ({in_words(plan.among)})")
     if plan.step is not None:
         side = "after" if plan.step.rows > 0 else "before"
-        where = " and ".join(map(_filter_words, plan.step.of))
-        parts.append(f"the row {side} the one where {where}")
+        of = " and ".join(map(filter_words, plan.step.of))
+        parts.append(f"the row {side} the one where {of}")
     measured = " and ".join(map(measure_words, plan.measures))
     by = " and ".join(map(key_words, plan.group))
     what = measured or ", ".join(plan.columns) or "all columns"
@@ -327,7 +327,8 @@ def in_words(plan: TablePlan) -> str:
     return ", ".join(parts)
 
 
-def _filter_words(each: Filter, plan: TablePlan | None = None) -> str:
+def filter_words(each: Filter, plan: TablePlan | None = None) -> str:
+    """A condition; of a measure only with its plan."""
     name = key_words(Key(each.column, each.part))
     if plan is not None and name.startswith(MEASURED):
         name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])

@@ -78,7 +78,7 @@ def test_an_offer_is_kept_with_its_answer(application, session):
     ("question", "label"),
     [
         ("How many outdoor are discontinued?", "Lofthav™ Mesh Outdoor"),
-        ("How many products of the group speakers are discontinued?", "Group = speakers"),
+        ("How many products of the group speakers are discontinued?", "where group = speakers"),
     ],
 )
 def test_values_that_no_row_has_together_are_offered(application, session, question, label):

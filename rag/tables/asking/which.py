@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rag.records import Offer, Table
 from rag.seams import TABLES, DirectAnswer
 from rag.tables.asking.words import IDLE, TABLE_WORDS
-from rag.tables.plan import Choice, Kind, Op, TablePlan, Understood, in_words
+from rag.tables.plan import Choice, Kind, Op, TablePlan, Understood, filter_words, in_words
 from rag.text.languages import read_lists
 from rag.text.words import STOP_WORDS, language_of
 
@@ -42,9 +43,28 @@ def _name_among(table: Table, choices: Sequence[Choice]) -> str:
 
 
 def in_question(choice: Choice) -> str:
-    """A plan as a question that a person may choose."""
-    said = in_words(choice.understood.plan)
+    """A plan as a question that a person may choose: "Name with the highest Price (…)?"."""
+    said = _asked(choice.understood.plan)
     return f"{said[:1].upper()}{said[1:]} ({choice.table.label})?"
+
+
+def _asked(plan: TablePlan) -> str:
+    """What is sought before what limits it; as the plan is told where it is of several steps."""
+    if plan.among or plan.step or plan.outer or plan.each or len(plan.order) > 1:
+        return in_words(plan)
+    said = _sought(plan)
+    limits = " and ".join(filter_words(each, plan) for each in plan.filters)
+    return f"{said} where {limits}" if limits else said
+
+
+def _sought(plan: TablePlan) -> str:
+    end = plan.order[0] if plan.order else None
+    if end is None or plan.limit != 1 or plan.measures or end.by not in plan.columns:
+        return in_words(replace(plan, filters=()))
+    settled = {end.by, *(each.column for each in plan.filters)}
+    others = [each for each in plan.columns if each not in settled]
+    others = others or [each for each in plan.columns if each != end.by] or ["row"]
+    return f"{', '.join(others)} with the {'highest' if end.descending else 'lowest'} {end.by}"
 
 
 def offer_of(choice: Choice) -> Offer:
