@@ -21,6 +21,7 @@ def text_of(text):
     [
         ("{% tabs a %}\n\nPress it.\n\n{% endtabs %}", "Press it."),
         ('{{< note >}}Press it.{{< /note >}} {% include "x.html" %}', "Press it."),
+        ('{% alert "hot" %}\n  <p>Do not touch.</p>\n{% endalert %}', "Do not touch."),
         ("Press it.\n{: .lead }", "Press it."),
         ('!!! warning "Hot"\n    Do not touch.', "Hot\n\nDo not touch."),
         ("!!! warning\n    Do not touch.", "Warning\n\nDo not touch."),

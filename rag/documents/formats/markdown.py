@@ -162,7 +162,7 @@ class _MarkdownWalk:
     def _html_block(self, token: Any) -> None:
         from rag.documents.formats.html import read_fragment
 
-        read_fragment(token.content, self.outline)
+        read_fragment(TEMPLATE.sub("", token.content), self.outline)
 
 
 def inline_text(token: Any) -> str:
