@@ -59,6 +59,20 @@ def test_fonts_are_found_wherever_they_stand(data):
 
 
 @pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("the \x0crst e\x0bect of She\x0eeld", "the first effect of Sheffield"),
+        ("an in\ruence", "an influence"),
+        ("\x0c + 2 \x0b", "\x0c + 2 \x0b"),  # a sign of mathematics
+        ("a line\r\n", "a line\r\n"),
+        ("the \uf761\uf772\uf770\uf761 of \uf731\uf739\uf736\uf738", "the ARPA of 1968"),
+    ],
+)
+def test_without_names_they_are_those_of_tex_and_adobe(written, read):
+    assert Ligatures(b"").spell(written) == read
+
+
+@pytest.mark.parametrize(
     "data",
     [
         b"",

@@ -1,7 +1,9 @@
-"""Letters that pdfium gives as a control character: ligatures with a name of several letters.
+"""Letters that pdfium gives as another character: ligatures, small capitals, old figures.
 
 Adobe's programs write `/Differences [31 /f_i]` for OpenType fonts; pdfium knows `fi`, not `f_i`,
-and gives the code. What a name is made of: https://github.com/adobe-type-tools/agl-specification
+and gives the code. TeX's own fonts name nothing; their codes are those of the TeXbook, appendix F.
+What a name is made of, and Adobe's private characters:
+https://github.com/adobe-type-tools/agl-specification
 """
 
 import re
@@ -10,7 +12,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
 
-CONTROLS = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f]")
+ODD = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\uf724\uf730-\uf77a]|\r(?=[a-z])")
+OF_TEX = dict(zip("\x0b\x0c\r\x0e\x0f", ("ff", "fi", "fl", "ffi", "ffl"), strict=True))
+IN_A_WORD = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?![\n\r])|[\x0b-\x0f](?=[a-z])")
+PRIVATE = {0xF730 + at: str(at) for at in range(10)}  # old figures
+PRIVATE[0xF724] = "$"
+PRIVATE |= {0xF761 + at: chr(ord("A") + at) for at in range(26)}  # small capitals
 DIFFERENCES = re.compile(rb"/Differences\s*\[([^\[\]]{0,20000})\]")
 CODE_OR_NAME = re.compile(rb"(\d{1,3})|/([^\s/\[\]()<>{}%]+)")
 LETTERS = re.compile(rb"[A-Za-z](?:_[A-Za-z])+")
@@ -28,7 +35,10 @@ class Ligatures:
 
     def spell(self, text: str) -> str:
         """The text with its ligatures in letters; control characters that are none stay."""
-        return text.translate(self._letters) if CONTROLS.search(text) else text
+        if not ODD.search(text):
+            return text
+        named = text.translate(self._letters | PRIVATE)
+        return IN_A_WORD.sub(lambda found: OF_TEX[found[0]], named)
 
     @cached_property
     def _letters(self) -> dict[int, str]:

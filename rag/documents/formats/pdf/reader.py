@@ -45,8 +45,8 @@ SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
 BOLD_WEIGHT = 600
 BOLD_FONTS = (b"bold", b"black", b"heavy")
 FONT_NAME_BYTES = 200
-# The codes that stand for separators in ASCII may be letters here.
-BLANKS = "".join(c for c in map(chr, range(0x3001)) if c.isspace() and not "\x1c" <= c <= "\x1f")
+# ASCII's other separators may be letters here.
+BLANKS = "\t\r\n" + "".join(c for c in map(chr, range(0x20, 0x3001)) if c.isspace())
 Spell = Callable[[str], str]
 
 
