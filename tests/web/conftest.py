@@ -9,6 +9,7 @@ from werkzeug.serving import make_server
 from rag.settings import Settings
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
+from tests.web.two_owners import World
 
 
 @pytest.fixture
@@ -60,6 +61,33 @@ def live(app):
     yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", app=app)
     server.shutdown()
     thread.join()
+
+
+# ── Two owners ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory):
+    """The same server without and with documents of somebody else."""
+    made = [World(tmp_path_factory.mktemp("world"), with_ben=each) for each in (False, True)]
+    yield made
+    for world in made:
+        world.application.stop()
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """Stopped, to be copied."""
+    made = World(tmp_path_factory.mktemp("first") / "home", with_ben=True)
+    made.application.stop()
+    return made
+
+
+@pytest.fixture
+def world(tmp_path, first):
+    made = first.copied(tmp_path / "home")
+    yield made
+    made.application.stop()
 
 
 def events_of(response):

@@ -1,5 +1,3 @@
-import json
-
 import pytest
 
 
@@ -168,20 +166,6 @@ class TestExport:
         assert "[^1]: [1] Manual, § Setup 1 (manual.md)" in text
         assert "[^2]" not in text
         assert 'filename="how-heavy-is-the-aero-5.md"' in response.headers["Content-Disposition"]
-
-    def test_as_json_can_be_imported_again(self, client, session_id, asked):
-        exported = client.get(f"/api/v1/sessions/{session_id}/export?format=json").get_json()
-        other = client.post("/api/v1/sessions").get_json()["id"]
-
-        response = client.post(
-            f"/api/v1/sessions/{other}/import",
-            data=json.dumps({"messages": exported["messages"], "sources": exported["sources"]}),
-            content_type="application/json",
-        )
-
-        assert response.status_code == 201
-        sources = client.get(f"/api/v1/sessions/{other}/sources").get_json()["sources"]
-        assert sources == exported["sources"]
 
     def test_refuses_an_unknown_format(self, client, session_id):
         response = client.get(f"/api/v1/sessions/{session_id}/export?format=pdf")

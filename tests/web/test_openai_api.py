@@ -362,19 +362,6 @@ class TestStockClient:
         assert [model.id for model in stock.models.list()] == ["groundnote", "groundnote-links"]
         assert stock.models.retrieve("groundnote").owned_by == "groundnote"
 
-    def test_holds_a_conversation(self, stock):
-        messages = [{"role": "user", "content": "How heavy?"}]
-        first = stock.chat.completions.create(model="groundnote", messages=messages)
-        messages.append(first.choices[0].message)
-        messages.append({"role": "user", "content": "And the Pro?"})
-
-        second = stock.chat.completions.create(model="groundnote", messages=messages)
-
-        assert first.choices[0].message.content == "It weighs 120 g [1]."
-        assert first.citations[0]["n"] == 1
-        assert second.session_id == first.session_id
-        assert second.usage.total_tokens == 17
-
     def test_streams(self, stock):
         stream = stock.chat.completions.create(
             model="groundnote",

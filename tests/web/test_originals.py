@@ -94,16 +94,6 @@ def test_that_could_hold_scripts_are_never_shown(anna):
         assert "script-src" not in each.headers["Content-Security-Policy"]
 
 
-def test_of_collections_that_one_may_not_read_are_not_found(anna, ben):
-    mine = anna.post("/api/v1/collections", {"name": "Mine"})["id"]
-    document_id = anna.upload("secret.pdf", printed("A secret."), mine)
-
-    for path in paths(document_id):
-        assert anna.get(path).status_code == 200
-        refused = ben.get(path)
-        assert (refused.status_code, b"secret" in refused.data) == (404, False)
-
-
 def test_of_the_same_content_open_to_somebody_do_not_open_others(anna, ben):
     """It is kept once, but asked for by document."""
     mine = anna.post("/api/v1/collections", {"name": "Mine"})["id"]
