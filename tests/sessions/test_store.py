@@ -15,16 +15,13 @@ from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,
     Card,
-    Chunk,
     Citation,
     ContextConfig,
     DocumentLink,
-    Hit,
     ImportedMessage,
     Mention,
     MessageStatus,
     ShownPassage,
-    Source,
     SourceState,
     Summary,
     SummaryReport,
@@ -33,6 +30,7 @@ from rag.records import (
     Verdict,
 )
 from rag.sessions.store import SqlConversationStore
+from tests.made import made_chunk, made_hit, made_source
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -48,20 +46,7 @@ def session(store):
 
 
 def hit(chunk_id, text="Refunds take 5 days."):
-    chunk = Chunk(
-        id=chunk_id,
-        document_id="d1",
-        document_name="refunds.md",
-        document_title="Refunds",
-        section_index=0,
-        position=0,
-        heading_path=("Timing",),
-        locator="§ Timing",
-        text=text,
-        start=0,
-        end=len(text),
-    )
-    return Hit(chunk, 1.0, passage=text, passage_start=0, passage_end=len(text))
+    return made_hit(made_chunk(chunk_id, text, document_id="d1", document_name="refunds.md"))
 
 
 def answered(session, question, text="Five days [1]."):
@@ -340,7 +325,7 @@ class TestRegister:
 
 class TestImport:
     def source(self, number, chunk_id="x"):
-        return Source(number, chunk_id, "d", "a.md", "A", "", (), "t", "t", content_hash("t"))
+        return made_source(number, chunk_id=chunk_id, document_name="a.md")
 
     def test_brings_messages_of_any_role_in_order(self, session):
         answered(session, "before")

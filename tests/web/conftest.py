@@ -1,13 +1,11 @@
 """Clients of the web app over a fake application."""
 
-import threading
 from types import SimpleNamespace
 
 import pytest
-from werkzeug.serving import make_server
 
 from rag.settings import Settings
-from tests.applications import app_of
+from tests.applications import app_of, served
 from tests.web.fake_application import FakeApplication
 from tests.web.two_owners import World
 
@@ -55,12 +53,8 @@ def asked(client, session_id):
 @pytest.fixture
 def live(app):
     """A server on loopback with threads."""
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", app=app)
-    server.shutdown()
-    thread.join()
+    with served(app) as url:
+        yield SimpleNamespace(url=url, app=app)
 
 
 # ── Two owners ───────────────────────────────────────────────────────────────────────────────

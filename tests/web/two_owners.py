@@ -59,7 +59,10 @@ class World:
         return made.get_json()["id"]
 
     def upload(self, owner, name, text, collection):
-        form = {"file": (io.BytesIO(text.encode()), name), "collection": collection}
+        form = {
+            "file": (io.BytesIO(text.encode() if isinstance(text, str) else text), name),
+            "collection": collection,
+        }
         sent = self.call("POST", "/api/v1/documents", by=owner, data=form)
         assert sent.status_code == 202, sent.text
         self.application.jobs.run_waiting()
