@@ -49,20 +49,17 @@ class World:
         other.open(folder)
         return other
 
-    def call(self, method, url, *, by, **given):
-        return self.client.open(
-            url, method=method, headers={"Authorization": f"Bearer token-of-{by}"}, **given
-        )
+    def call(self, method, url, *, by, headers=(), **given):
+        sent = {"Authorization": f"Bearer token-of-{by}", **dict(headers)}
+        return self.client.open(url, method=method, headers=sent, **given)
 
     def create(self, owner, name):
         made = self.call("POST", "/api/v1/collections", by=owner, json={"name": name})
         return made.get_json()["id"]
 
     def upload(self, owner, name, text, collection):
-        form = {
-            "file": (io.BytesIO(text.encode() if isinstance(text, str) else text), name),
-            "collection": collection,
-        }
+        data = text.encode() if isinstance(text, str) else text
+        form = {"file": (io.BytesIO(data), name), "collection": collection}
         sent = self.call("POST", "/api/v1/documents", by=owner, data=form)
         assert sent.status_code == 202, sent.text
         self.application.jobs.run_waiting()
