@@ -28,6 +28,7 @@ from rag.seams.judging import Opinion
 from rag.settings import Settings
 from tests.applications import app_of, application_of, served
 from tests.openai_server import OpenAIServer, reply
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 NARROW = {"viewport": {"width": 390, "height": 844}}
@@ -491,11 +492,11 @@ class TestAPrintedPage:
         smaller = page.get_by_role("button", name="Smaller")
         expect(smaller).to_be_focused()
         expect(page.locator("#panel .sheet mark").first).to_be_in_viewport()
-        assert width() > 1.5 * before
+        until(lambda: width() > 1.5 * before)
         smaller.press("Enter")
 
         expect(page.get_by_role("button", name="Larger")).to_be_focused()
-        assert width() == pytest.approx(before, abs=20)
+        until(lambda: width() == pytest.approx(before, abs=20))
 
     def test_leads_to_the_original_and_keeps_its_text_without_scripts(self, open_page, printed):
         page = open_page(printed, has_scripts=False)

@@ -134,12 +134,6 @@ def test_a_right_gives_what_it_says_and_no_more(world, right, way):
     assert status("DELETE", url) == (404 if level == 0 else 204 if level >= 3 else 403)
 
 
-def test_two_collections_hold_files_of_one_name(world):
-    names = [each["name"] for each in world.documents("root")]
-
-    assert names.count("guide.md") == 2
-
-
 def test_a_conversation_asks_only_what_was_chosen(world):
     world.give(world.bens, anna="read")
     question = "Where does the Zeppelin 9 fly?"
