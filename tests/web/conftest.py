@@ -57,6 +57,12 @@ def live(app):
         yield SimpleNamespace(url=url, app=app)
 
 
+@pytest.fixture
+def token_app(token_settings, engine):
+    """Where Anna and Ben are told apart by their tokens."""
+    return app_of(FakeApplication(token_settings, engine).with_library())
+
+
 # ── Two owners ───────────────────────────────────────────────────────────────────────────────
 
 

@@ -5,11 +5,8 @@ from urllib.parse import urljoin, urlsplit
 
 import pytest
 
-from rag.settings import Settings
 from rag.web.access.security import PUBLIC_ENDPOINTS
-from tests.applications import app_of
-from tests.web.fake_application import FakeApplication
-from tests.web.two_owners import SECRET, without_chance
+from tests.web.two_owners import SECRET, url_of, without_chance
 
 
 @pytest.fixture(scope="module")
@@ -282,12 +279,6 @@ def test_a_word_of_others_is_not_suggested(worlds, words):
     assert told[0] == told[1]
 
 
-@pytest.fixture
-def token_app(tmp_path, engine):
-    auth = {"mode": "tokens", "tokens": {"token-of-anna": "anna", "token-of-ben": "ben"}}
-    return app_of(FakeApplication(Settings(data_dir=tmp_path, auth=auth), engine).with_library())
-
-
 def logged_in(app, name):
     client = app.test_client()
     client.post("/login", data={"token": f"token-of-{name}"})
@@ -307,9 +298,7 @@ class TestForms:
             methods = rule.methods - {"GET", "HEAD", "OPTIONS"}
             if not methods or rule.endpoint in PUBLIC_ENDPOINTS:
                 continue
-            with token_app.test_request_context():
-                known = {name: places.get(name, "1") for name in rule.arguments}
-                url = token_app.url_for(rule.endpoint, **known)
+            url = url_of(token_app, rule, places)
             for method in methods:
                 for kind in (
                     "application/x-www-form-urlencoded",
@@ -405,10 +394,7 @@ class TestCaches:
         for rule in token_app.url_map.iter_rules():
             if "GET" not in rule.methods or rule.endpoint == "static":
                 continue
-            with token_app.test_request_context():
-                url = token_app.url_for(
-                    rule.endpoint, **{name: places.get(name, "1") for name in rule.arguments}
-                )
+            url = url_of(token_app, rule, places)
             for headers in ({}, {"Accept": "text/html"}, {"Accept": "text/event-stream"}):
                 told = anna.get(url, headers=headers)
                 told.get_data()

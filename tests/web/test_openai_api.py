@@ -5,8 +5,6 @@ import pytest
 
 from rag.errors import ModelUnavailable
 from rag.web.openai.linked import UNSEEN
-from tests.applications import app_of
-from tests.web.fake_application import FakeApplication
 
 CHAT = "/v1/chat/completions"
 
@@ -431,8 +429,8 @@ class TestConversationsThatAreNamed:
 
         assert len(sessions) == 3
 
-    def test_are_each_owners_own(self, token_settings, engine):
-        client = app_of(FakeApplication(token_settings, engine).with_library()).test_client()
+    def test_are_each_owners_own(self, token_app):
+        client = token_app.test_client()
         sessions = set()
         for token in ("token-of-anna", "token-of-ben"):
             body = {

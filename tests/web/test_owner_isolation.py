@@ -5,8 +5,7 @@ from io import BytesIO
 import pytest
 
 from rag.web.access.security import PUBLIC_ENDPOINTS
-from tests.applications import app_of
-from tests.web.fake_application import FakeApplication
+from tests.web.two_owners import url_of
 
 SECRET = "zanzibar"
 ARGUMENTS = {"document_id": "document-2", "job_id": "job-1"}
@@ -32,8 +31,8 @@ def rules(app):
 
 
 @pytest.fixture
-def app(token_settings, engine):
-    return app_of(FakeApplication(token_settings, engine).with_library())
+def app(token_app):
+    return token_app
 
 
 @pytest.fixture
@@ -56,10 +55,7 @@ class Caller:
         return self.client.open(url, method=method, **options)
 
     def call_rule(self, app, rule, method, session_id):
-        known = ARGUMENTS | {"session_id": session_id}
-        arguments = {name: known.get(name, "1") for name in rule.arguments}
-        with app.test_request_context():
-            url = app.url_for(rule.endpoint, **arguments)
+        url = url_of(app, rule, ARGUMENTS | {"session_id": session_id})
         if method == "GET":
             return self.call(method, url, query_string=_query(rule.endpoint))
         if rule.endpoint == "documents.upload_documents":

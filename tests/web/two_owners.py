@@ -79,6 +79,13 @@ class World:
         assert given.status_code == 200, given.text
 
 
+def url_of(app, rule, places):
+    """A path of a rule, with these values for its names, or 1."""
+    with app.test_request_context():
+        known = {name: places.get(name, "1") for name in rule.arguments}
+        return app.url_for(rule.endpoint, **known)
+
+
 def without_chance(text):
     """What two servers say alike: without ids, times and seconds."""
     text = re.sub(r'"seconds": ?[\d.e-]+', '"seconds": 0', text)
