@@ -6,21 +6,24 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import content_hash
-from rag.database import chunks, documents, messages, summaries, writing
+from rag.database import messages, summaries, writing
+from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,
     Card,
     Citation,
     ContextConfig,
+    Document,
     DocumentLink,
     ImportedMessage,
     Mention,
     MessageStatus,
+    Section,
     ShownPassage,
     SourceState,
     Summary,
@@ -279,41 +282,13 @@ class TestRegister:
         assert len({source.chunk_id for source in sources}) == 17
 
     def test_a_source_says_what_became_of_it(self, any_engine, session):
+        library, chunk = SqlDocumentStore(any_engine), hit("a").chunk
+        document = Document("d1", "refunds.md", "Refunds", "text/markdown", "x", 1, 1, NOW)
         session.register([hit("a")])
         states = [session.sources([1])[0].state]
-        with writing(any_engine) as connection:
-            connection.execute(
-                insert(documents).values(
-                    id="d1",
-                    name="refunds.md",
-                    title="Refunds",
-                    media_type="text/markdown",
-                    content_hash="x",
-                    size_bytes=1,
-                    chunk_count=1,
-                    collection_id="1",
-                    names=[],
-                    ingested_at=NOW,
-                )
-            )
-        states.append(session.sources([1])[0].state)
-        with writing(any_engine) as connection:
-            connection.execute(
-                insert(chunks).values(
-                    id="a",
-                    document_id="d1",
-                    section_index=0,
-                    position=0,
-                    locator="",
-                    heading="Refunds",
-                    heading_path=[],
-                    text="Refunds take 5 days.",
-                    start=0,
-                    end=20,
-                    is_embedded=True,
-                )
-            )
-        states.append(session.sources([1])[0].state)
+        for chunks in ([], [chunk]):
+            library.replace(document, [Section(0, (), "", chunk.text)], chunks)
+            states.append(session.sources([1])[0].state)
 
         assert states == [SourceState.DELETED, SourceState.CHANGED, SourceState.CURRENT]
 
