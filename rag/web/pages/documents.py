@@ -16,7 +16,7 @@ from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState, Right
 from rag.web.access import rights
-from rag.web.api.uploads import RefusedFile, library_name, sort_upload
+from rag.web.api.uploads import RefusedFile, library_name, take_upload
 from rag.web.current import application
 from rag.web.pages.forms import wanted_index, wanted_search, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
@@ -47,12 +47,9 @@ def upload() -> PageResult:
     files = [file for file in request.files.getlist("file") if file.filename]
     if not files:
         return _library_page(error="No file came. Choose one or more files first."), 422
-    limit = application().settings.documents.max_file_mb
-    taken, refused = sort_upload(files, max_file_mb=limit)
-    for name, file in taken.items():
-        rights.add_document(name, file.read(), _place())
+    jobs, refused = take_upload(files, _place())
     if refused:
-        return _library_page(refused=refused), 200 if taken else 422
+        return _library_page(refused=refused), 200 if jobs else 422
     return _back()
 
 
