@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 
 from rag.calm import ERRORS
 from rag.commands.models import models
-from rag.commands.source import source
+from rag.commands.source import as_json_option, source
 from rag.commands.testing import evaluate, keep, regress
 from rag.errors import RagError
 
@@ -25,7 +26,6 @@ OF_CLICK = (click.ClickException, click.exceptions.Exit, click.Abort)
 collection_option = click.option(
     "--collection", "collections", multiple=True, help="Ask only this one; may be given again."
 )
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
 class Commands(click.Group):
@@ -80,7 +80,7 @@ def ingest(
         return
     counts = ingest_paths(settings, paths, console=_console(stderr=as_json), collection=collection)
     if as_json:
-        click.echo(json.dumps(counts.as_dict(), ensure_ascii=False))
+        click.echo(json.dumps(asdict(counts), ensure_ascii=False))
     if counts.failed:
         raise click.exceptions.Exit(1)
 
@@ -232,7 +232,7 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
             sign = click.style("ok  ", "green") if finding.is_ok else click.style("not ok", "red")
             click.echo(f"{sign} {finding.subject}: {finding.detail}")
     if as_json:
-        click.echo(json.dumps([finding.as_dict() for finding in findings], ensure_ascii=False))
+        click.echo(json.dumps([*map(asdict, findings)], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):
         raise click.exceptions.Exit(1)
 
@@ -305,8 +305,6 @@ def _collections(settings: "Settings") -> "Collections":
 @click.pass_obj
 def audit(settings: "Settings") -> None:
     """Print who did what, when and from where: one JSON object a line, oldest first."""
-    from dataclasses import asdict
-
     from rag.web.access.audit import AuditTrail
     from rag.wiring.stores import open_database
 

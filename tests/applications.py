@@ -3,9 +3,11 @@
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
+from threading import Thread
 
 from jinja2 import FileSystemBytecodeCache
 from sqlalchemy import make_url
+from werkzeug.serving import make_server
 
 from rag.assistant import Assistant, TurnLimits
 from rag.documents.files import IncomingFile
@@ -115,3 +117,17 @@ def app_of(application):
     app = create_app(application)
     app.jinja_env.bytecode_cache = COMPILED
     return app
+
+
+@contextmanager
+def served(app):
+    """Its address on loopback: a server with threads, in this process."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

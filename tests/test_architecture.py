@@ -1,6 +1,7 @@
 """The house keeps its shape: imports point down, files and functions stay readable."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -154,6 +155,22 @@ class TestImportsGoOneWay:
     @pytest.mark.parametrize("room", sorted({part_of(path) for path in MODULES}))
     def test_between_the_files_and_folders_of_a_room(self, room):
         assert loop_in(members_of(room)) == []
+
+    def test_within_the_web_in_the_order_that_contributing_tells(self):
+        told = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+        order = re.search(r"Under `rag/web`: `(.+)`", told)[1].split("←")
+        places = enumerate(each.split() for each in order)
+        level = {f"rag.web.{name}": at for at, names in places for name in names}
+        level["rag.web"] = level.pop("rag.web.rag.web")
+        graph = members_of("web")
+
+        assert graph.keys() == level.keys()
+        assert [
+            f"{member} must not import {other}"
+            for member, others in graph.items()
+            for other in others
+            if level[other] >= level[member]
+        ] == []
 
     def test_a_loop_is_seen(self):
         assert loop_in({"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}})

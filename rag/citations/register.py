@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from typing import Any
 
 from rag.records import Hit, Source, SourceState
 
@@ -37,6 +38,20 @@ def as_source(hit: Hit, number: int = 0) -> Source:
         text=chunk.text,
         passage=hit.passage,
         content_hash=content_hash(hit.passage),
+    )
+
+
+def brought_source(number: int, text: str, name: str, **more: Any) -> Source:
+    """One that somebody brings along: there is no document of it here. `more` are other fields."""
+    passage = more.get("passage") or text
+    known = {"document_id": "", "document_title": name, "locator": "", "heading_path": ()}
+    own = {"chunk_id": more.get("chunk_id") or f"imported:{number}", "passage": passage}
+    return Source(
+        number=number,
+        text=text,
+        document_name=name,
+        content_hash=content_hash(passage),
+        **known | more | own,
     )
 
 

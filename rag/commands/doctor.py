@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,6 @@ class Finding:
     subject: str
     is_ok: bool
     detail: str  # what was found, and what to do where that is not right
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def examine(settings: Settings) -> Iterator[Finding]:

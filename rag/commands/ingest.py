@@ -34,14 +34,6 @@ class IngestCounts:
     chunks: int = 0
     failed: list[dict[str, str]] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, Any]:
-        return {
-            "ingested": self.ingested,
-            "unchanged": self.unchanged,
-            "chunks": self.chunks,
-            "failed": self.failed,
-        }
-
     def take(self, ended: FileProgress) -> None:
         if ended.stage is Stage.FAILED:
             self.failed.append({"document": ended.name, "reason": ended.reason})

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rag.commands.source import as_json_option
 from rag.errors import ModelUnavailable, RagError, SetupError, UserError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
 
 
 @models.command("list")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+@as_json_option
 @click.pass_obj
 def list_models(settings: "Settings", as_json: bool) -> None:
     """What was got, and which of it is used."""

@@ -6,10 +6,10 @@ What is asked is written into the database; a server that runs does it, else it 
 import json
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -72,12 +72,8 @@ def add(  # noqa: PLR0913  (what is said of a source)
     with _working(settings) as (application, book):
         place = application.collections.named("", collection or DEFAULT_COLLECTION).id
         wish = DocumentSource("", address, "", "", place, "", include, exclude, depth, every, watch)
-        made = book.add(_operators(wish))
+        made = book.add(replace(wish, is_operators=True))
         _finish(settings, application, made.id, as_json=as_json, is_new=True)
-
-
-def _operators(wish: Any) -> Any:
-    return replace(wish, is_operators=True)
 
 
 @source.command("list")
@@ -87,11 +83,7 @@ def list_sources(settings: "Settings", as_json: bool) -> None:
     """List sources, and how they stand."""
     with _working(settings) as (_application, book):
         found = book.told(book.table.sources())
-    if as_json:
-        click.echo(json.dumps([_as_dict(told) for told in found], ensure_ascii=False))
-        return
-    for told in found:
-        click.echo("\n".join(_lines(told)))
+    _tell(found, as_json=as_json)
 
 
 @source.command()
@@ -108,40 +100,20 @@ def sync(settings: "Settings", names: tuple[str, ...], thorough: bool, as_json: 
         _finish(settings, application, *wanted, as_json=as_json)
 
 
-@source.command()
-@click.argument("name", metavar="ID OR ADDRESS")
-@as_json_option
-@click.pass_obj
-def confirm(settings: "Settings", name: str, as_json: bool) -> None:
-    """Say yes to the removals that wait for it."""
-    with _working(settings) as (application, book):
-        source_id = _named(book, name)
-        book.confirm(source_id)
-        _finish(settings, application, source_id, as_json=as_json)
+def _command(act: str, says: str) -> None:
+    """A command that does one thing with one source."""
+
+    @source.command(act, help=says)
+    @click.argument("name", metavar="ID OR ADDRESS")
+    @as_json_option
+    @click.pass_obj
+    def do(settings: "Settings", name: str, as_json: bool) -> None:
+        _do(settings, name, act, as_json=as_json)
 
 
-@source.command()
-@click.argument("name", metavar="ID OR ADDRESS")
-@as_json_option
-@click.pass_obj
-def decline(settings: "Settings", name: str, as_json: bool) -> None:
-    """Say no to the removals that wait: those documents stay until you delete them."""
-    with _working(settings) as (application, book):
-        source_id = _named(book, name)
-        book.decline(source_id)
-        _finish(settings, application, source_id, as_json=as_json)
-
-
-@source.command()
-@click.argument("name", metavar="ID OR ADDRESS")
-@as_json_option
-@click.pass_obj
-def undo(settings: "Settings", name: str, as_json: bool) -> None:
-    """Have back the documents that were removed last."""
-    with _working(settings) as (application, book):
-        source_id = _named(book, name)
-        book.undo(source_id)
-        _finish(settings, application, source_id, as_json=as_json)
+_command("confirm", "Say yes to the removals that wait for it.")
+_command("decline", "Say no to the removals that wait: those documents stay until you delete them.")
+_command("undo", "Have back the documents that were removed last.")
 
 
 @source.command()
@@ -151,10 +123,7 @@ def undo(settings: "Settings", name: str, as_json: bool) -> None:
 @click.pass_obj
 def remove(settings: "Settings", name: str, keep_documents: bool, as_json: bool) -> None:
     """Take a source away, with its documents."""
-    with _working(settings) as (application, book):
-        source_id = _named(book, name)
-        book.remove(source_id, keep_documents=keep_documents)
-        _finish(settings, application, source_id, as_json=as_json)
+    _do(settings, name, "remove", as_json=as_json, keep_documents=keep_documents)
 
 
 # ── Doing it ─────────────────────────────────────────────────────────────────────────────────
@@ -166,6 +135,14 @@ def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceBook"
 
     with opened(settings) as application:
         yield application, application.sources
+
+
+def _do(settings: "Settings", name: str, act: str, *, as_json: bool, **how: bool) -> None:
+    """What one method of the book does with one source, waited for and told."""
+    with _working(settings) as (application, book):
+        source_id = _named(book, name)
+        getattr(book, act)(source_id, **how)
+        _finish(settings, application, source_id, as_json=as_json)
 
 
 def _ids(book: "SourceBook") -> list[str]:
@@ -206,11 +183,7 @@ def _finish(
         if (told := _ended(settings, application, source_id, server=server, is_new=is_new))
         is not None
     ]
-    if as_json:
-        click.echo(json.dumps([_as_dict(told) for told in ended], ensure_ascii=False))
-    else:
-        for told in ended:
-            click.echo("\n".join(_lines(told)))
+    _tell(ended, as_json=as_json)
     if not all(_is_well(told) for told in ended):
         raise click.exceptions.Exit(1)
 
@@ -254,30 +227,16 @@ def _is_well(told: "SourceTold") -> bool:
     return told.state == "idle" and not told.source.counts.failed
 
 
-def _as_dict(told: "SourceTold") -> dict[str, Any]:
-    from rag.sources.kinds import shown
+def _tell(found: "Sequence[SourceTold]", *, as_json: bool) -> None:
+    """For programs in the shape of the API."""
+    if as_json:
+        from rag.web.api.sources import shown_source
 
-    each = told.source
-    moment = each.last_synced_at.isoformat() if each.last_synced_at else None
-    return {
-        "id": each.id,
-        "address": shown(each.address),
-        "kind": each.kind,
-        "collection": each.collection_id,
-        "include": list(each.include),
-        "exclude": list(each.exclude),
-        "every": each.every_seconds,
-        "watch": each.watch,
-        "state": told.state,
-        "reason": told.reason,
-        "last_synced_at": moment,
-        "counts": asdict(each.counts),
-        "progress": {"done": told.done, "total": told.total},
-        "pending_removals": list(told.pending),
-        "pending_count": told.pending_count,
-        "failures": [{"name": file.name, "reason": file.reason} for file in told.failures],
-        "undo": {"count": told.undo_count},
-    }
+        shown = [shown_source(told).as_json() for told in found]
+        click.echo(json.dumps(shown, ensure_ascii=False))
+        return
+    for told in found:
+        click.echo("\n".join(_lines(told)))
 
 
 def _when(each: "DocumentSource") -> str:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rag.commands.source import as_json_option
+
 if TYPE_CHECKING:  # each is loaded by the command that needs it
     from rag.settings import Settings
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 NEW_FILE = click.Path(dir_okay=False, path_type=Path)
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
 
 
 @click.command()

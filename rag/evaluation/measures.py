@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
-from rag.evaluation.ending import ending
+from rag.evaluation.played import ending
 from rag.evaluation.reading import ScriptFile, read_text, validated
 from rag.records import Event, Failed
 from rag.seams import SessionHandle

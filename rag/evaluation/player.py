@@ -2,13 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
+from rag.citations.register import brought_source
 from rag.documents.files import IncomingFile
-from rag.evaluation.ending import ending
 from rag.evaluation.expected import (
     CheckOutcome,
     Earlier,
@@ -19,7 +18,7 @@ from rag.evaluation.expected import (
     of_answer,
     stands_beside,
 )
-from rag.evaluation.played import Check, CitedSource, Played
+from rag.evaluation.played import Check, CitedSource, Played, ending
 from rag.evaluation.reading import ScriptFile
 from rag.evaluation.script import (
     Add,
@@ -44,7 +43,6 @@ from rag.records import (
     Finished,
     ImportedMessage,
     Role,
-    Source,
     Text,
 )
 from rag.sessions.context import SUMMARY_TITLE
@@ -272,7 +270,10 @@ class Player:
     # ── What is done beside asking ───────────────────────────────────────────────────────────
 
     def _import(self, number: int, turn: Import) -> Played:
-        sources = [_brought(each.n, each.document, each.text, each.place) for each in turn.sources]
+        sources = [
+            brought_source(each.n, each.text, each.document, locator=each.place)
+            for each in turn.sources
+        ]
         messages = [ImportedMessage(each.role, each.content) for each in turn.messages]
         self._session.append(messages, sources)
         text = "\n".join(message.content for message in messages)
@@ -333,19 +334,4 @@ def _cited(ended: Finished) -> tuple[CitedSource, ...]:
         CitedSource(number, by_number[number].document_name, by_number[number].locator, verdict)
         for number, verdict in sorted(verdicts)
         if number in by_number
-    )
-
-
-def _brought(number: int, document: str, text: str, place: str) -> Source:
-    return Source(
-        number=number,
-        chunk_id=f"imported:{number}",
-        document_id="",
-        document_name=document,
-        document_title=document,
-        locator=place,
-        heading_path=(),
-        text=text,
-        passage=text,
-        content_hash=sha256(text.encode()).hexdigest(),
     )

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from rag.citations.markers import cited_numbers
-from rag.citations.register import assign_numbers, content_hash
+from rag.citations.register import assign_numbers, brought_source
 from rag.database import chunks, documents, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import NOTHING, ImportedMessage, Role, Source, Within
@@ -166,15 +166,5 @@ def bring(
 
 
 def _placeholder(number: int) -> Source:
-    return Source(
-        number=number,
-        chunk_id=f"imported:{number}",
-        document_id="",
-        document_name="imported conversation",
-        document_title="Imported conversation",
-        locator="",
-        heading_path=(),
-        text=PLACEHOLDER,
-        passage=PLACEHOLDER,
-        content_hash=content_hash(PLACEHOLDER),
-    )
+    name = "imported conversation"
+    return brought_source(number, PLACEHOLDER, name, document_title=name.capitalize())

@@ -7,7 +7,7 @@ from rag.citations.attribution import attribute
 from rag.citations.check import check
 from rag.citations.gate import canonical
 from rag.citations.markers import without_markers
-from rag.citations.register import as_source, content_hash
+from rag.citations.register import as_source, brought_source
 from rag.citations.statements import read_statements
 from rag.records import Citation, Hit, Source, Unsourced, Within
 from rag.seams import Embedder, Retriever
@@ -63,17 +63,12 @@ def _looked_up(text: str, retriever: Retriever, within: Within) -> dict[int, Sou
 def given_sources(texts: Iterable[tuple[int, str, str]]) -> dict[int, Source]:
     """Sources by number, of texts that somebody brings along: number, text and title."""
     return {
-        number: Source(
-            number=number,
-            chunk_id=f"given:{number}",
-            document_id="",
-            document_name=title or f"source {number}",
+        number: brought_source(
+            number,
+            text,
+            title or f"source {number}",
             document_title=title or f"Source {number}",
-            locator="",
-            heading_path=(),
-            text=text,
-            passage=text,
-            content_hash=content_hash(text),
+            chunk_id=f"given:{number}",
         )
         for number, text, title in texts
     }

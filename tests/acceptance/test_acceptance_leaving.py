@@ -2,13 +2,12 @@
 
 import json
 import socket
-import threading
 import time
 from contextlib import closing, contextmanager
 
 import pytest
-from werkzeug.serving import make_server
 
+from tests.applications import served
 from tests.openai_server import OpenAIServer, endless, hang, reply
 from tests.waiting import until
 
@@ -18,12 +17,8 @@ DEADLINE = 20.0  # a bound for machines under load, not an expectation
 
 @contextmanager
 def listening(app):
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield server.server_port
-    server.shutdown()
-    thread.join()
+    with served(app) as url:
+        yield int(url.rpartition(":")[2])
 
 
 def asking(port, path, accept, **body):

@@ -7,14 +7,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from werkzeug.serving import make_server
 
 from rag.answers.card_writer import CardWriter
 from rag.documents.files import IncomingFile
 from rag.hangup import on_hang_up
 from rag.seams import ModelDelta
 from rag.settings import Settings
-from tests.applications import app_of, application_of
+from tests.applications import app_of, application_of, served
 from tests.waiting import LONG
 
 CHROMIUM = "/usr/bin/chromium"
@@ -73,13 +72,8 @@ def live(tmp_path_factory):
     application.prepare_answers()  # else the first test waits for it
     application.start()
     app = app_of(application)
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    url = f"http://127.0.0.1:{server.server_port}"
-    yield SimpleNamespace(url=url, application=application, app=app)
-    server.shutdown()
-    thread.join()
+    with served(app) as url:
+        yield SimpleNamespace(url=url, application=application, app=app)
     application.stop()
     shutil.rmtree(data_dir, ignore_errors=True)
 

@@ -10,15 +10,14 @@ from rag.documents.chunk import document_id_for
 from rag.records import (
     EVERYTHING,
     Answer,
-    Chunk,
     Citation,
     Document,
-    Hit,
     MessageStatus,
     Section,
     Unsourced,
     Verdict,
 )
+from tests.made import made_chunk, made_hit
 from tests.web.fake_application import FakeApplication
 
 HTML = {"Accept": "text/html,application/xhtml+xml"}
@@ -61,13 +60,17 @@ class PagedApplication(FakeApplication):
             document_id, name, title, "text/markdown", digest, 1400, len(chunks), now
         )
         self.documents.replace(document, stored, chunks)
-        return [hit_of(chunk, section) for chunk, section in zip(chunks, stored, strict=True)]
+        return [
+            made_hit(chunk, section.text, relevance=0.9)
+            for chunk, section in zip(chunks, stored, strict=True)
+        ]
 
 
 def chunk_of(document_id, name, title, position, section, text):
     start = section.text.index(text)
-    return Chunk(
-        id=f"chunk-{name}-{position}"[:40],
+    return made_chunk(
+        f"chunk-{name}-{position}"[:40],
+        text,
         document_id=document_id,
         document_name=name,
         document_title=title,
@@ -75,14 +78,9 @@ def chunk_of(document_id, name, title, position, section, text):
         position=position,
         heading_path=section.heading_path,
         locator=section.locator,
-        text=text,
         start=start,
         end=start + len(text),
     )
-
-
-def hit_of(chunk, section):
-    return Hit(chunk, 1.0, section.text, 0, len(section.text), relevance=0.9)
 
 
 def answer_to(session, question, text, *, flags=(), unsourced=(), **more):

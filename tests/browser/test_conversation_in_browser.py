@@ -14,9 +14,19 @@ QUESTION = "How do I reset the Aero 5 Pro to factory settings?"
 NARROW = {"viewport": {"width": 360, "height": 740}}
 
 
-def ask(page, question=QUESTION):
+def send(page, question=QUESTION):
     page.locator("#question").fill(question)
     page.keyboard.press("Enter")
+
+
+def begin(page):
+    """Until the first words of the answer are seen."""
+    send(page)
+    expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+
+
+def ask(page, question=QUESTION):
+    send(page, question)
     expect(page.locator(".answer").last).to_have_attribute("data-status", re.compile("."))
 
 
@@ -180,8 +190,7 @@ class TestWithScripts:
         assert page.evaluate("window.isStillHere")
 
     def test_words_are_shown_while_the_rest_is_written(self, page, held_writer):
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
+        send(page)
 
         live = page.locator(".answer.is-live")
         expect(live.locator(".prose p")).to_have_text(re.compile(r"\w+"))
@@ -197,9 +206,7 @@ class TestWithScripts:
     @pytest.mark.parametrize("size", [{"viewport": {"width": 1280, "height": 800}}, NARROW])
     def test_nothing_moves_when_the_answer_is_whole(self, open_page, held_writer, size):
         page = open_page(reduced_motion="reduce", **size)
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
-        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+        begin(page)
         top = "document.querySelector('.question').getBoundingClientRect().top"
         before = page.evaluate(top)
 
@@ -258,9 +265,7 @@ class TestWithScripts:
         assert page.evaluate("document.activeElement.dataset.n") == number
 
     def test_stop_ends_the_answer_and_offers_another_try(self, page, held_writer):
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
-        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+        begin(page)
 
         page.locator("[data-stop]").click()
 
@@ -278,8 +283,7 @@ class TestWithScripts:
         inside = [lane.join("others") for _ in range(lane.capacity)]
         others = [lane.join("others") for _ in range(2)]
 
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
+        send(page)
         waiting = page.locator(".answer.is-live .waiting")
         expect(waiting).to_have_text("2 questions before yours")
         lane.leave(others.pop())
@@ -298,8 +302,7 @@ class TestWithScripts:
         monkeypatch.setattr(Lane.wait, "__kwdefaults__", {"patience_seconds": 0.5})
         lane = live.app.extensions["groundnote-lane"]
         inside = [lane.join("others") for _ in range(lane.capacity)]
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
+        send(page)
 
         expect(page.locator("#form-error")).to_have_text(re.compile("Many questions are being"))
         expect(page.locator("#question")).to_have_value(QUESTION)
@@ -311,9 +314,7 @@ class TestWithScripts:
         expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
 
     def test_an_answer_goes_on_while_nobody_looks(self, page, held_writer):
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
-        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+        begin(page)
 
         page.reload()
         expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
@@ -325,9 +326,7 @@ class TestWithScripts:
     def test_a_second_tab_sees_the_running_answer_and_its_stop_ends_the_first(
         self, page, held_writer
     ):
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
-        expect(page.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
+        begin(page)
         second = page.context.new_page()
         second.goto(page.url)
         expect(second.locator(".answer.is-live .prose p")).to_have_text(re.compile(r"\w+"))
@@ -354,8 +353,7 @@ class TestWithScripts:
     def test_a_question_is_kept_while_the_server_cannot_be_reached(self, page, expected_complaints):
         expected_complaints.append("ERR_INTERNET_DISCONNECTED")
         page.context.set_offline(True)
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
+        send(page)
         expect(page.locator("#form-error")).to_have_text(re.compile("cannot be reached"))
         expect(page.locator("#question")).to_have_value(QUESTION)
 
@@ -444,18 +442,11 @@ class TestWithScripts:
         handle = long_conversation(live)
         page.goto(f"/sessions/{handle.id}?before=20")
 
-        page.locator("#question").fill(QUESTION)
-        page.keyboard.press("Enter")
+        send(page)
 
         expect(page.locator(".question").last).to_have_text(QUESTION)
         expect(page).to_have_url(re.compile(f"/sessions/{handle.id}#m60"))
         expect(page.locator(".answer").last).to_have_attribute("data-status", "complete")
-
-    def test_html_in_a_question_is_text(self, page):
-        ask(page, "<img src=x onerror=alert(1)> How heavy is the Aero 5?")
-
-        expect(page.locator(".question")).to_have_text(re.compile("^<img src=x"))
-        expect(page.locator("img")).to_have_count(0)
 
 
 class TestAppearance:
@@ -593,25 +584,3 @@ class TestWithoutScripts:
         expect(page.locator(".answer")).to_have_attribute("data-status", "complete")
         expect(page.locator("[data-pending]")).to_have_count(0)
         expect(chip(page)).to_be_visible()
-
-    def test_a_conversation_is_renamed_found_and_deleted(self, open_page):
-        page = open_page(has_scripts=False)
-        page.locator("#question").fill(QUESTION)
-        page.locator("[type=submit].send").click()
-
-        page.locator(".head .menu summary").click()
-        page.get_by_role("link", name="Rename and settings").click()
-        page.get_by_label("Name").fill("Resetting things")
-        page.get_by_role("button", name="Save").click()
-        expect(page.locator(".head h1")).to_have_text("Resetting things")
-        page.locator("#search-all").fill("factory")
-        page.keyboard.press("Enter")
-        expect(page.locator(".found mark").first).to_have_text(
-            re.compile("^factory$", re.IGNORECASE)
-        )
-        page.get_by_role("link", name=re.compile("Resetting things")).first.click()
-        page.locator(".head .menu summary").click()
-        page.locator(".head .menu a.is-danger").click()
-        page.get_by_role("button", name="Delete it").click()
-
-        expect(page.locator(".list")).not_to_contain_text("Resetting things")

@@ -12,7 +12,6 @@ from types import SimpleNamespace
 import pytest
 from playwright.sync_api import expect
 from reportlab.pdfgen.canvas import Canvas
-from werkzeug.serving import make_server
 
 from rag.citations.markers import find_markers
 from rag.documents.files import IncomingFile
@@ -27,7 +26,7 @@ from rag.records import (
 )
 from rag.seams.judging import Opinion
 from rag.settings import Settings
-from tests.applications import app_of, application_of
+from tests.applications import app_of, application_of, served
 from tests.openai_server import OpenAIServer, reply
 
 pytestmark = pytest.mark.slow
@@ -114,14 +113,10 @@ def live(tmp_path_factory):
         list(application.ingestion.ingest(IncomingFile.from_bytes(*each) for each in files.items()))
         application.start()
         app = app_of(application)
-        server = make_server("127.0.0.1", 0, app, threaded=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        yield SimpleNamespace(url=url, application=application, app=app, model=model, judge=judge)
-        judge.may_speak.set()
-        server.shutdown()
-        thread.join()
+        with served(app) as url:
+            known = {"application": application, "app": app, "model": model, "judge": judge}
+            yield SimpleNamespace(url=url, **known)
+            judge.may_speak.set()
         application.stop()
     shutil.rmtree(data_dir, ignore_errors=True)
 

@@ -89,15 +89,6 @@ class TestUpload:
         library.locator("#files").set_input_files([broken])
         expect(library.locator(".problems")).to_contain_text("broken.pdf")
 
-    def test_takes_a_pasted_text(self, library):
-        library.get_by_text("Or paste a text").click()
-        library.get_by_label("Title").fill("Capacitor")
-        library.get_by_label("Text", exact=True).fill("The Capacitor holds 5 farads.")
-
-        library.get_by_role("button", name="Add the text").click()
-
-        expect(library.locator(".list")).to_contain_text("pasted/Capacitor.md")
-
     def test_without_scripts_works_as_a_form(self, open_page):
         page = open_page("/documents", has_scripts=False)
 

@@ -1,14 +1,12 @@
 """Logging in and out at a login provider, in Chromium."""
 
-import threading
 from types import SimpleNamespace
 
 import pytest
 from playwright.sync_api import expect
-from werkzeug.serving import make_server
 
 from rag.settings import Settings
-from tests.applications import app_of, application_of
+from tests.applications import app_of, application_of, served
 from tests.web.oidc_provider import running_provider
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
@@ -29,10 +27,8 @@ def live(tmp_path, provider):
         "client_secret": "secret",
     }
     application = application_of(Settings(data_dir=tmp_path, auth={"mode": "oidc", "oidc": oidc}))
-    server = make_server("127.0.0.1", 0, app_of(application), threaded=True)
-    threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}")
-    server.shutdown()
+    with served(app_of(application)) as url:
+        yield SimpleNamespace(url=url)
     application.stop()
 
 

@@ -6,25 +6,25 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import content_hash
-from rag.database import chunks, documents, messages, summaries, writing
+from rag.database import messages, summaries, writing
+from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,
     Card,
-    Chunk,
     Citation,
     ContextConfig,
+    Document,
     DocumentLink,
-    Hit,
     ImportedMessage,
     Mention,
     MessageStatus,
+    Section,
     ShownPassage,
-    Source,
     SourceState,
     Summary,
     SummaryReport,
@@ -33,6 +33,7 @@ from rag.records import (
     Verdict,
 )
 from rag.sessions.store import SqlConversationStore
+from tests.made import made_chunk, made_hit, made_source
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
@@ -48,20 +49,7 @@ def session(store):
 
 
 def hit(chunk_id, text="Refunds take 5 days."):
-    chunk = Chunk(
-        id=chunk_id,
-        document_id="d1",
-        document_name="refunds.md",
-        document_title="Refunds",
-        section_index=0,
-        position=0,
-        heading_path=("Timing",),
-        locator="§ Timing",
-        text=text,
-        start=0,
-        end=len(text),
-    )
-    return Hit(chunk, 1.0, passage=text, passage_start=0, passage_end=len(text))
+    return made_hit(made_chunk(chunk_id, text, document_id="d1", document_name="refunds.md"))
 
 
 def answered(session, question, text="Five days [1]."):
@@ -294,41 +282,13 @@ class TestRegister:
         assert len({source.chunk_id for source in sources}) == 17
 
     def test_a_source_says_what_became_of_it(self, any_engine, session):
+        library, chunk = SqlDocumentStore(any_engine), hit("a").chunk
+        document = Document("d1", "refunds.md", "Refunds", "text/markdown", "x", 1, 1, NOW)
         session.register([hit("a")])
         states = [session.sources([1])[0].state]
-        with writing(any_engine) as connection:
-            connection.execute(
-                insert(documents).values(
-                    id="d1",
-                    name="refunds.md",
-                    title="Refunds",
-                    media_type="text/markdown",
-                    content_hash="x",
-                    size_bytes=1,
-                    chunk_count=1,
-                    collection_id="1",
-                    names=[],
-                    ingested_at=NOW,
-                )
-            )
-        states.append(session.sources([1])[0].state)
-        with writing(any_engine) as connection:
-            connection.execute(
-                insert(chunks).values(
-                    id="a",
-                    document_id="d1",
-                    section_index=0,
-                    position=0,
-                    locator="",
-                    heading="Refunds",
-                    heading_path=[],
-                    text="Refunds take 5 days.",
-                    start=0,
-                    end=20,
-                    is_embedded=True,
-                )
-            )
-        states.append(session.sources([1])[0].state)
+        for chunks in ([], [chunk]):
+            library.replace(document, [Section(0, (), "", chunk.text)], chunks)
+            states.append(session.sources([1])[0].state)
 
         assert states == [SourceState.DELETED, SourceState.CHANGED, SourceState.CURRENT]
 
@@ -340,7 +300,7 @@ class TestRegister:
 
 class TestImport:
     def source(self, number, chunk_id="x"):
-        return Source(number, chunk_id, "d", "a.md", "A", "", (), "t", "t", content_hash("t"))
+        return made_source(number, chunk_id=chunk_id, document_name="a.md")
 
     def test_brings_messages_of_any_role_in_order(self, session):
         answered(session, "before")

@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.memory.stored import Remembered
-from rag.records import Chunk, Hit, ImportedMessage, Summary, SummaryReport, ToolCall
+from rag.records import ImportedMessage, Summary, SummaryReport, ToolCall
 from rag.sessions.context import ContextPreferences
 from rag.sessions.session_tools import Actions, SessionTools, tool_specs
 from rag.sessions.store import SqlConversationStore
 from rag.sessions.tools import Toolbox, ToolResult, tool_spec
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder
+from tests.made import made_chunk, made_hit
 
 
 def weigh(product: str, decimals: int = 1, exact: bool = False, factor: float = 1.0) -> ToolResult:
@@ -106,20 +107,7 @@ def test_a_failure_of_ours_goes_to_the_model_as_well():
 
 
 def hit(chunk_id, text):
-    chunk = Chunk(
-        id=chunk_id,
-        document_id="d",
-        document_name="aero.md",
-        document_title="Aero [9]",
-        section_index=0,
-        position=0,
-        heading_path=(),
-        locator="page 3",
-        text=text,
-        start=0,
-        end=len(text),
-    )
-    return Hit(chunk, 1.0, passage=text, passage_start=0, passage_end=len(text))
+    return made_hit(made_chunk(chunk_id, text, document_title="Aero [9]"))
 
 
 class Application:

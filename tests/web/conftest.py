@@ -1,14 +1,13 @@
 """Clients of the web app over a fake application."""
 
-import threading
 from types import SimpleNamespace
 
 import pytest
-from werkzeug.serving import make_server
 
 from rag.settings import Settings
-from tests.applications import app_of
+from tests.applications import app_of, served
 from tests.web.fake_application import FakeApplication
+from tests.web.two_owners import World
 
 
 @pytest.fixture
@@ -54,12 +53,41 @@ def asked(client, session_id):
 @pytest.fixture
 def live(app):
     """A server on loopback with threads."""
-    server = make_server("127.0.0.1", 0, app, threaded=True)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    yield SimpleNamespace(url=f"http://127.0.0.1:{server.server_port}", app=app)
-    server.shutdown()
-    thread.join()
+    with served(app) as url:
+        yield SimpleNamespace(url=url, app=app)
+
+
+@pytest.fixture
+def token_app(token_settings, engine):
+    """Where Anna and Ben are told apart by their tokens."""
+    return app_of(FakeApplication(token_settings, engine).with_library())
+
+
+# ── Two owners ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def worlds(tmp_path_factory):
+    """The same server without and with documents of somebody else."""
+    made = [World(tmp_path_factory.mktemp("world"), with_ben=each) for each in (False, True)]
+    yield made
+    for world in made:
+        world.application.stop()
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory):
+    """Stopped, to be copied."""
+    made = World(tmp_path_factory.mktemp("first") / "home", with_ben=True)
+    made.application.stop()
+    return made
+
+
+@pytest.fixture
+def world(tmp_path, first):
+    made = first.copied(tmp_path / "home")
+    yield made
+    made.application.stop()
 
 
 def events_of(response):

@@ -17,13 +17,11 @@ from rag.metrics import Metrics
 from rag.records import (
     Answer,
     ChatMessage,
-    Chunk,
     Citation,
     Cited,
     Document,
     Failed,
     Finished,
-    Hit,
     Job,
     JobState,
     Judged,
@@ -48,30 +46,17 @@ from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
 from rag.wiring.parts import open_collections
 from tests.fakes import HashEmbedder
+from tests.made import made_chunk, made_hit
 from tests.prepared import migrated
 from tests.waiting import LONG
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def chunk(number, text, *, name="manual.md"):
-    return Chunk(
-        id=f"chunk-{number}",
-        document_id="document-1",
-        document_name=name,
-        document_title="Manual",
-        section_index=0,
-        position=number,
-        heading_path=("Setup",),
-        locator=f"§ Setup {number}",
-        text=text,
-        start=0,
-        end=len(text),
-    )
-
-
 def hit(number, text):
-    return Hit(chunk(number, text), 1 / number, text, 0, len(text), relevance=0.9)
+    more = {"document_id": "document-1", "position": number, "locator": f"§ Setup {number}"}
+    chunk = made_chunk(f"chunk-{number}", text, heading_path=("Setup",), **more)
+    return replace(made_hit(chunk, relevance=0.9), score=1 / number)
 
 
 REPORT = SummaryReport(

@@ -1,6 +1,5 @@
 """A real OpenID Connect provider on loopback, whose answers a test may spoil."""
 
-import threading
 from contextlib import contextmanager
 from functools import cache
 
@@ -11,7 +10,8 @@ from joserfc import jwt
 from joserfc._rfc7518.rsa_key import RSABinding
 from joserfc.jwk import RSAKey
 from oidc_provider_mock import app as provider_app
-from werkzeug.serving import make_server
+
+from tests.applications import served
 
 jose.RSAKey.generate_key = cache(jose.RSAKey.generate_key)  # one key for all providers
 TOKEN_PATH = "/oauth2/token"
@@ -84,13 +84,5 @@ def _storage():
 @contextmanager
 def running_provider():
     provider = Provider()
-    server = make_server("127.0.0.1", 0, provider.app, threaded=True)
-    provider.url = f"http://127.0.0.1:{server.server_port}"
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
+    with served(provider.app) as provider.url:
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()

@@ -1,6 +1,7 @@
 import io
 import json
 import logging
+import re
 
 import pytest
 
@@ -105,24 +106,19 @@ class TestAsking:
         assert (problem["detail"], problem["index"]) == ("No model server at http://x.", 1)
         assert client.get(url).get_json()["messages"][0]["content"] == "How heavy?"
 
-    def test_hides_what_only_the_log_may_know(self, application, client, session_id):
-        application.assistant.surprise = RuntimeError("secret path /srv/keys")
-        url = f"/api/v1/sessions/{session_id}/messages"
-
-        response = client.post(url, json={"content": "How heavy?"})
-
-        assert response.status_code == 500
-        assert "secret" not in response.get_data(as_text=True)
-        assert "Traceback" not in response.get_data(as_text=True)
-
-    def test_logs_it_as_one_object_in_one_line(self, application, client, session_id, monkeypatch):
+    def test_a_surprise_is_for_the_log_alone_one_object_in_one_line(
+        self, application, client, session_id, monkeypatch
+    ):
         application.assistant.surprise = RuntimeError("secret path /srv/keys")
         written = io.StringIO()
         handler = logging.getLogger("rag.web.problems").handlers[-1]
         monkeypatch.setattr(handler, "stream", written)
 
-        client.post(f"/api/v1/sessions/{session_id}/messages", json={"content": "How heavy is A?"})
+        url = f"/api/v1/sessions/{session_id}/messages"
+        response = client.post(url, json={"content": "How heavy is A?"})
 
+        assert response.status_code == 500
+        assert not re.search("secret|Traceback", response.get_data(as_text=True))
         event = json.loads(written.getvalue())
         assert written.getvalue().count("\n") == 1
         assert (event["event"], event["error"], event["level"]) == (

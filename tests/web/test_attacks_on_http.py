@@ -190,23 +190,6 @@ def test_what_a_caller_says_of_its_way_changes_nothing(serving):
     assert entry.address == "127.0.0.1"
 
 
-def test_guesses_are_counted_by_the_address_of_the_connection(serving):
-    send, _ = serving(auth={"mode": "tokens", "tokens": TOKENS})
-    told = [
-        statuses(
-            send(
-                GET
-                + f"Host: localhost\r\nAuthorization: Bearer x{n}\r\nX-Forwarded-For: 6.6.6.{n}\r\n"
-                + CLOSE
-            )
-        )[0]
-        for n in range(12)
-    ]
-
-    assert told[0] == 401
-    assert told[-1] == 429
-
-
 NAMES = [
     "../../etc/passwd",
     "..\\..\\windows\\win.ini",

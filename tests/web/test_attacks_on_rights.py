@@ -4,28 +4,9 @@ import io
 from urllib.parse import urljoin, urlsplit
 
 import pytest
-from sqlalchemy import event
 
-from rag.settings import Settings
 from rag.web.access.security import PUBLIC_ENDPOINTS
-from tests.applications import app_of
-from tests.web.fake_application import FakeApplication
-from tests.web.test_collections import NAMES, SECRET, World, places_of, without_chance
-
-
-@pytest.fixture(scope="module")
-def first(tmp_path_factory):
-    """Stopped, to be copied."""
-    made = World(tmp_path_factory.mktemp("first") / "home", with_ben=True)
-    made.application.stop()
-    return made
-
-
-@pytest.fixture
-def world(tmp_path, first):
-    made = first.copied(tmp_path / "home")
-    yield made
-    made.application.stop()
+from tests.web.two_owners import SECRET, url_of, without_chance
 
 
 @pytest.fixture(scope="module")
@@ -37,11 +18,6 @@ def shared(tmp_path_factory, first):
 
 
 class TestNamesLikeThoseOfOthers:
-    def test_are_free_to_be_given(self, world):
-        made = world.call("POST", "/api/v1/collections", by="mia", json={"name": "Secret"})
-
-        assert made.status_code == 201
-
     def test_lead_to_ones_own(self, world):
         mias = world.create("mia", "Secret")
         world.upload("mia", "note.md", "# Note\n\nThe kite weighs 9 g.\n", "Secret")
@@ -82,41 +58,6 @@ class TestNamesLikeThoseOfOthers:
         method, url, given = calls[way]
 
         assert shared.call(method, url, by="anna", **given).status_code == 404
-
-
-def statements_of(world, method, url):
-    """The status of a request of Cleo's, and its SQL without values."""
-    told = []
-
-    def listen(_connection, _cursor, statement, *_rest):
-        told.append(statement)
-
-    event.listen(world.application.engine, "before_cursor_execute", listen)
-    try:
-        response = world.call(method, url, by="cleo", json={})
-    finally:
-        event.remove(world.application.engine, "before_cursor_execute", listen)
-    return response.status_code, told
-
-
-def test_nothing_and_what_is_not_yours_take_the_same_steps(world):
-    """So no clock tells one from the other."""
-    theirs = places_of(world)
-    nobodys = {**theirs, **{name: theirs[name][:-4] + "0000" for name in NAMES}}
-    checked = 0
-    for rule in world.app.url_map.iter_rules():
-        if rule.endpoint in PUBLIC_ENDPOINTS or not rule.arguments & NAMES:
-            continue
-        method = "GET" if "GET" in rule.methods else sorted(rule.methods - {"OPTIONS"})[0]
-        told = []
-        for places in (theirs, nobodys):
-            with world.app.test_request_context():
-                known = {name: places.get(name, "1") for name in rule.arguments}
-                url = world.app.url_for(rule.endpoint, **known)
-            told.append(statements_of(world, method, url))
-        assert told[0] == told[1], rule.rule
-        checked += 1
-    assert checked > 30
 
 
 class TestARightThatIsTaken:
@@ -265,9 +206,9 @@ TALKS = [
 
 
 @pytest.mark.parametrize("talk", TALKS)
-def test_a_long_conversation_and_its_summary_know_nothing_of_others(pair, talk):
+def test_a_long_conversation_and_its_summary_know_nothing_of_others(worlds, talk):
     told = []
-    for world in pair:
+    for world in worlds:
         session = world.call("POST", "/api/v1/sessions", by="anna", json={}).get_json()["id"]
         url = f"/api/v1/sessions/{session}"
         asked = [("POST", f"{url}/messages", {"content": each}) for each in talk * 2]
@@ -327,8 +268,7 @@ SUGGESTING = [
 
 
 @pytest.mark.parametrize("words", SUGGESTING)
-def test_a_word_of_others_is_not_suggested(tmp_path_factory, words, request):
-    worlds = request.getfixturevalue("pair")
+def test_a_word_of_others_is_not_suggested(worlds, words):
     told = []
     for each in worlds:
         found = each.call("POST", "/api/v1/search", by="anna", json={"query": words, "limit": 50})
@@ -337,20 +277,6 @@ def test_a_word_of_others_is_not_suggested(tmp_path_factory, words, request):
         told.append([without_chance(text) for text in (found.text, page.text, answer)])
 
     assert told[0] == told[1]
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    made = [World(tmp_path_factory.mktemp("pair"), with_ben=each) for each in (False, True)]
-    yield made
-    for each in made:
-        each.application.stop()
-
-
-@pytest.fixture
-def token_app(tmp_path, engine):
-    auth = {"mode": "tokens", "tokens": {"token-of-anna": "anna", "token-of-ben": "ben"}}
-    return app_of(FakeApplication(Settings(data_dir=tmp_path, auth=auth), engine).with_library())
 
 
 def logged_in(app, name):
@@ -372,9 +298,7 @@ class TestForms:
             methods = rule.methods - {"GET", "HEAD", "OPTIONS"}
             if not methods or rule.endpoint in PUBLIC_ENDPOINTS:
                 continue
-            with token_app.test_request_context():
-                known = {name: places.get(name, "1") for name in rule.arguments}
-                url = token_app.url_for(rule.endpoint, **known)
+            url = url_of(token_app, rule, places)
             for method in methods:
                 for kind in (
                     "application/x-www-form-urlencoded",
@@ -470,10 +394,7 @@ class TestCaches:
         for rule in token_app.url_map.iter_rules():
             if "GET" not in rule.methods or rule.endpoint == "static":
                 continue
-            with token_app.test_request_context():
-                url = token_app.url_for(
-                    rule.endpoint, **{name: places.get(name, "1") for name in rule.arguments}
-                )
+            url = url_of(token_app, rule, places)
             for headers in ({}, {"Accept": "text/html"}, {"Accept": "text/event-stream"}):
                 told = anna.get(url, headers=headers)
                 told.get_data()

@@ -12,12 +12,12 @@ from rag.records import (
     Message,
     MessageStatus,
     Session,
-    Source,
     SourceState,
     Unsourced,
     Verdict,
 )
 from rag.web.html.export import as_markdown, file_name
+from tests.made import made_source
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -30,10 +30,8 @@ def message(role, content, *, status=MessageStatus.COMPLETE, answer=None, error=
     return Message(0, 0, role, content, status, NOW, answer=answer, error=error)
 
 
-def source(number, *, text="It weighs 120 g.", state=SourceState.CURRENT):
-    return Source(
-        number, f"c{number}", "d", "manual.md", "Manual", "§ 1", (), text, text, "hash", state
-    )
+def source(number, state=SourceState.CURRENT):
+    return made_source(number, "It weighs 120 g.", locator="§ 1", state=state)
 
 
 class TestMarkdown:

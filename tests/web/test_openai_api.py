@@ -5,8 +5,6 @@ import pytest
 
 from rag.errors import ModelUnavailable
 from rag.web.openai.linked import UNSEEN
-from tests.applications import app_of
-from tests.web.fake_application import FakeApplication
 
 CHAT = "/v1/chat/completions"
 
@@ -362,19 +360,6 @@ class TestStockClient:
         assert [model.id for model in stock.models.list()] == ["groundnote", "groundnote-links"]
         assert stock.models.retrieve("groundnote").owned_by == "groundnote"
 
-    def test_holds_a_conversation(self, stock):
-        messages = [{"role": "user", "content": "How heavy?"}]
-        first = stock.chat.completions.create(model="groundnote", messages=messages)
-        messages.append(first.choices[0].message)
-        messages.append({"role": "user", "content": "And the Pro?"})
-
-        second = stock.chat.completions.create(model="groundnote", messages=messages)
-
-        assert first.choices[0].message.content == "It weighs 120 g [1]."
-        assert first.citations[0]["n"] == 1
-        assert second.session_id == first.session_id
-        assert second.usage.total_tokens == 17
-
     def test_streams(self, stock):
         stream = stock.chat.completions.create(
             model="groundnote",
@@ -444,8 +429,8 @@ class TestConversationsThatAreNamed:
 
         assert len(sessions) == 3
 
-    def test_are_each_owners_own(self, token_settings, engine):
-        client = app_of(FakeApplication(token_settings, engine).with_library()).test_client()
+    def test_are_each_owners_own(self, token_app):
+        client = token_app.test_client()
         sessions = set()
         for token in ("token-of-anna", "token-of-ben"):
             body = {

@@ -5,8 +5,7 @@ from io import BytesIO
 import pytest
 
 from rag.web.access.security import PUBLIC_ENDPOINTS
-from tests.applications import app_of
-from tests.web.fake_application import FakeApplication
+from tests.web.two_owners import url_of
 
 SECRET = "zanzibar"
 ARGUMENTS = {"document_id": "document-2", "job_id": "job-1"}
@@ -32,8 +31,8 @@ def rules(app):
 
 
 @pytest.fixture
-def app(token_settings, engine):
-    return app_of(FakeApplication(token_settings, engine).with_library())
+def app(token_app):
+    return token_app
 
 
 @pytest.fixture
@@ -56,10 +55,7 @@ class Caller:
         return self.client.open(url, method=method, **options)
 
     def call_rule(self, app, rule, method, session_id):
-        known = ARGUMENTS | {"session_id": session_id}
-        arguments = {name: known.get(name, "1") for name in rule.arguments}
-        with app.test_request_context():
-            url = app.url_for(rule.endpoint, **arguments)
+        url = url_of(app, rule, ARGUMENTS | {"session_id": session_id})
         if method == "GET":
             return self.call(method, url, query_string=_query(rule.endpoint))
         if rule.endpoint == "documents.upload_documents":
@@ -111,11 +107,6 @@ def test_searching_all_sessions_finds_only_ones_own(as_anna, as_ben, annas_sessi
     assert as_ben.call("GET", url).json == {"query": SECRET, "found": [], "total": 0}
 
 
-def test_lists_hold_only_ones_own_sessions(as_anna, as_ben, annas_session):
-    assert len(as_anna.call("GET", "/api/v1/sessions").json["sessions"]) == 1
-    assert as_ben.call("GET", "/api/v1/sessions").json["sessions"] == []
-
-
 def test_a_search_and_a_chat_cannot_name_anothers_session(as_ben, annas_session):
     search = {"query": "a", "session_id": annas_session}
     chat = {
@@ -125,19 +116,6 @@ def test_a_search_and_a_chat_cannot_name_anothers_session(as_ben, annas_session)
 
     assert as_ben.call("POST", "/api/v1/search", json=search).status_code == 404
     assert as_ben.call("POST", "/v1/chat/completions", json=chat).status_code == 404
-
-
-def test_anothers_transcript_is_not_recognised(as_anna, as_ben):
-    chat = {"messages": [{"role": "user", "content": "How heavy?"}]}
-    first = as_anna.call("POST", "/v1/chat/completions", json=chat).json
-    chat["messages"] += [
-        first["choices"][0]["message"] | {},
-        {"role": "user", "content": "And the Pro?"},
-    ]
-
-    second = as_ben.call("POST", "/v1/chat/completions", json=chat).json
-
-    assert second["session_id"] != first["session_id"]
 
 
 def test_every_route_but_the_public_ones_wants_to_know_the_caller(app, annas_session):

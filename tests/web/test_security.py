@@ -14,7 +14,6 @@ from rag.web.access.guesses import Guesses
 from rag.web.access.logins import Entrant, LoginTable, digest
 from rag.web.access.owner import LoginOwners
 from rag.web.access.security import host_name, trusted_hosts
-from rag.web.pages.login import own_path
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
@@ -62,11 +61,6 @@ class TestHosts:
         response = client.get("/api/v1/sessions", headers={"Host": host})
 
         assert response.status_code == status
-
-    def test_more_names_can_be_allowed(self, make_client):
-        client = make_client(web={"allowed_hosts": ["docs.example"]})
-
-        assert client.get("/healthz", headers={"Host": "docs.example"}).status_code == 200
 
     @given(st.text("abc.-", min_size=1), st.integers(1, 65535))
     def test_ports_do_not_count(self, name, port):
@@ -128,47 +122,12 @@ class TestLogin:
         assert "token-of-anna" not in cookie
         assert token_client.get("/api/v1/sessions").status_code == 200
 
-    def test_marks_the_cookie_secure_over_tls(self, token_client):
-        response = token_client.post(
-            "/login", data={"token": "token-of-anna"}, base_url="https://localhost"
-        )
-
-        assert "Secure" in response.headers["Set-Cookie"]
-
-    def test_refuses_an_unknown_token(self, token_client):
-        response = token_client.post("/login", data={"token": "guess"})
-
-        assert response.status_code == 401
-        assert "Set-Cookie" not in response.headers
-
-    def test_slows_guessing_down(self, token_client):
-        statuses = [
-            token_client.post("/login", data={"token": f"guess {n}"}).status_code for n in range(12)
-        ]
-
-        assert statuses[0] == 401
-        assert statuses[-1] == 429
-
     def test_is_asked_of_a_person_at_a_browser(self, token_client):
         response = token_client.get("/form?a=b", headers={"Accept": "text/html"})
 
         assert response.status_code == 303
         assert response.headers["Location"] == "/login?next=/form?a%3Db"
         assert 'name="token"' in token_client.get(response.headers["Location"]).text
-
-    def test_ends_with_the_logout(self, token_client):
-        log_in(token_client)
-        token = token_client.get("/form").get_data(as_text=True)
-
-        response = token_client.post("/logout", data={"csrf_token": token})
-
-        assert response.status_code == 303
-        assert token_client.get("/api/v1/sessions").status_code == 401
-
-    def test_a_forged_cookie_is_no_cookie(self, token_client):
-        token_client.set_cookie("groundnote", "eyJ0b2tlbiI6ImFubmEifQ.aaaaaa.bbbbbb")
-
-        assert token_client.get("/api/v1/sessions").status_code == 401
 
     def test_a_form_needs_the_token_of_its_page(self, token_client):
         log_in(token_client)
@@ -192,28 +151,12 @@ class TestLogin:
     def test_an_everyday_server_has_no_login(self, client):
         assert client.post("/login", data={"token": "a"}).status_code == 401
 
-    @pytest.mark.parametrize(
-        ("wanted", "path"),
-        [
-            ("/sessions/1?a=b", "/sessions/1?a=b"),
-            ("http://evil.example/", "/"),
-            ("//evil.example", "/"),
-            ("\\\\evil.example", "/"),
-            ("/\\evil.example", "/"),
-            ("javascript:alert(1)", "/"),
-            ("/a\nb", "/"),
-            (None, "/"),
-        ],
-    )
-    def test_leads_to_our_own_pages_only(self, wanted, path):
-        assert own_path(wanted) == path
-
 
 class TestLogins:
     def test_the_digest_of_a_token_opens_nothing(self, token_client):
         known = digest("token-of-anna")
 
-        for cookie in (known, digest("cookie:" + known), digest(known)):
+        for cookie in (known, digest("cookie:" + known), digest(known), "eyJ0b2tlbiI6ImEifQ.aa.bb"):
             token_client.set_cookie("groundnote", cookie)
             assert token_client.get("/api/v1/sessions").status_code == 401
 
@@ -523,18 +466,8 @@ class TestProblems:
         assert "/srv/secret is not writable" in caplog.text
         assert "locals" not in caplog.text
 
-    def test_are_pages_for_people(self, client):
-        response = client.get("/nothing", headers={"Accept": "text/html,*/*;q=0.8"})
-
-        assert response.status_code == 404
-        assert response.mimetype == "text/html"
-        assert "urn:groundnote" not in response.get_data(as_text=True)
-
 
 class TestOperations:
-    def test_alive(self, client):
-        assert client.get("/healthz").get_json()["status"] == "ok"
-
     def test_ready_with_every_check(self, application, client):
         assert client.get("/readyz").get_json()["checks"] == application.checks
 

@@ -3,8 +3,6 @@
 import openai
 import pytest
 
-from rag.errors import ModelUnavailable
-
 pytestmark = pytest.mark.slow
 ANSWER = "It weighs 120 g [1]."
 
@@ -92,18 +90,6 @@ class TestResponses:
         assert events[-1].type == "response.completed"
         assert any(each.type == "response.output_text.annotation.added" for each in events)
         assert [each.sequence_number for each in events[:2]] == [0, 1]
-
-    def test_tell_of_a_model_that_is_away(self, stock, application):
-        application.assistant.failure = ModelUnavailable("The model is away.")
-
-        with pytest.raises(openai.InternalServerError, match="away"):
-            stock.responses.create(model="groundnote", input="How heavy?")
-
-    def test_of_nobody_are_not_found(self, stock):
-        with pytest.raises(openai.NotFoundError):
-            stock.responses.create(
-                model="groundnote", input="a", previous_response_id="resp_unknown_1"
-            )
 
 
 class TestResponsesOfBefore:
@@ -202,38 +188,6 @@ class TestCompletions:
 
         wishes = application.assistant.wishes
         assert (wishes.max_tokens, wishes.temperature, wishes.stop) == (50, 0.7, ("END",))
-
-    @pytest.mark.parametrize(
-        ("name", "value"),
-        [
-            ("response_format", {"type": "json_object"}),
-            ("tool_choice", "required"),
-            ("logprobs", True),
-        ],
-    )
-    def test_refuse_by_name_what_cannot_be_done(self, stock, name, value):
-        messages = [{"role": "user", "content": "How heavy?"}]
-
-        with pytest.raises(openai.BadRequestError, match=name):
-            stock.chat.completions.create(model="groundnote", messages=messages, **{name: value})
-
-    def test_with_the_same_first_turn_never_share_a_session(self, stock):
-        def first_turn():
-            return stock.chat.completions.create(
-                model="groundnote", messages=[{"role": "user", "content": "How heavy?"}]
-            ).session_id
-
-        def second_turn(question):
-            messages = [
-                {"role": "user", "content": "How heavy?"},
-                {"role": "assistant", "content": ANSWER},
-                {"role": "user", "content": question},
-            ]
-            return stock.chat.completions.create(model="groundnote", messages=messages).session_id
-
-        sessions = {first_turn(), first_turn(), second_turn("And now?"), second_turn("And then?")}
-
-        assert len(sessions) == 4
 
 
 class TestLangChain:

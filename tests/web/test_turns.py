@@ -160,16 +160,6 @@ def test_stop_of_an_answer_that_has_ended_changes_nothing(client, session_id, as
     assert (response.status_code, response.get_json()["status"]) == (202, "complete")
 
 
-def test_nobody_else_can_follow_or_stop_it(app, session_id, asked, application):
-    other = application.store.create("somebody else")
-    turn = other.begin("What is it?")
-
-    for path, ask in (("events", "get"), ("stop", "post")):
-        url = f"/api/v1/sessions/{other.id}/messages/{turn.answer.index}/{path}"
-        assert getattr(app.test_client(), ask)(url).status_code == 404
-    assert other.message(1).status is MessageStatus.PENDING
-
-
 @pytest.mark.slow
 def test_another_process_shows_what_is_written_and_passes_the_stop_on(
     app, client, session_id, application

@@ -1,6 +1,6 @@
 """Who did what, when and from where: logins, uploads, deletions, rights."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -25,16 +25,13 @@ class AuditEntry:
 class AuditTrail:
     """Entries are added and read, never changed."""
 
-    def __init__(
-        self, engine: Engine, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)
-    ) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._now = now
 
     def add(self, action: str, *, owner: str, subject: str = "", address: str = "") -> None:
         """Write down what just happened."""
         row = {
-            "at": self._now(),
+            "at": datetime.now(UTC),
             "owner": owner,
             "action": action,
             "subject": storable(subject)[:LONGEST_SUBJECT],

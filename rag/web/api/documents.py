@@ -22,7 +22,7 @@ from rag.web.api.requests import (
     SearchBody,
     UploadForm,
 )
-from rag.web.api.uploads import RefusedFile, sort_upload
+from rag.web.api.uploads import RefusedFile, take_upload
 from rag.web.current import application, checked_id
 from rag.web.described import DescribedApi
 from rag.web.problems import FieldProblem, problem, problem_response
@@ -35,14 +35,10 @@ INGEST = "ingest"
 @api.post("/documents", responses={"202": UploadedModel})
 def upload_documents(form: UploadForm) -> tuple[UploadedModel, int] | Response:
     """Ingest files in the background; each gets a job."""
-    limit = application().settings.documents.max_file_mb
-    taken, refused = sort_upload(form.file, max_file_mb=limit)
-    if not taken:
-        return _nothing_taken(refused)
     collection_id = rights.chosen([form.collection])[0] if form.collection else DEFAULT_COLLECTION
-    jobs = [
-        rights.add_document(name, upload.read(), collection_id) for name, upload in taken.items()
-    ]
+    jobs, refused = take_upload(form.file, collection_id)
+    if not jobs:
+        return _nothing_taken(refused)
     told = [{"document": file.name, "reason": str(file.error)} for file in refused]
     return UploadedModel.of(jobs=jobs, refused=told), 202
 

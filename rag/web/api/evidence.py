@@ -8,6 +8,7 @@ from rag.errors import NotFound
 from rag.records import Source
 from rag.web.access import rights
 from rag.web.access.rights import open_session
+from rag.web.api.library import OfAChunk
 from rag.web.api.requests import Body, DocumentPath, MessageIndex, RequestBody, Words
 from rag.web.api.responses import CitationModel, SourceModel
 from rag.web.current import application
@@ -43,16 +44,9 @@ class ChunkPath(BaseModel):
     chunk_id: str
 
 
-class ChunkModel(Described):
+class ChunkModel(OfAChunk):
     """A chunk within its section."""
 
-    chunk_id: str
-    document_id: str
-    document: str
-    title: str
-    locator: str
-    heading_path: list[str]
-    text: str
     section: str
 
 
@@ -133,16 +127,7 @@ def read_chunk(path: ChunkPath) -> ChunkModel:
     if found is None:
         raise NotFound(f"There is no chunk {path.chunk_id[:60]!r}.")
     key = (found.document_id, found.section_index)
-    return ChunkModel(
-        chunk_id=found.id,
-        document_id=found.document_id,
-        document=found.document_name,
-        title=found.document_title,
-        locator=found.locator,
-        heading_path=list(found.heading_path),
-        text=found.text,
-        section=documents.section_texts([key], within).get(key, ""),
-    )
+    return ChunkModel.of(chunk=found, section=documents.section_texts([key], within).get(key, ""))
 
 
 @api.post("/check", responses={"200": CheckedModel})

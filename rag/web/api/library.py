@@ -76,8 +76,8 @@ class JobsModel(Described):
     jobs: list[JobModel]
 
 
-class HitModel(Described):
-    """A chunk that was found; `score` is comparable within one search only."""
+class OfAChunk(Described):
+    """What is told of a chunk wherever it is."""
 
     chunk_id: str = Field(validation_alias=AliasPath("chunk", "id"))
     document_id: str = Field(validation_alias=AliasPath("chunk", "document_id"))
@@ -86,6 +86,11 @@ class HitModel(Described):
     locator: str = Field(validation_alias=AliasPath("chunk", "locator"))
     heading_path: list[str] = Field(validation_alias=AliasPath("chunk", "heading_path"))
     text: str = Field(validation_alias=AliasPath("chunk", "text"))
+
+
+class HitModel(OfAChunk):
+    """A chunk that was found; `score` is comparable within one search only."""
+
     score: float
     relevance: float
 

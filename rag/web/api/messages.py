@@ -5,7 +5,7 @@ from functools import partial
 
 from flask import Response, request, url_for
 
-from rag.citations.register import content_hash
+from rag.citations.register import brought_source
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, MessageStatus, Role, Source
 from rag.seams import SessionHandle
@@ -142,16 +142,11 @@ def import_messages(path: SessionPath, body: ImportBody) -> tuple[ImportedModel,
 
 
 def _brought(source: ImportedSourceBody) -> Source:
-    passage = source.passage or source.text
-    return Source(
-        number=source.n,
-        text=source.text,
-        passage=passage,
-        document_name=source.document or "imported conversation",
+    return brought_source(
+        source.n,
+        source.text,
+        source.document or "imported conversation",
         document_title=source.title or source.document or "Imported conversation",
-        locator=source.locator,
         heading_path=tuple(source.heading_path),
-        document_id=source.document_id,
-        chunk_id=source.chunk_id or f"imported:{source.n}",
-        content_hash=content_hash(passage),
+        **source.model_dump(include={"passage", "locator", "document_id", "chunk_id"}),
     )

@@ -132,7 +132,9 @@ class LeavingQuery(RequestBody):
 def list_sources(query: SourcesQuery) -> DocumentSourcesModel:
     """The sources of the collections that the caller manages."""
     wanted = rights.chosen([query.collection]) if query.collection else ()
-    return DocumentSourcesModel(sources=[_shown(told) for told in managed.managed_sources(wanted)])
+    return DocumentSourcesModel(
+        sources=[shown_source(told) for told in managed.managed_sources(wanted)]
+    )
 
 
 @api.post("/sources", responses={"201": DocumentSourceModel})
@@ -152,13 +154,13 @@ def create_source(body: NewSourceBody) -> tuple[DocumentSourceModel, int]:
         body.every or None,
         body.watch,
     )
-    return _shown(managed.add_source(wish)), 201
+    return shown_source(managed.add_source(wish)), 201
 
 
 @api.get("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def read_source(path: ManagedPath) -> DocumentSourceModel:
     """One source, and how it stands."""
-    return _shown(managed.managed_source(path.source_id))
+    return shown_source(managed.managed_source(path.source_id))
 
 
 @api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
@@ -172,7 +174,7 @@ def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
         watch=body.watch,
     )
     managed.with_source(path.source_id, "changed", change)
-    return _shown(managed.managed_source(path.source_id))
+    return shown_source(managed.managed_source(path.source_id))
 
 
 @api.delete("/sources/<source_id>", responses={"202": None})
@@ -188,7 +190,7 @@ def sync_source(path: ManagedPath, body: SyncBody) -> tuple[DocumentSourceModel,
     """Look at it soon."""
     sync = partial(managed.book().sync, thorough=body.thorough)
     managed.with_source(path.source_id, "synced", sync)
-    return _shown(managed.managed_source(path.source_id)), 202
+    return shown_source(managed.managed_source(path.source_id)), 202
 
 
 @api.post("/sources/<source_id>/confirm", responses={"202": CountModel})
@@ -213,10 +215,11 @@ def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
 
 
 def _counted(path: ManagedPath, count: int) -> CountModel:
-    return CountModel(count=count, source=_shown(managed.managed_source(path.source_id)))
+    return CountModel(count=count, source=shown_source(managed.managed_source(path.source_id)))
 
 
-def _shown(told: SourceTold) -> DocumentSourceModel:
+def shown_source(told: SourceTold) -> DocumentSourceModel:
+    """A source as programs are told of it, over the API and by commands."""
     source = told.source
     return DocumentSourceModel.of(
         source,

@@ -105,18 +105,12 @@ def frames_when_due(begin: Callable[[], RunningTurn], live: LiveHtml | None) -> 
     )
 
 
-def frames_of(
-    turn: RunningTurn,
-    *,
-    start: int = 0,
-    ping_seconds: float = PING_SECONDS,
-    live: LiveHtml | None = None,
-) -> Iterator[str]:
+def frames_of(turn: RunningTurn, *, start: int = 0, live: LiveHtml | None = None) -> Iterator[str]:
     """Each event of a turn as a frame, whose id tells where to go on from."""
     if live is not None:
         for event in turn.events[:start]:
             live.take(event)
-    numbered = turn.follow(start=start, ping_seconds=LOOK_SECONDS if live else ping_seconds)
+    numbered = turn.follow(start=start, ping_seconds=LOOK_SECONDS if live else PING_SECONDS)
     events = ((f"id: {turn.index}-{turn.revision}-{at}\n", event) for at, event in numbered)
     yield from framed(events, session_id=turn.session.id, live=live)
 

@@ -10,6 +10,9 @@ from werkzeug.datastructures import FileStorage
 from rag.database import storable
 from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.errors import TooLarge, Unreadable, UserError
+from rag.records import Job
+from rag.web.access import rights
+from rag.web.current import application
 
 MAX_NAME_CHARS = 255
 BYTES_PER_MB = 1024 * 1024
@@ -42,6 +45,19 @@ class Member:
     def read(self) -> bytes:
         """Raises Unreadable and TooLarge."""
         return unpacked(self.archive, self.data, self.name, self.max_bytes)
+
+
+def take_upload(
+    uploads: Iterable[FileStorage], collection_id: str
+) -> tuple[list[Job], list[RefusedFile]]:
+    """A job for each file that is taken, whether a page or a program sends it; and the others.
+
+    Raises NotFound and Forbidden where the caller may not see or add to the collection.
+    """
+    limit = application().settings.documents.max_file_mb
+    taken, refused = sort_upload(uploads, max_file_mb=limit)
+    jobs = [rights.add_document(name, file.read(), collection_id) for name, file in taken.items()]
+    return jobs, refused
 
 
 def sort_upload(

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from rag.citations.markers import find_markers
+from rag.citations.markers import cited_numbers, find_markers
 from rag.limits.budget import paced
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
 from rag.web.html.warned import with_warnings
@@ -20,12 +20,12 @@ def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence
     count footnotes anew."""
     by_number = {source.number: source for source in sources}
     parts = [f"# {_one_line(session.title) or 'Conversation'}"]
-    cited: dict[int, None] = {}
+    cited: set[int] = set()
     for message in paced(messages, weight=8):
         parts.append(_message(message, by_number))
         if message.role == Role.ASSISTANT:
-            cited.update(dict.fromkeys(_cited(message.content, by_number)))
-    parts += [_footnote(by_number[number]) for number in sorted(cited)]
+            cited.update(cited_numbers(message.content))
+    parts += [_footnote(by_number[number]) for number in sorted(cited & by_number.keys())]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -58,10 +58,6 @@ def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:
         parts += [f"[^{n}]" if n in by_number else f"[{n}]" for n in marker.numbers]
         position = marker.end
     return "".join([*parts, text[position:]])
-
-
-def _cited(text: str, by_number: Mapping[int, Source]) -> list[int]:
-    return [n for marker in find_markers(text) for n in marker.numbers if n in by_number]
 
 
 def _footnote(source: Source) -> str:

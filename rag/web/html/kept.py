@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 from typing import Any
 
-from rag.citations.markers import find_markers, without_markers
+from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.statements import read_statements
 from rag.records import Message, MessageStatus, Role
 from rag.seams import SessionHandle
@@ -109,8 +109,7 @@ class _ScriptSoFar:
         )
 
     def _numbers(self, text: str) -> list[int]:
-        found = (number for marker in find_markers(text) for number in marker.numbers)
-        return [number for number in dict.fromkeys(found) if number in self._sources]
+        return [number for number in cited_numbers(text) if number in self._sources]
 
 
 def figures_of(text: str) -> list[str]:

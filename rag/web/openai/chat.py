@@ -17,12 +17,11 @@ from rag.web.described import DescribedApi
 from rag.web.openai import tasks
 from rag.web.openai.answered import AnswerToClient, answered
 from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
-from rag.web.openai.told import calls_of, calls_told, counted, is_whole, used
+from rag.web.openai.told import DONE, calls_of, calls_told, counted, head, is_whole, used
 from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
 
 api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
-DONE = "data: [DONE]\n\n"
 
 
 class ModelPath(BaseModel):
@@ -124,13 +123,13 @@ class Completion(AnswerToClient):
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
         yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
-            head = self._head("chat.completion.chunk")
-            yield data_line({**head, "choices": [], "usage": used(*counted(end))})
+            began = self._head("chat.completion.chunk")
+            yield data_line({**began, "choices": [], "usage": used(*counted(end))})
 
     def judged(self, end: Finished) -> Iterator[str]:
         """One more chunk, without a choice: the citations anew, with a judge's verdicts."""
-        head = self._head("chat.completion.chunk")
-        yield data_line({**head, "choices": [], **self.extension(end)})
+        began = self._head("chat.completion.chunk")
+        yield data_line({**began, "choices": [], **self.extension(end)})
 
     @property
     def done(self) -> str:
@@ -144,12 +143,7 @@ class Completion(AnswerToClient):
         return [{"type": "url_citation", "url_citation": each} for each in self.citations(end)]
 
     def _head(self, kind: str) -> dict[str, Any]:
-        return {
-            "id": f"chatcmpl-{self.session.id}-{self.created}",
-            "object": kind,
-            "created": self.created,
-            "model": MODEL,
-        }
+        return head(kind, f"{self.session.id}-{self.created}", self.created)
 
 
 def _finish_reason(end: Finished) -> str:

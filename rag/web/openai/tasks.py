@@ -26,8 +26,8 @@ from rag.seams import ModelRequest
 from rag.web.api.sse import data_line, event_stream
 from rag.web.current import application
 from rag.web.openai.asked import ClientRequest
-from rag.web.openai.requests import MODEL, ChatBody
-from rag.web.openai.told import calls_told, used
+from rag.web.openai.requests import ChatBody
+from rag.web.openai.told import DONE, calls_told, head, used
 
 TASK, QUOTED = "### Task:", "<chat_history>"  # of Open WebUI; its questions have no such quotation
 TOOLS_TO_CHOOSE = "Available Tools:"
@@ -140,11 +140,11 @@ def _frames(told: dict[str, Any], *, counts: bool) -> Iterator[str]:
         piece: dict[str, Any] = {"index": 0, "delta": part, "finish_reason": end}
         yield data_line({**_head("chat.completion.chunk"), "choices": [piece]})
     if counts:
-        head = _head("chat.completion.chunk")
-        yield data_line({**head, "choices": [], "usage": told["usage"]})
-    yield "data: [DONE]\n\n"
+        began = _head("chat.completion.chunk")
+        yield data_line({**began, "choices": [], "usage": told["usage"]})
+    yield DONE
 
 
 def _head(kind: str) -> dict[str, Any]:
     now = int(time.time())
-    return {"id": f"chatcmpl-task-{now}", "object": kind, "created": now, "model": MODEL}
+    return head(kind, f"task-{now}", now)

@@ -6,6 +6,9 @@ from typing import Any
 
 from rag.citations.json_gate import markers_in_json
 from rag.records import Answer, Citation, Finished, NoticeKind, ToolCall
+from rag.web.openai.requests import MODEL
+
+DONE = "data: [DONE]\n\n"  # ends a stream of chat completions
 
 
 def notices_of(answer: Answer) -> list[str]:
@@ -80,3 +83,8 @@ def calls_told(calls: Iterable[ToolCall]) -> list[dict[str, Any]]:
         }
         for call in calls
     ]
+
+
+def head(kind: str, told_id: str, created: int) -> dict[str, Any]:
+    """How a chat completion, and each chunk of one, begins."""
+    return {"id": f"chatcmpl-{told_id}", "object": kind, "created": created, "model": MODEL}

@@ -16,9 +16,9 @@ from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState, Right
 from rag.web.access import rights
-from rag.web.api.uploads import RefusedFile, library_name, sort_upload
+from rag.web.api.uploads import RefusedFile, library_name, take_upload
 from rag.web.current import application
-from rag.web.pages.forms import wanted_index, words
+from rag.web.pages.forms import wanted_index, wanted_search, words
 from rag.web.pages.passages import passage_of, passages_for, section_html
 from rag.web.pages.show import PageResult, show_page
 from rag.web.serving.originals import PDF, has_original, original_of
@@ -30,7 +30,6 @@ DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
 LARGEST_SAMPLE = 10_000_000  # bytes
 BARS_SHOWN = 5  # more files on their way share one
-LONGEST_SEARCH = 1000
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
 UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
 FAILURES_STAY = timedelta(days=1)
@@ -48,12 +47,9 @@ def upload() -> PageResult:
     files = [file for file in request.files.getlist("file") if file.filename]
     if not files:
         return _library_page(error="No file came. Choose one or more files first."), 422
-    limit = application().settings.documents.max_file_mb
-    taken, refused = sort_upload(files, max_file_mb=limit)
-    for name, file in taken.items():
-        rights.add_document(name, file.read(), _place())
+    jobs, refused = take_upload(files, _place())
     if refused:
-        return _library_page(refused=refused), 200 if taken else 422
+        return _library_page(refused=refused), 200 if jobs else 422
     return _back()
 
 
@@ -105,7 +101,7 @@ def _place() -> str:
 def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pasted: str) -> str:
     shown = _place() if request.args.get("collection") else ""
     documents, readable = application().documents, rights.readable().only([shown] if shown else [])
-    wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
+    wanted = wanted_search()
     offset = wanted_index("offset", request.args) or 0
     order = request.args.get("order", "")
     order = order if order in ORDERS else "name"

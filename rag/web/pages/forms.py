@@ -20,6 +20,11 @@ def words(name: str) -> str:
     return storable(request.form.get(name, "").replace("\r\n", "\n"))
 
 
+def wanted_search(most: int = 1000) -> str:
+    """What the query looks for, cut after so many characters."""
+    return storable(request.args.get("q", "")).strip()[:most]
+
+
 def wanted_index(name: str, given: Mapping[str, str]) -> int | None:
     """A number of the query or the form; None if it is missing. Raises UserError."""
     text = given.get(name, "").strip()

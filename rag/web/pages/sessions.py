@@ -7,7 +7,6 @@ from flask import Blueprint, redirect, request, stream_template, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
-from rag.database import storable
 from rag.errors import UserError
 from rag.records import Source, Summary
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
@@ -15,14 +14,19 @@ from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
 from rag.web.current import application
 from rag.web.html.answers import Register, answer_html
-from rag.web.pages.forms import wanted_config, wanted_index, wanted_range, wanted_title
+from rag.web.pages.forms import (
+    wanted_config,
+    wanted_index,
+    wanted_range,
+    wanted_search,
+    wanted_title,
+)
 from rag.web.pages.show import PageResult, show_page
 from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 
 session_pages = Blueprint("session_pages", __name__)
 SESSIONS_ON_A_PAGE = 50
 FOUND_SHOWN = 50
-LONGEST_SEARCH = 1000
 PIECES_AT_ONCE = 500  # of a template that is sent while it is rendered
 SNIPPET_CHARS = 80  # on a side of a match, where the text goes on
 
@@ -49,7 +53,7 @@ def sessions() -> str:
 @session_pages.get("/search")
 def search() -> str:
     """Search in all conversations of the caller."""
-    wanted = _wanted_words()
+    wanted = wanted_search()
     found = application().store.search(current_owner(), wanted, limit=FOUND_SHOWN)
     return _found_page(wanted, found, None)
 
@@ -58,12 +62,8 @@ def search() -> str:
 def search_session(session_id: str) -> str:
     """Search in one conversation."""
     session = open_session(session_id)
-    wanted = _wanted_words()
+    wanted = wanted_search()
     return _found_page(wanted, session.search(wanted, limit=FOUND_SHOWN), session)
-
-
-def _wanted_words() -> str:
-    return storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
 
 
 @session_pages.app_template_filter("around_match")

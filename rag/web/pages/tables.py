@@ -5,14 +5,13 @@ from dataclasses import replace
 from flask import Blueprint, Response, redirect, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
-from rag.database import storable
 from rag.errors import NotFound
 from rag.tables.plan import plan_from
 from rag.tables.running.result import as_csv, as_xlsx, result_from
 from rag.web.access.rights import open_session, readable
 from rag.web.current import application, checked_id
 from rag.web.html.plan_form import plan_from_form
-from rag.web.pages.forms import wanted_index
+from rag.web.pages.forms import wanted_index, wanted_search
 from rag.web.pages.show import show_page
 
 table_pages = Blueprint("table_pages", __name__)
@@ -27,7 +26,7 @@ def table(table_id: str) -> str:
     library = application().asked.library
     found = application().tables.table(checked_id(table_id, "table"), readable())
     offset = wanted_index("offset", request.args) or 0
-    wanted = storable(request.args.get("q", "")).strip()[:LONGEST_SEARCH]
+    wanted = wanted_search(LONGEST_SEARCH)
     session_id, number = request.args.get("session", ""), wanted_index("n", request.args)
     row, at = wanted_index("row", request.args), wanted_index("at", request.args)
     marked = _marked(session_id, number, row) if session_id and number else frozenset()

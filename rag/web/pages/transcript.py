@@ -168,11 +168,9 @@ def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
     return tuple(cited[number] for number in sorted(cited))
 
 
-def register_for(
-    handle: SessionHandle, session_url: str, texts: Sequence[str], more: Sequence[int] = ()
-) -> Register:
+def register_for(handle: SessionHandle, session_url: str, texts: Sequence[str]) -> Register:
     """The sources that some texts cite."""
-    numbers = sorted({number for text in texts for number in cited_numbers(text)} | set(more))
+    numbers = sorted({number for text in texts for number in cited_numbers(text)})
     sources = handle.sources(numbers) if numbers else []
     return Register(session_url, {source.number: source for source in sources})
 

@@ -1,34 +1,20 @@
 """The trimmer inside other frameworks (`make clients`), each through its own interface."""
 
-import json
-import os
-import subprocess
-import sys
 from functools import cache
 from pathlib import Path
 
 import pytest
 
+from tests.other_environments import told_by
+
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
-PYTHON = Path(sys.prefix) / "frameworks" / "bin" / "python"
 NAMES = ("langchain", "llama index", "agents", "pydantic ai", "haystack", "autogen")
 
 
 @cache
 def made():
-    if not PYTHON.exists():
-        pytest.skip("the frameworks are not installed: make clients")
-    done = subprocess.run(
-        [PYTHON, HERE / "in_frameworks.py"],
-        env=os.environ | {"PYTHONPATH": str(HERE.parents[2])},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    return told_by("frameworks", HERE / "in_frameworks.py", sees_us=True)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -4,19 +4,14 @@ The model is a script on loopback: it calls the tool, reads what came of it and 
 """
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import pytest
-from werkzeug.serving import make_server
 
-from tests.applications import app_of
+from tests.applications import app_of, served
 from tests.model_application import World, calling
 from tests.openai_server import reply
+from tests.other_environments import told_by
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
@@ -49,27 +44,9 @@ def thinking(exchange):
 def world(tmp_path_factory):
     with World(tmp_path_factory.mktemp("data")) as world:
         world.server.behaviours[:] = [thinking]
-        server = make_server("127.0.0.1", 0, app_of(world.application), threaded=True)
-        thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-        thread.start()
-        world.url = f"http://127.0.0.1:{server.server_port}/v1"
-        yield world
-        server.shutdown()
-        thread.join()
-
-
-def made_by(command, *arguments):
-    done = subprocess.run(
-        [*map(str, command), *arguments],
-        cwd=HERE,
-        env=os.environ | {"OPENAI_AGENTS_DISABLE_TRACING": "1"},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+        with served(app_of(world.application)) as url:
+            world.url = f"{url}/v1"
+            yield world
 
 
 def check(world, name, got):
@@ -92,26 +69,16 @@ def check(world, name, got):
         assert citation["n"] == 1, name
 
 
-@pytest.mark.parametrize("name", FRAMEWORKS)
-def test_agents_in_python_keep_tools_and_citations(world, name):
-    python = Path(sys.prefix) / "frameworks" / "bin" / "python"
-    if not python.exists():
-        pytest.skip("the frameworks are not installed: make clients")
-    check(world, name, made_by([python, HERE / "use_tools.py"], world.url, name)[name])
-
-
-def test_agents_of_llama_index_keep_tools_and_citations(world):
-    python = Path(sys.prefix) / "clients" / "bin" / "python"
-    if not python.exists():
-        pytest.skip("the clients are not installed: make clients")
-    name = "llama index"
-    check(world, name, made_by([python, HERE / "use_tools.py"], world.url, name)[name])
+@pytest.mark.parametrize(
+    ("environment", "name"),
+    [*(("frameworks", name) for name in FRAMEWORKS), ("clients", "llama index")],
+)
+def test_agents_in_python_keep_tools_and_citations(world, environment, name):
+    check(world, name, told_by(environment, HERE / "use_tools.py", world.url, name)[name])
 
 
 def test_agents_of_the_ai_sdk_keep_tools_and_citations(world):
-    if not (HERE / "node_modules").is_dir() or shutil.which("node") is None:
-        pytest.skip("the clients are not installed: make clients")
-    made = made_by(["node", HERE / "use_tools.mjs"], world.url)
+    made = told_by("node", HERE / "use_tools.mjs", world.url)
 
     assert made.keys() == {*AI_SDK}
     for name, got in made.items():

@@ -1,19 +1,14 @@
 """Stock clients of other houses, installed by `make clients`, each against a real server."""
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.other_environments import told_by
+
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
-PYTHON = Path(sys.prefix) / "clients" / "bin" / "python"
 ANSWER = "It weighs 120 g [1]."
-FRAMEWORKS = Path(sys.prefix) / "frameworks" / "bin" / "python"
 # Each client by each protocol: whether a citation arrives in a form of its own.
 OF_FRAMEWORKS = {
     "openai_chat": True,
@@ -60,22 +55,6 @@ NAMES = {
 }
 
 
-def made_by(command, live, *names):
-    """What the clients of a script made of our answers."""
-    offline = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "OPENAI_AGENTS_DISABLE_TRACING": "1"}
-    done = subprocess.run(
-        [*map(str, command), f"{live.url}/v1", *names],
-        cwd=HERE,
-        env=os.environ | offline,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
-
-
 def check(made, live):
     """Text and citations came through, whole and streamed."""
     sessions = set()
@@ -91,9 +70,7 @@ def check(made, live):
 
 
 def test_those_in_javascript_get_cited_answers(live):
-    if not (HERE / "node_modules").is_dir() or shutil.which("node") is None:
-        pytest.skip("the clients are not installed: make clients")
-    made = made_by(["node", HERE / "ask.mjs"], live)
+    made = told_by("node", HERE / "ask.mjs", f"{live.url}/v1")
 
     assert made.keys() == {*OF_JAVASCRIPT}
     check(made, live)
@@ -103,9 +80,7 @@ def test_those_in_javascript_get_cited_answers(live):
 
 
 def test_those_in_python_get_cited_answers(live):
-    if not PYTHON.exists():
-        pytest.skip("the clients are not installed: make clients")
-    made = made_by([PYTHON, HERE / "ask.py"], live)
+    made = told_by("clients", HERE / "ask.py", f"{live.url}/v1")
 
     assert made.keys() == {"litellm", "llama index"}
     check(made, live)
@@ -113,12 +88,10 @@ def test_those_in_python_get_cited_answers(live):
 
 
 @pytest.mark.parametrize(
-    ("python", "expected"), [(FRAMEWORKS, OF_FRAMEWORKS), (PYTHON, OF_CLIENTS)]
+    ("environment", "expected"), [("frameworks", OF_FRAMEWORKS), ("clients", OF_CLIENTS)]
 )
-def test_citations_arrive_in_the_clients_own_form_where_it_has_one(live, python, expected):
-    if not python.exists():
-        pytest.skip("the clients are not installed: make clients")
-    made = made_by([python, HERE / "cite.py"], live, *expected)
+def test_citations_arrive_in_the_clients_own_form_where_it_has_one(live, environment, expected):
+    made = told_by(environment, HERE / "cite.py", f"{live.url}/v1", *expected)
 
     assert {name: bool(got["urls"]) for name, got in made.items()} == expected
     for name, got in made.items():

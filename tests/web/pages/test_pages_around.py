@@ -223,11 +223,6 @@ class TestPrint:
         assert "It weighs 9 g [1]. Warning: The source does not speak of this." in shown
         assert "It can fly. no source" in shown
 
-    def test_of_another_owners_conversation_is_not_found(self, application, get):
-        other = application.store.create("somebody else")
-
-        assert get(f"/sessions/{other.id}/print").status == 404
-
 
 class TestFilesOfThePages:
     def test_are_kept_by_browsers_until_they_are_other_files(self, client, get):

@@ -4,16 +4,12 @@ import pytest
 from flask import get_template_attribute
 
 from rag.answers.markdown import gist
-from rag.records import Card, DocumentLink, Mention, ShownPassage, Source
+from rag.records import Card, DocumentLink, Mention, ShownPassage
 from rag.web.html.answers import Register
 from rag.web.html.cards import FOLDED, parts_of, passage_html
+from tests.made import made_source
 
-
-def source(number):
-    return Source(number, f"c{number}", "d1", "a.md", "A", "§ B", ("B",), "text", "text", "")
-
-
-REGISTER = Register("/sessions/s1", {n: source(n) for n in range(1, 6)}, answer=3)
+REGISTER = Register("/sessions/s1", {n: made_source(n) for n in range(1, 6)}, answer=3)
 MENTIONS = (Mention("X", 2, (DocumentLink("d1", "a", "A"),)),)
 PASSAGES = tuple(ShownPassage(n, f"Title {n}", f"Text {n}.") for n in range(1, 6))
 

@@ -8,17 +8,13 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from rag.citations.markers import find_markers
-from rag.records import Citation, Source, Unsourced, Verdict
+from rag.records import Citation, Unsourced, Verdict
 from rag.text.sentences import Span
 from rag.web.html.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
 from rag.web.html.evidence import Marks, text_html
+from tests.made import made_source
 
-
-def source(number, title="Manual"):
-    return Source(number, f"c{number}", "d", "manual.md", title, "§ A", (), "text", "text", "hash")
-
-
-REGISTER = Register("/sessions/s", {number: source(number) for number in range(1, 10)})
+REGISTER = Register("/s", {n: made_source(n, locator="§ A") for n in range(1, 10)})
 
 
 def tree(html):
@@ -66,7 +62,7 @@ class TestMarkers:
     def test_lead_to_the_evidence_and_say_what_it_is(self):
         link = tree(answer_html("One [1].", REGISTER)).css_first("a.cite").attributes
 
-        assert link["href"] == "/sessions/s/sources/1#passage"
+        assert link["href"] == "/s/sources/1#passage"
         assert link["aria-label"] == "Source 1: Manual, § A"
 
     def test_of_a_question_become_links_and_its_html_text(self):
@@ -76,7 +72,7 @@ class TestMarkers:
         assert shown(html) == "<b>See [1]</b> and [77]"
 
     def test_a_title_cannot_break_out_of_its_attribute(self):
-        register = Register("/s", {1: source(1, title='"><script>x</script>')})
+        register = Register("/s", {1: made_source(1, document_title='"><script>x</script>')})
 
         html = answer_html("One [1].", register)
 
