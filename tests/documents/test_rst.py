@@ -128,13 +128,13 @@ def test_unknown_directives_lose_no_text():
 
 def test_lists_definitions_and_options():
     text = (
-        "- one\n\n  more\n\n  - in\n\n- word\n   Its sense.\n\n3. three\n\n   ::\n\n     code\n\n#. four\n\n"
-        "term : kind\n   Its meaning.\n\n-o FILE  where to\n\n| a\n| b\n"
+        "- one\n\n  more\n\n  - in\n\n- word\n   Its sense.\n\n3. three\n\n   ::\n\n     code\n\n"
+        "#. four\n\nterm : kind\n   Its meaning.\n\n-o FILE  where to\n\n| a\n| b\n"
     )
 
     assert body(text) == (
-        "- one\n  more\n  - in\n- word: Its sense.\n- 3. three\n\n    code\n\n- 4. four\n\nterm : kind\nIts meaning.\n\n"
-        "-o FILE\nwhere to\n\na\nb"
+        "- one\n  more\n  - in\n- word: Its sense.\n- 3. three\n\n    code\n\n- 4. four\n\nterm : kind\n"
+        "Its meaning.\n\n-o FILE\nwhere to\n\na\nb"
     )
 
 
