@@ -133,8 +133,8 @@ def test_lists_definitions_and_options():
     )
 
     assert body(text) == (
-        "- one\n  more\n  - in\n- word: Its sense.\n- 3. three\n\n    code\n\n- 4. four\n\nterm : kind\n"
-        "Its meaning.\n\n-o FILE\nwhere to\n\na\nb"
+        "- one\n  more\n  - in\n- word: Its sense.\n- 3. three\n\n    code\n\n- 4. four\n\n"
+        "term : kind\nIts meaning.\n\n-o FILE\nwhere to\n\na\nb"
     )
 
 
