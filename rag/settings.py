@@ -56,6 +56,7 @@ class LlmSettings(_SettingsSection):
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
+    written_calls: bool = True  # read those that a model writes as text, too
     calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
 
     @property
@@ -301,8 +302,7 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
     """
     path = settings_file(named)
     _refuse_unknown_sections(os.environ)
-    values = _from_file(path) if path else {}
-    values = _merged(values, _from_plain_variables(os.environ))
+    values = _merged(_from_file(path) if path else {}, _from_plain_variables(os.environ))
     values = _merged(values, overrides)
     try:
         settings = Settings(**values)

@@ -4,7 +4,7 @@ import pytest
 
 from rag.sessions.session_tools import OF_TABLES, OF_THE_PAST, tool_specs
 from rag.tables.asking.words import may_ask_rows
-from rag.turns.tools import ToolOffer
+from rag.turns.tool_room import ToolOffer
 
 SEARCH = "search_documents"
 

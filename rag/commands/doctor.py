@@ -158,8 +158,8 @@ def _indexes(settings: Settings) -> str:
 def _ids_in_file(settings: Settings) -> set[str] | None:
     """What the embedded index holds, as far as that is known without loading it."""
     from rag.retrieval.embed.known import name_of
-    from rag.retrieval.embedded.contents import ids_in_file
-    from rag.retrieval.embedded.holding import holding
+    from rag.retrieval.held.contents import ids_in_file
+    from rag.retrieval.held.holding import holding
     from rag.wiring.parts import index_folder
 
     if settings.retrieval.chroma_url is not None:
@@ -189,8 +189,8 @@ def repair(settings: Settings) -> str:
 
 def _damaged_vectors(settings: Settings) -> Path | None:
     """Where they lie now, out of the way of new ones; None where nothing is damaged."""
-    from rag.retrieval.embedded.contents import is_damaged
-    from rag.retrieval.embedded.holding import holding
+    from rag.retrieval.held.contents import is_damaged
+    from rag.retrieval.held.holding import holding
     from rag.wiring.parts import index_folder
 
     folder = index_folder(settings)

@@ -43,7 +43,7 @@ def fit_title(title: str, *, count_tokens: CountTokens, max_tokens: int) -> str:
     return title
 
 
-def cut(  # noqa: PLR0913  (what a chunk is made of, and its two bounds)
+def cut(
     document_id: str,
     name: str,
     title: str,
@@ -51,7 +51,6 @@ def cut(  # noqa: PLR0913  (what a chunk is made of, and its two bounds)
     *,
     count_tokens: CountTokens,
     max_tokens: int,
-    target_words: int = TARGET_WORDS,
 ) -> list[Chunk]:
     """Chunks in reading order; the tokens of no `embedded_text` exceed `max_tokens`.
 
@@ -72,9 +71,9 @@ def cut(  # noqa: PLR0913  (what a chunk is made of, and its two bounds)
             span,
         )
         for section in sections
-        for span in spans(section.text, target_words)
+        for span in spans(section.text)
     ]
-    return _numbered(_fit(drafts, texts, count_tokens, max_tokens, target_words))
+    return _numbered(_fit(drafts, texts, count_tokens, max_tokens))
 
 
 def spans(text: str, target_words: int = TARGET_WORDS) -> list[Offsets]:
@@ -195,9 +194,9 @@ def _fit(
     texts: dict[int, str],
     count_tokens: CountTokens,
     max_tokens: int,
-    target: int,
 ) -> list[Chunk]:
     """Cut what is over the embedder's limit again, smaller each time, until nothing is."""
+    target = TARGET_WORDS
     while drafts and target > 1:
         lengths = count_tokens([draft.embedded_text for draft in drafts])
         if max(lengths) <= max_tokens:

@@ -34,6 +34,7 @@ class Asking:
 
     reasoning: Effort | None = None  # None: as the server does by itself
     extra_body: Mapping[str, Any] = field(default_factory=dict)
+    written_calls: bool = True  # calls that a model writes as text are calls
 
 
 @dataclass(slots=True)

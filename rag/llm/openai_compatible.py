@@ -49,22 +49,20 @@ class WholeReply:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage | None = None
-    is_cut: bool = False  # it ends before its end, because it may not be longer
 
 
 def complete(model: ChatModel, request: ModelRequest) -> WholeReply:
     """Ask and wait for the whole reply. Raises what `ChatModel.stream` raises."""
     texts: list[str] = []
     calls: list[ToolCall] = []
-    usage, is_cut = None, False
+    usage = None
     for delta in model.stream(request):
         if delta.discard:
             texts.clear()
         texts.append(delta.text)
-        is_cut = is_cut or delta.cut
         calls.extend(delta.tool_calls)
         usage = delta.usage or usage
-    return WholeReply("".join(texts), tuple(calls), usage, is_cut)
+    return WholeReply("".join(texts), tuple(calls), usage)
 
 
 class OpenAIChatModel:
@@ -162,8 +160,10 @@ class OpenAIChatModel:
             raise self._server.unreadable(str(error)) from error
 
     def _reply_to(self, request: ModelRequest) -> ArrivingReply:
+        passed_on = request.passed_on.get("tools", ())
         tools = [tool.name for tool in request.tools]
-        tools += [tool["function"]["name"] for tool in request.passed_on.get("tools", ())]
+        tools += [tool["function"]["name"] for tool in passed_on]
+        tools = tools if self._habits.asking.written_calls else []
         keeps_json = request.keeps_json or "response_format" in request.passed_on
         holds = self._habits.thinks_unopened
         return ArrivingReply(SpokenText(tools, holds=holds, keeps_json=keeps_json))

@@ -6,8 +6,10 @@ calls, what answers, what ends a turn.
 
 from functools import cache
 
+from rag.text.languages import any_pattern, read_lists
 from rag.text.late import regex
 
+_SAID = {name: any_pattern(told) for name, told in read_lists("aloud").items()}
 _T = (  # words for thoughts
     r"(?:(?:\w{1,20}:)?(?:think(?:ing|_?fast|_?on|_?off)?|thoughts?|thought_process|thinking_process"
     r"|reasoning|reflection|deliberation|scratch_?pad|planning|cot|analysis"
@@ -80,20 +82,14 @@ THOUGHT_NAME = regex.compile(_T)
 
 # Thoughts whose opening mark the chat template has swallowed, or the server has stripped:
 # how they begin, and where they end. Text that begins so is held back to see which it is.
-_ALOUD = (
-    r"(?:Okay|OK|Ok|Alright|All right|Hmm+|Let me|Let's|I need to|I should|I have to|I'll need to"
-    r"|We need to|We have to|We should|The user|User (?:asks|wants|is)|First, I|Got it"
-    r"|So,? the user|Der (?:Nutzer|Benutzer|User)|Die Nutzerin|L'utilisateur|El usuario)"
-    r"(?=[\s,.!:;—–])"
-    r"|(?:好的|嗯|用户|首先)"
-)
+_ALOUD = rf"(?:{_SAID['begins']})(?=[\s,.!:;—–])|(?:{_SAID['begins_unspaced']})"
 _FINAL_CHANNEL = (
     r"(?:<\|start\|>)?assistant\s{0,2}(?:<\|channel\|>)?final(?:<\|message\|>)?"
     r"|(?<=[.!?…\n])\s{0,2}final(?=\s{0,2}\p{Lu})"
 )
 _BOLD = r"(?:\*\*|#{1,4} )?"
-_THINKS_ALOUD = r"(?i:Thoughts?|Thought process|Thinking|Reasoning|Analysis)"
-_ANSWERS = r"(?:Final )?(?:[Aa]nswer|[Rr]esponse)"
+_THINKS_ALOUD = rf"(?i:{_SAID['heads_thoughts']})"
+_ANSWERS = _SAID["heads_answer"]
 _ANSWER_LINE = (
     rf"(?:^|\n)\s{{0,3}}{_BOLD}(?:{_ANSWERS}(?:\*\*)?:(?:\*\*)?(?=[^*])"
     rf"|(?<=\*\*|# ){_ANSWERS}(?:\*\*)?[ ]*\n|Here is my response:)"

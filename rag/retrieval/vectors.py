@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Within
-from rag.retrieval.embedded.contents import COLLECTION
-from rag.retrieval.embedded.holding import acquire, release
+from rag.retrieval.held.contents import COLLECTION
+from rag.retrieval.held.holding import acquire, release
 from rag.retrieval.held.vectors import ExactVectors
 from rag.seams import Matrix
 

@@ -45,7 +45,7 @@ from rag.turns.composed import all_cited, notices_beside, quoted, set_aside
 from rag.turns.drafting import Draft, Registered, through_gate
 from rag.turns.found import Found, Prepared, ShownSources
 from rag.turns.given import given, is_for_a_program
-from rag.turns.tools import ToolRoom
+from rag.turns.tool_room import ToolRoom
 from rag.turns.weakness import weakness
 
 log = logging.getLogger(__name__)

@@ -37,7 +37,7 @@ from rag.sessions.open_turns import Instructions, OpenTurns, State
 from rag.turns.found import Prepared, ShownSources
 from rag.turns.given import room_beside
 from rag.turns.statistics import stats_of
-from rag.turns.tools import ToolOffer, offered
+from rag.turns.tool_room import ToolOffer, offered
 
 LEAST_SUMMARY, SUMMARY_SHARE = 60, 0.45  # of the history's budget: what a summary may take
 QUOTED_SHARE = 0.15  # of it: paragraphs of earlier turns in the summary

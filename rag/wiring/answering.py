@@ -25,7 +25,7 @@ from rag.tables.library import TableLibrary
 from rag.tables.model_planner import ModelPlanner
 from rag.turns.answering import Answering, Beside, Checks
 from rag.turns.memory import Memory, MemoryRules
-from rag.turns.tools import ToolOffer, ToolRoom
+from rag.turns.tool_room import ToolOffer, ToolRoom
 from rag.wiring.parts import open_judge, open_model, open_reranker, open_window
 
 if TYPE_CHECKING:

@@ -144,7 +144,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
         api_key=os.environ.get(llm.api_key_env),
         timeout_seconds=llm.timeout_seconds,
         max_retries=llm.max_retries,
-        asking=Asking(llm.reasoning, llm.extra_body),
+        asking=Asking(llm.reasoning, llm.extra_body, llm.written_calls),
     )
     model.wait_in(_lane(llm.base_url or OPENAI, llm.calls_at_once, settings.auth.mode == "single"))
     return model

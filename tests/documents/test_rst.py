@@ -33,11 +33,12 @@ def test_roles_links_literals_and_escapes_are_their_words():
     text = (
         "Call :func:`~app.views.run` with ``debug=True``, see :doc:`the guide </guide>`\n"
         "and `the site <http://x.test>`_, :py:class:`.Lamp`, :weird:role:`x`, a\\*b and *so* on"
-        " [1]_.\n\n.. [1] A note.\n"
+        " [1]_, [CIT]_, :math:`a<b`.\n\n.. [1] A note.\n\n.. [CIT] A book.\n"
     )
 
     assert body(text) == (
-        "Call run with debug=True, see the guide and the site, Lamp, x, a*b and so on .\n\nA note."
+        "Call run with debug=True, see the guide and the site, Lamp, x, a*b and so on ,"
+        " CIT, a<b.\n\nA note.\n\nA book."
     )
 
 
@@ -127,13 +128,13 @@ def test_unknown_directives_lose_no_text():
 
 def test_lists_definitions_and_options():
     text = (
-        "- one\n\n  more\n\n  - in\n\n3. three\n\n   ::\n\n     code\n\n#. four\n\n"
-        "term\n   Its meaning.\n\n-o FILE  where to\n\n| a\n| b\n"
+        "- one\n\n  more\n\n  - in\n\n- word\n   Its sense.\n\n3. three\n\n   ::\n\n     code\n\n"
+        "#. four\n\nterm : kind\n   Its meaning.\n\n-o FILE  where to\n\n| a\n| b\n"
     )
 
     assert body(text) == (
-        "- one\n  more\n  - in\n- 3. three\n\n    code\n\n- 4. four\n\nterm\nIts meaning.\n\n"
-        "-o FILE\nwhere to\n\na\nb"
+        "- one\n  more\n  - in\n- word: Its sense.\n- 3. three\n\n    code\n\n- 4. four\n\n"
+        "term : kind\nIts meaning.\n\n-o FILE\nwhere to\n\na\nb"
     )
 
 
@@ -153,10 +154,11 @@ def test_nothing_of_another_file_and_nothing_raw_comes_in(tmp_path):
 def test_pictures_are_their_words():
     text = (
         ".. figure:: a.png\n   :alt: a lamp\n   :width: 12zz\n\n   The caption.\n\n"
-        ".. image:: b.png\n"
+        ".. image:: b.png\n\n.. image:: c.png\n   :alt: a door\n\n"
+        ".. image:: d.png\n   :alt: a key\n"
     )
 
-    assert body(text) == "a lamp\n\nThe caption."
+    assert body(text) == "a lamp\n\nThe caption.\n\na door\n\na key"
 
 
 def test_markup_that_is_broken_stays_as_text():

@@ -180,7 +180,7 @@ def test_a_model_whose_thoughts_come_unopened_shows_them_once_at_most():
 @pytest.mark.parametrize("reason", ["length", "max_tokens"])
 def test_a_reply_that_may_not_be_longer_says_so(reason):
     with OpenAIServer(reply("Refunds take", finish=reason)) as server:
-        assert complete(model_at(server), asked()).is_cut
+        assert any(delta.cut for delta in model_at(server).stream(asked()))
 
 
 def test_a_reply_of_thoughts_alone_is_an_error_that_says_what_to_do():
@@ -198,3 +198,12 @@ def test_calls_written_as_text_have_an_id_as_the_protocol_wants():
 
     assert [(call.id, call.name) for call in completion.tool_calls] == [("call00001", "search")]
     assert completion.text == ""
+
+
+def test_calls_written_as_text_are_none_where_the_server_reads_them():
+    call = 'Action: search\nAction Input: {"query": "five"}'
+    with OpenAIServer(deltas({"content": f"Five days.\n{call}"})) as server:
+        model = OpenAIChatModel(server.url, "m", asking=Asking(written_calls=False))
+        completion = complete(model, asked(tools=(SEARCH,)))
+
+    assert (completion.text, completion.tool_calls) == (f"Five days.\n{call}", ())

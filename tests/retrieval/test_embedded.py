@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from rag.retrieval.embedded.contents import FILE, ids_in_file
+from rag.retrieval.held.contents import FILE, ids_in_file
 from rag.retrieval.vectors import ChromaIndex
 from tests.fakes import HashEmbedder
 

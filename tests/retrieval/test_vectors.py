@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rag.errors import IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
 from rag.retrieval import vectors
-from rag.retrieval.embedded.holding import LOCK_FILE, holder_of
+from rag.retrieval.held.holding import LOCK_FILE, holder_of
 from rag.retrieval.held.vectors import CollectionScope, ExactVectors
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import ChunkIndex
@@ -217,7 +217,7 @@ def test_an_index_is_a_directory_or_a_url(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from rag.retrieval.embedded.holding import acquire
+from rag.retrieval.held.holding import acquire
 acquire(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

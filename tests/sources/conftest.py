@@ -154,3 +154,17 @@ def office_on_postgres(tmp_path, postgres):
     made = Office(tmp_path, sessions={"database_url": url})
     yield made
     made.app.stop()
+
+
+@pytest.fixture
+def office_of(tmp_path):
+    """An application with the settings that are given."""
+    made = []
+
+    def make(**settings):
+        made.append(Office(tmp_path, **settings))
+        return made[0]
+
+    yield make
+    for office in made:
+        office.app.stop()

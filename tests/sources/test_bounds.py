@@ -7,23 +7,9 @@ import pytest
 from rag.records import SyncState
 from rag.settings import Settings
 from rag.sources.folder import FolderSource
-from tests.sources.conftest import Office
 
 BIG = "# Big\n\n" + "This is told at some length. " * 60
 SMALL = "# Small\n\nIt is short.\n"
-
-
-@pytest.fixture
-def office_of(tmp_path):
-    made = []
-
-    def make(**settings):
-        made.append(Office(tmp_path, **settings))
-        return made[0]
-
-    yield make
-    for office in made:
-        office.app.stop()
 
 
 def with_settings(office, **settings):

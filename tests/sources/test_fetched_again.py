@@ -52,45 +52,40 @@ def test_of_an_archive_in_it(office):
     assert original(office, "box.zip/a.md").get_data(as_text=True) == TEXT
 
 
-def test_that_changed_since_is_told_and_not_given(office):
-    office.write("a.md", TEXT)
-    office.add()
+def _changes(office):
     office.write("a.md", TEXT.replace("120", "130"))
 
-    status, detail = told(original(office, "a.md"))
 
-    assert status == 409
-    assert "changed at its source since it was read" in detail
-
-
-def test_that_is_gone_is_told(office):
-    office.write("a.md", TEXT)
-    office.add()
+def _goes(office):
     office.delete("a.md")
 
-    assert told(original(office, "a.md")) == (404, "a.md is not at its source any more.")
 
-
-def test_of_a_source_that_is_away_is_told(office):
-    office.write("a.md", TEXT)
-    office.add()
+def _is_away(office):
     office.folder.rename(office.folder.with_name("elsewhere"))
 
-    status, detail = told(original(office, "a.md"))
 
-    assert status == 502
-    assert "it is not there" in detail
-
-
-def test_of_a_source_that_may_not_be_read_any_more_is_refused(office):
-    office.write("a.md", TEXT)
-    office.add()
+def _may_not_be_read(office):
     office.book.table.change(office.source.id, is_operators=False)
 
-    status, detail = told(original(office, "a.md"))
 
-    assert status == 403
-    assert "sources.folders" in detail
+@pytest.mark.parametrize(
+    ("happens", "status", "said"),
+    [
+        (_changes, 409, "changed at its source since it was read"),
+        (_goes, 404, "a.md is not at its source any more."),
+        (_is_away, 502, "it is not there"),
+        (_may_not_be_read, 403, "sources.folders"),
+    ],
+)
+def test_that_cannot_be_had_as_it_was_is_told_and_not_given(office, happens, status, said):
+    office.write("a.md", TEXT)
+    office.add()
+    happens(office)
+
+    found, detail = told(original(office, "a.md"))
+
+    assert found == status
+    assert said in detail
 
 
 def test_of_a_page_of_the_web_asks_for_that_page_alone(office):

@@ -109,25 +109,18 @@ def test_a_database_that_takes_nothing_from_a_write_on(changed, monkeypatch, wri
 
 @pytest.mark.parametrize(
     ("place", "name"),
-    [(TableFiles, "write"), (GuardedLoader, "ask"), (FolderSource, "listed")],
-    ids=["tables", "reading", "aside"],
+    [
+        (lambda _office: TableFiles, "write"),
+        (lambda _office: GuardedLoader, "ask"),
+        (lambda _office: FolderSource, "listed"),
+        (lambda office: office.app.index, "add"),
+    ],
+    ids=["tables", "reading", "aside", "index"],
 )
 def test_a_disk_that_takes_nothing_beside_the_database(changed, monkeypatch, place, name):
     before = changed.ids()
     with monkeypatch.context() as patched:
-        patched.setattr(place, name, no_room)
-        told = changed.sync()
-    is_told(changed, told)
-
-    goes_on(changed, monkeypatch)
-
-    is_whole(changed, before)
-
-
-def test_an_index_that_takes_nothing(changed, monkeypatch):
-    before = changed.ids()
-    with monkeypatch.context() as patched:
-        patched.setattr(changed.app.index, "add", no_room)
+        patched.setattr(place(changed), name, no_room)
         told = changed.sync()
     is_told(changed, told)
 

@@ -12,26 +12,11 @@ from rag.sources import kinds
 from rag.sources.kinds import check_open, shown
 from rag.sources.logins import check_no_password, with_password
 from rag.wiring.sources import syncs_of
-from tests.sources.conftest import Office
 from tests.sources.remote.site import Site, running
 from tests.sources.test_secrets import PAGE, locked
 
 __all__ = ["locked"]
 HELD = {"wiki": SecretStr("hu@sh/1")}
-
-
-@pytest.fixture
-def office_of(tmp_path):
-    """An application with the settings that are given."""
-    made = []
-
-    def make(**settings):
-        made.append(Office(tmp_path, **settings))
-        return made[0]
-
-    yield make
-    for office in made:
-        office.app.stop()
 
 
 def test_are_put_in_where_they_are_named():

@@ -22,6 +22,7 @@ BLOCKS = word_set(
     "caption thead tbody tfoot tr td th"
 )
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
+ENDS = "ends"  # the class of a section whose heading holds for nothing behind it
 WIDEST = 200  # columns or rows that one cell reaches over
 DEEPEST = 250  # nesting: deeper markup is taken as its text
 # Deeper than this the parser itself takes a time that grows with the square of the depth.
@@ -137,9 +138,13 @@ class _HtmlWalk:
             self.outline.code(element.text(deep=True, separator=""))
         else:
             self.children(element, depth + 1)
+            if element.attributes.get("class") == ENDS and not self.outline.is_in_entry:
+                heading = element.css_first(", ".join(HEADINGS))
+                self.outline.end_heading(HEADINGS[heading.tag] - 1 if heading else 0)
 
     def _list(self, element: Any, depth: int) -> None:
-        number = 1
+        start = element.attributes.get("start") or ""
+        number = int(start[:9]) if start.isdecimal() else 1
         for child in element.iter(include_text=False):
             if child.tag != "li":
                 self.visit(child, depth + 1)

@@ -24,23 +24,21 @@ class OpenAIEmbedder:
         base_url: str,
         model: str,
         api_key: str | None = None,
-        dimensions: int | None = None,
         max_tokens: int = 512,
         batch_size: int = 64,
     ) -> None:
-        """Without `dimensions` the first call asks the server for one vector to learn them."""
         self.name = model
         self.max_tokens = max_tokens
         self._base_url = base_url
         self._api_key = (
             api_key or "none"
         )  # the client refuses an empty one; local servers ignore it
-        self._asked_dimensions = dimensions
         self._batch_size = batch_size
 
     @cached_property
     def dimensions(self) -> int:
-        return self._asked_dimensions or len(self._request(["dimensions"])[0])
+        """Those of one vector, which the server is asked for."""
+        return len(self._request(["dimensions"])[0])
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """At most: three bytes a token is fewer than any common encoding needs for prose."""
@@ -57,14 +55,12 @@ class OpenAIEmbedder:
     def _request(self, texts: Sequence[str]) -> list[list[float]]:
         from openai import Timeout
 
-        options = {"dimensions": self._asked_dimensions} if self._asked_dimensions else {}
         with _translated(self._base_url, self.name):
             reply = self._client.embeddings.create(
                 model=self.name,
                 input=[clean(text) or " " for text in texts],
                 encoding_format="float",
                 timeout=Timeout(QUESTION_SECONDS + len(texts), connect=CONNECT_SECONDS),
-                **options,
             )
         rows = [list(row.embedding) for row in sorted(reply.data or [], key=lambda row: row.index)]
         if len(rows) != len(texts) or len({len(row) for row in rows}) != 1:

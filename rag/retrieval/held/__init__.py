@@ -1,1 +1,1 @@
-"""What of chosen collections is kept in memory, so that others' cost a search in them nothing."""
+"""What of the indexes is held in memory, and which process holds the embedded one."""

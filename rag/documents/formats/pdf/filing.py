@@ -6,15 +6,19 @@ Its largest words are the authority's name, the same on every report of every co
 import re
 from collections.abc import Sequence
 
+from rag.text.languages import read_lists
+
+SAID = read_lists("filings")
 COVER_LINES = 60
-FORM = re.compile(r"(?<!\w)form\s+(\d{1,2}-[A-Z]{1,3}(?:/A)?|[A-Z]-\d{1,2}(?:/A)?)(?!\w)", re.I)
-PERIOD = re.compile(
-    r"for the ((?:fiscal |quarterly |transition |annual |half-yearly )?"
-    r"(?:period|year|quarter|half-year) ended:?\s+\w+\.? \d{1,2},? \d{4})",
+FORM = re.compile(
+    rf"(?<!\w){SAID['form']}\s+(\d{{1,2}}-[A-Z]{{1,3}}(?:/A)?|[A-Z]-\d{{1,2}}(?:/A)?)(?!\w)",
     re.IGNORECASE,
 )
-NAMED = re.compile(r"\(?\s*exact name of (?:the )?(?:registrant|issuer|company)", re.IGNORECASE)
-NO_NAME = re.compile(r"\W*|commission file.*", re.IGNORECASE)
+PERIOD = re.compile(
+    rf"{SAID['before_period']}({SAID['period']}:?\s+\w+\.? \d{{1,2}},? \d{{4}})", re.IGNORECASE
+)
+NAMED = re.compile(rf"\(?\s*{SAID['named']}", re.IGNORECASE)
+NO_NAME = re.compile(rf"\W*|{SAID['no_name']}.*", re.IGNORECASE)
 
 
 def filing_title(lines: Sequence[str]) -> str:

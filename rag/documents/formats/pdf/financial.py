@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 
+from rag.documents.formats.pdf.filing import SAID
 from rag.documents.formats.pdf.tables import PdfCell, PdfLine
 
 FIGURE = re.compile(
@@ -19,7 +20,7 @@ FIGURE = re.compile(
 )
 AMOUNT = re.compile(r"[$€£¥%]|\d[,.]\d|\(\d+\)")
 YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d\*?")
-UNITS = re.compile(r"\(?[^().]{0,40}\bin (?:millions|thousands|billions)\b[^().]{0,90}\)?", re.I)
+UNITS = re.compile(rf"\(?[^().]{{0,40}}\b{SAID['in_units']}\b[^().]{{0,90}}\)?", re.I)
 LABEL_WORDS = 18
 HEADER_WORDS = 9
 HEADER_LINES = 48

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
-from rag.documents.formats.data.prose import is_prose, local_name, write_prose
+from rag.documents.formats.data_prose import is_prose, local_name, write_prose
 from rag.documents.formats.grids.grid import CellCount, write_rows
 from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits

@@ -2,7 +2,7 @@
 
 import re
 
-from rag.documents.formats.mails import reader as mail
+from rag.documents.formats import mail
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.errors import Unreadable

@@ -1,1 +1,0 @@
-"""The embedded index as seen from outside: who holds it, and what is in it."""
