@@ -146,7 +146,7 @@ def _complaint(node: Any) -> list[Any]:
     return [
         block
         for block, text in texts.items()
-        if titles.isdisjoint(text.split("\n")) and not OPTIONS.fullmatch(text)
+        if titles.isdisjoint(map(str.strip, text.split("\n"))) and not OPTIONS.fullmatch(text)
     ]
 
 
