@@ -144,7 +144,9 @@ def _with_opinions(
 
 
 def _told(opinion: Opinion | None, by_words: Judgement, judge: Judge) -> Judgement:
-    if opinion is None:
+    """The judge's word; a warning that it shares keeps what words say of the source."""
+    is_shared = by_words.verdict.is_warning and opinion and opinion.verdict is by_words.verdict
+    if opinion is None or is_shared:
         return by_words
     return Judgement(opinion.verdict, opinion.reason, 0.5, judge.name)
 

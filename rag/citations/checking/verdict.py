@@ -25,6 +25,7 @@ from rag.text.words import language_of
 
 _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
 _THAN = frozenset(told("than").split("|"))
+_NEAREST = 3  # windows that a judge is shown
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 
 
@@ -61,7 +62,7 @@ def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     """The windows of a source that share most words with a statement, under their headings."""
     words = read(f"{said.around} {said.text}", source.lexicon, language_of(said.text)).words
     heading = source.source.document_title
-    near = (each.window for each in source.nearest(words))
+    near = (each.window for each in source.nearest(words)[:_NEAREST])
     return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
 
 
