@@ -1,7 +1,5 @@
 """Every citation of an answer with its verdict, and the statements that no source carries."""
 
-import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +12,6 @@ from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Clause
 from rag.citations.markers import find_markers, without_markers
-from rag.citations.scanner import Marker
 from rag.citations.statements import Statement, read_statements
 from rag.limits.budget import paced
 from rag.records import Citation, Source, Unsourced, Verdict
@@ -24,7 +21,6 @@ from rag.text.amounts import Figure, agree
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself
-_TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]+")
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
 
@@ -182,10 +178,16 @@ def bare(text: str, statement: Statement) -> str:
 
 
 def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
-    shown = _Shown(text, judged)
+    """Each number of each marker: a warning if it stands for any that is one; open for none."""
+    told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
+    for each in judged:
+        for marker in each.part.markers:
+            for number in marker.numbers:
+                told[marker.start, number].append(each.verdicts[number])
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
-            found = shown.by(marker, number)
+            own = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
+            found = next((each for each in own if each.verdict.is_warning), own[0])
             yield Citation(
                 number,
                 marker.start,
@@ -196,45 +198,6 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
                 stated=found.stated,
                 given=found.given,
             )
-
-
-class _Shown:
-    """Which judgement each marker shows: that of the words that it stands for."""
-
-    def __init__(self, text: str, judged: Sequence[JudgedPart]) -> None:
-        spans = {each.statement.start: each.statement.end for each in judged}
-        self._starts = sorted(spans)
-        self._ends = [spans[start] for start in self._starts]
-        self._gaps = [(0, 0), *(found.span() for found in _TOUCHES.finditer(text))]
-        self._own: dict[tuple[int, int], list[tuple[Clause, Judgement]]] = defaultdict(list)
-        for each in judged:
-            for number, judgement in each.verdicts.items():
-                self._own[each.statement.start, number].append((each.part, judgement))
-
-    def by(self, marker: Marker, number: int) -> Judgement:
-        """Of the words that it touches, or of all: a warning if any is one.
-
-        Open where no statement around it has this number.
-        """
-        at = bisect_right(self._starts, marker.start) - 1
-        is_within = at >= 0 and marker.start < self._ends[at]
-        own = self._own.get((self._starts[at], number)) if is_within else None
-        if own is None:
-            return Judgement(Verdict.OPEN)
-        start, end = self._reach(marker)
-        first = bisect_left(own, start, key=lambda each: each[0].end)
-        behind = bisect_right(own, end, key=lambda each: each[0].start)
-        near = [judgement for _, judgement in own[first:behind] or own]
-        return next((each for each in near if each.verdict.is_warning), near[0])
-
-    def _reach(self, marker: Marker) -> tuple[int, int]:
-        """From a marker over blanks, stops and other markers as far as words on both sides."""
-        before, behind = (
-            self._gaps[bisect_right(self._gaps, at, key=lambda gap: gap[0]) - 1]
-            for at in (marker.start, marker.end)
-        )
-        start = before[0] if before[1] >= marker.start else marker.start
-        return start, max(marker.end, behind[1])
 
 
 # ── Statements without a number ──────────────────────────────────────────────────────────────
