@@ -9,7 +9,7 @@ from rag.citations.checking.reading import SourceText
 from rag.text.amounts import comparable
 
 _SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
-_SAME_NAME, _OTHER_NAME = 0.25, 0.6
+_SAME_NAME = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,10 @@ def _is_same(said: Given, found: _NearGiven) -> bool:
 
 
 def _affinity(said: Given, given: Given) -> float:
-    near = _share_held(said.words | said.lent, given.words | given.lent)
-    agreed = names_agree(said.names, given.names)
-    return near + (_SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0)
-
-
-def _share_held(said: frozenset[str], there: frozenset[str]) -> float:
-    """Of the words around a figure those that stand around another."""
-    return len(said & there) / max(1, len(said))
+    """Of the words around a figure those that stand around another, more where both name one."""
+    own = said.words | said.lent
+    is_same = names_agree(said.names, given.names) > 0
+    return len(own & (given.words | given.lent)) / max(1, len(own)) + _SAME_NAME * is_same
 
 
 def _nearest(found: _NearGiven) -> tuple[float, int]:
