@@ -21,20 +21,12 @@ _SAME = 0.5  # of the words of a label or header and of one of a source, to be a
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One value of a row that was said, with the words that say of what it is."""
-
-    label: str
-    column: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """The values of a row that one number stands for, under what leads their table in."""
+    """The cells of a row that one number stands for, under what leads their table in."""
 
     lead: str
-    cells: tuple[Cell, ...]
+    label: str
+    cells: tuple[tuple[str, str], ...]  # the column and the value
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +49,11 @@ def row_said(head: str, line: str, start: int, end: int) -> Row | None:
         return None
     label, *values = (plain(without_markers(each[0])) for each in found)
     cells = [
-        Cell(label, column, value)
+        (column, value)
         for column, value, each in zip(columns[1:], values, found[1:], strict=False)
         if value and start < each.end() and each.start() < end
     ]
-    return Row(lead, tuple(cells)) if cells else None
+    return Row(lead, label, tuple(cells)) if cells else None
 
 
 # ── Tables of a source ───────────────────────────────────────────────────────────────────────
@@ -122,26 +114,26 @@ def _shared(said: str, there: str) -> int:
 
 def _compared(said: Row, table: _TableRows) -> Iterator[list[Wrong | bool | None]]:
     """Each row of a table that is called so, cell by cell; none where no column is."""
-    columns = [_called(each.column, table.columns[1:]) for each in said.cells]
-    for at in _called(said.cells[0].label, [each[0] for each in table.rows]):
+    columns = [_called(column, table.columns[1:]) for column, _ in said.cells]
+    for at in _called(said.label, [each[0] for each in table.rows]):
         found = [
-            _of_cell(cell, table, table.rows[at], own[0] + 1) if own else None
-            for cell, own in zip(said.cells, columns, strict=True)
+            _of_cell(value, table, table.rows[at], own[0] + 1) if own else None
+            for (_, value), own in zip(said.cells, columns, strict=True)
         ]
         if any(each is not None for each in found):
             yield found
 
 
-def _of_cell(said: Cell, table: _TableRows, own: Sequence[str], column: int) -> Wrong | bool | None:
+def _of_cell(said: str, table: _TableRows, own: Sequence[str], column: int) -> Wrong | bool | None:
     if column >= len(own):
         return None
     there = own[column]
-    if _says(said.value, there):
+    if _says(said, there):
         return True
     others = [*own[1:], *(each[column] for each in table.rows if column < len(each))]
-    stands_elsewhere = any(_says(said.value, cell) for cell in others if not _says(cell, there))
-    if stands_elsewhere or _gives_another(said.value, there):
-        return Wrong(said.value, there, f"{own[0]}, {table.columns[column]}")
+    stands_elsewhere = any(_says(said, cell) for cell in others if not _says(cell, there))
+    if stands_elsewhere or _gives_another(said, there):
+        return Wrong(said, there, f"{own[0]}, {table.columns[column]}")
     return None
 
 
@@ -191,13 +183,11 @@ def _denials(reading: Reading) -> int:
 
 def _gives_another(said: str, there: str) -> bool:
     """Whether a figure of a cell has another in the place of its own."""
-    figures = list(_figures(said))
-    others = list(_figures(there))
+    own, others = (
+        [each for each in read_alone(cell).figures if each.kind != "ordinal"]
+        for cell in (said, there)
+    )
     return any(
         any(comparable(each, e) for e in others) and not any(agree(each, e) for e in others)
-        for each in figures
+        for each in own
     )
-
-
-def _figures(cell: str) -> Iterator[Figure]:
-    return (each for each in read_alone(cell).figures if each.kind != "ordinal")
