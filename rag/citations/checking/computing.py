@@ -131,7 +131,7 @@ class WorkedOut:
         if _SUM.search(text):
             yield from _sums(_alike(figure, amounts, each_once=False))
         is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._named)
-        shared = [each for each in same if (is_share or each in own) and each.unit != "%"]
+        shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
         yield from _shares(shared, known)
 
     def _products(
@@ -195,6 +195,7 @@ def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
 
 def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
     """Amounts that can be added to the figure."""
+    known = [each for each in known if each.upper is None]  # a range is no term
     amounts = [each for each in known if each.kind == figure.kind == "amount"]
     fits = [each for each in amounts if each.dimension == figure.dimension]
     fits = fits or [replace(each, unit=figure.unit) for each in amounts if not each.unit]
