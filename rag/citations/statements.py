@@ -45,7 +45,9 @@ def _read(text: str) -> tuple[Statement, ...]:
     found: list[Statement] = []
     for unit, lead_in, parts in zip(units, _lead_ins(units), _parts(text, units), strict=True):
         states = unit.is_prose or unit.kind == "row"
-        states = states and (bool(unit.markers and lead_in) or states_something(unit.bare))
+        states = states and (
+            bool(unit.markers and lead_in) or states_something(unit.bare, cites=bool(unit.markers))
+        )
         kind: LineKind = "row" if unit.kind == "head" else unit.kind
         found.append(Statement(unit.start, unit.end, kind, lead_in, parts, states))
     return tuple(found)
