@@ -97,11 +97,18 @@ def _tables(source: SourceText) -> tuple[_TableRows, ...]:
 
 
 def compare(said: Row, source: SourceText) -> Wrong | bool | None:
-    """What the source gives otherwise; True where it gives all of the row, None if that is open."""
+    """What the source gives otherwise; True where it gives all of the row, None if that is open.
+
+    Of several rows that may be meant, those under the same lead-in that tell of most cells.
+    """
     every = [each for table in _tables(source) for each in (table, table.turned())]
-    told = [(table, found) for table in every for found in _compared(said, table)]
-    best = max((_shared(said.lead, table.lead) for table, _ in told), default=0)
-    nearest = [found for table, found in told if _shared(said.lead, table.lead) == best]
+    told = [
+        ((_shared(said.lead, table.lead), -found.count(None)), found)
+        for table in every
+        for found in _compared(said, table)
+    ]
+    best = max((near for near, _ in told), default=None)
+    nearest = [found for near, found in told if near == best]
     if any(all(each is True for each in found) for found in nearest):
         return True
     wrong = [next((e for e in found if isinstance(e, Wrong)), None) for found in nearest]

@@ -29,27 +29,18 @@ class _NearGiven:
 
 def weigh(said: Given, sources: Sequence[SourceText]) -> Weighed:
     """Find the figure where the sources speak of the same."""
-    same: list[_NearGiven] = []
-    other: list[_NearGiven] = []
-    for source in sources:
-        for given in given_by(source):
-            if tells(said.figure, given.figure) or comparable(said.figure, given.figure):
-                found = _NearGiven(_affinity(said, given), given)
-                (same if _is_same(said, found) else other).append(found)
+    every = [
+        _NearGiven(_affinity(said, given), given)
+        for source in sources
+        for given in given_by(source)
+        if tells(said.figure, given.figure) or comparable(said.figure, given.figure)
+    ]
+    same = [each for each in every if _is_same(said, each)]
+    other = [each for each in every if each not in same]
     if not same:
         rival = max((e for e in other if _fits(said, e)), key=_nearest, default=None)
         return Weighed(said, instead=rival.given if rival else None)
     best = max(same, key=_nearest)
-    return _carried_or_not(said, best, same, other)
-
-
-def _carried_or_not(
-    said: Given,
-    best: _NearGiven,
-    same: Sequence[_NearGiven],
-    other: Sequence[_NearGiven],
-) -> Weighed:
-    """Whether the places that give the figure give it for this and with this bound."""
     told = [_told_apart(said, each, other) for each in same]
     if all(told):
         return Weighed(said, instead=max(filter(None, told), key=_nearest).given)
