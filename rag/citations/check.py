@@ -122,16 +122,15 @@ def _with_opinions(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
 ) -> list[JudgedPart]:
     """What is not certain with the opinions of a judge, shown as the judge's."""
-    asked = [
-        (at, number)
-        for at, each in enumerate(judged)
+    asked = {
+        (at, number): _open_statement(each.said, number, sources[number])
+        for at, each in enumerate(judged if judge else ())
         for number, judgement in each.verdicts.items()
         if each.statement.states and number in sources and not judgement.verdict.is_certain
-    ]
+    }
     if judge is None or not asked:
         return judged
-    statements = [_open_statement(judged[at].said, n, sources[n]) for at, n in asked]
-    told = dict(zip(asked, judge.judge(statements), strict=True))
+    told = dict(zip(asked, judge.judge([*asked.values()]), strict=True))
     return [
         replace(each, verdicts={n: _told(told.get((at, n)), e, judge) for n, e in own})
         for at, each in enumerate(judged)
