@@ -177,7 +177,7 @@ def bare(text: str, statement: Statement) -> str:
 
 
 def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
-    """Each number of each marker: a warning if it stands for any that is one; open for none."""
+    """Each number of each marker: a warning where it stands for any, certain where all are."""
     told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
     for each in judged:
         for marker in each.part.markers:
@@ -186,7 +186,7 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
             own = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
-            found = next((each for each in own if each.verdict.is_warning), own[0])
+            found = min(own, key=lambda e: (not e.verdict.is_warning, e.verdict.is_certain))
             yield Citation(
                 number,
                 marker.start,
