@@ -43,6 +43,11 @@ class JudgedPart:
     verdicts: Mapping[int, Judgement]
 
     @property
+    def is_label(self) -> bool:
+        """Of a row or column."""
+        return self.statement.kind == "row" and self.said.row is None
+
+    @property
     def is_warned(self) -> bool:
         """By each of its numbers."""
         return all(each.verdict.is_warning for each in self.verdicts.values())
@@ -177,12 +182,17 @@ def bare(text: str, statement: Statement) -> str:
 
 
 def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
-    """Each number of each marker: a warning where it stands for any, certain where all are."""
+    """Each number of each marker: a warning where it stands for any, certain where all are.
+
+    A row's label and a column's header say nothing beside the cells that the marker stands for.
+    """
     told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
-    for each in judged:
+    for each in sorted(judged, key=lambda each: each.is_label):
         for marker in each.part.markers:
             for number in marker.numbers:
-                told[marker.start, number].append(each.verdicts[number])
+                own = told[marker.start, number]
+                if not (own and each.is_label):
+                    own.append(each.verdicts[number])
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
             own = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]

@@ -394,6 +394,13 @@ HEAD = "| Boat | Hour | Day |\n|---|---|---|\n"
         pytest.param(
             "Low season:\n\n" + HEAD + "| Canoe | €40 | €9 [11] |", CONTRADICTED, id="columns"
         ),
+        pytest.param("Low season:\n\n" + HEAD + "| Canoe [11] | €9 | €40 |", SUPPORTED, id="label"),
+        pytest.param("Low season:\n\n" + HEAD + "| Canoe [11] | €9 | soon |", OPEN, id="a-part"),
+        pytest.param(
+            "Low season:\n\n" + HEAD.replace("Day", "Day [11]") + "| Canoe | €9 | €41 |",
+            CONTRADICTED,
+            id="header",
+        ),
         pytest.param("Low season:\n\n" + HEAD + "| Raft | €12 | €52 [11] |", OPEN, id="no-row"),
         pytest.param(
             "Low season:\n\n| Day | Boat | From |\n|---|---|---|\n| €52 | Rowing boat | [11] |",
