@@ -498,6 +498,9 @@ class TestAnAnswerOfNoUse:
         assert weakness(asked, Answer(said), {1: source}, ()) == ""
         other = "Push a button until the lamp turns green."
         assert weakness(asked, Answer(other), {1: source}, ()) in (BESIDE, ELSEWHERE)
+        idle = "I am a helpful assistant and I love to help you with all things."
+        assert weakness(asked, Answer(idle), {1: source}, ()) == ELSEWHERE
+        assert weakness(asked, Answer("Touch the top."), {1: source}, ()) == ""
 
     def test_words_about_nothing_that_was_found_are_set_aside_beside_another_language(
         self, application

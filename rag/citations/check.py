@@ -1,7 +1,5 @@
 """Every citation of an answer with its verdict, and the statements that no source carries."""
 
-import re
-from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +12,6 @@ from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Clause
 from rag.citations.markers import find_markers, without_markers
-from rag.citations.scanner import Marker
 from rag.citations.statements import Statement, read_statements
 from rag.limits.budget import paced
 from rag.records import Citation, Source, Unsourced, Verdict
@@ -24,7 +21,6 @@ from rag.text.amounts import Figure, agree
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself
-_TOUCHES = re.compile(r"[\s.,;:!?)\"'”’*_|(\[\]\d]+")
 _CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
 _NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
 
@@ -45,6 +41,11 @@ class JudgedPart:
     part: Clause
     said: Said
     verdicts: Mapping[int, Judgement]
+
+    @property
+    def is_label(self) -> bool:
+        """Of a row or column."""
+        return self.statement.kind == "row" and self.said.row is None
 
     @property
     def is_warned(self) -> bool:
@@ -126,16 +127,15 @@ def _with_opinions(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
 ) -> list[JudgedPart]:
     """What is not certain with the opinions of a judge, shown as the judge's."""
-    asked = [
-        (at, number)
-        for at, each in enumerate(judged)
+    asked = {
+        (at, number): _open_statement(each.said, number, sources[number])
+        for at, each in enumerate(judged if judge else ())
         for number, judgement in each.verdicts.items()
         if each.statement.states and number in sources and not judgement.verdict.is_certain
-    ]
+    }
     if judge is None or not asked:
         return judged
-    statements = [_open_statement(judged[at].said, n, sources[n]) for at, n in asked]
-    told = dict(zip(asked, judge.judge(statements), strict=True))
+    told = dict(zip(asked, judge.judge([*asked.values()]), strict=True))
     return [
         replace(each, verdicts={n: _told(told.get((at, n)), e, judge) for n, e in own})
         for at, each in enumerate(judged)
@@ -144,7 +144,9 @@ def _with_opinions(
 
 
 def _told(opinion: Opinion | None, by_words: Judgement, judge: Judge) -> Judgement:
-    if opinion is None:
+    """The judge's word; a warning that it shares keeps what words say of the source."""
+    is_shared = by_words.verdict.is_warning and opinion and opinion.verdict is by_words.verdict
+    if opinion is None or is_shared:
         return by_words
     return Judgement(opinion.verdict, opinion.reason, 0.5, judge.name)
 
@@ -180,10 +182,21 @@ def bare(text: str, statement: Statement) -> str:
 
 
 def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
-    shown = _Shown(text, judged)
+    """Each number of each marker: a warning where it stands for any, certain where all are.
+
+    A row's label and a column's header say nothing beside the cells that the marker stands for.
+    """
+    told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
+    for each in sorted(judged, key=lambda each: each.is_label):
+        for marker in each.part.markers:
+            for number in marker.numbers:
+                own = told[marker.start, number]
+                if not (own and each.is_label):
+                    own.append(each.verdicts[number])
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
-            found = shown.by(marker, number)
+            own = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
+            found = min(own, key=lambda e: (not e.verdict.is_warning, e.verdict.is_certain))
             yield Citation(
                 number,
                 marker.start,
@@ -194,45 +207,6 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
                 stated=found.stated,
                 given=found.given,
             )
-
-
-class _Shown:
-    """Which judgement each marker shows: that of the words that it stands for."""
-
-    def __init__(self, text: str, judged: Sequence[JudgedPart]) -> None:
-        spans = {each.statement.start: each.statement.end for each in judged}
-        self._starts = sorted(spans)
-        self._ends = [spans[start] for start in self._starts]
-        self._gaps = [(0, 0), *(found.span() for found in _TOUCHES.finditer(text))]
-        self._own: dict[tuple[int, int], list[tuple[Clause, Judgement]]] = defaultdict(list)
-        for each in judged:
-            for number, judgement in each.verdicts.items():
-                self._own[each.statement.start, number].append((each.part, judgement))
-
-    def by(self, marker: Marker, number: int) -> Judgement:
-        """Of the words that it touches, or of all: a warning if any is one.
-
-        Open where no statement around it has this number.
-        """
-        at = bisect_right(self._starts, marker.start) - 1
-        is_within = at >= 0 and marker.start < self._ends[at]
-        own = self._own.get((self._starts[at], number)) if is_within else None
-        if own is None:
-            return Judgement(Verdict.OPEN)
-        start, end = self._reach(marker)
-        first = bisect_left(own, start, key=lambda each: each[0].end)
-        behind = bisect_right(own, end, key=lambda each: each[0].start)
-        near = [judgement for _, judgement in own[first:behind] or own]
-        return next((each for each in near if each.verdict.is_warning), near[0])
-
-    def _reach(self, marker: Marker) -> tuple[int, int]:
-        """From a marker over blanks, stops and other markers as far as words on both sides."""
-        before, behind = (
-            self._gaps[bisect_right(self._gaps, at, key=lambda gap: gap[0]) - 1]
-            for at in (marker.start, marker.end)
-        )
-        start = before[0] if before[1] >= marker.start else marker.start
-        return start, max(marker.end, behind[1])
 
 
 # ── Statements without a number ──────────────────────────────────────────────────────────────

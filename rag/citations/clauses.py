@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from rag.citations.scanner import Marker
 from rag.text.languages import told
@@ -18,7 +19,19 @@ class Clause:
     indoors"). No two parts of a statement share a word.
     """
 
-    numbers: tuple[int, ...]
+    markers: tuple[Marker, ...]
+    start: int
+    end: int
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        return tuple(dict.fromkeys(n for marker in self.markers for n in marker.numbers))
+
+
+class _Group(NamedTuple):
+    """Markers with nothing between them but blanks, commas or "and"."""
+
+    markers: tuple[Marker, ...]
     start: int
     end: int
 
@@ -46,55 +59,51 @@ def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tupl
     """The parts of the sentence `text[start:end]`, which holds these markers."""
     groups = _grouped(text, markers)
     if len(groups) < 2:
-        return _kept([_part(text, group.numbers, start, end, groups) for group in groups])
+        return _kept([_part(text, group.markers, start, end, groups) for group in groups])
     return _kept(_shared(text, start, end, groups))
 
 
-def _grouped(text: str, markers: Sequence[Marker]) -> list[Marker]:
-    """Markers with nothing between them but blanks, commas or "and" as one."""
-    groups: list[Marker] = []
+def _grouped(text: str, markers: Sequence[Marker]) -> list[_Group]:
+    groups: list[_Group] = []
     for marker in markers:
+        group = _Group((marker,), marker.start, marker.end)
         if groups and _BETWEEN.fullmatch(text, groups[-1].end, marker.start):
             first = groups.pop()
-            marker = Marker(_both(first.numbers, marker.numbers), first.start, marker.end)
-        groups.append(marker)
+            group = _Group((*first.markers, marker), first.start, marker.end)
+        groups.append(group)
     return groups
 
 
-def _both(numbers: tuple[int, ...], more: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(numbers + more))
-
-
-def _shared(text: str, start: int, end: int, groups: Sequence[Marker]) -> list[Clause]:
+def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[Clause]:
     """Several groups share a sentence: each has the clause that it opens, else that it closes."""
     found: list[Clause] = []
     taken = start  # up to here the words belong to a part
-    opened: Marker | None = None
+    opened: _Group | None = None
     for position, group in enumerate(groups):
         following = groups[position + 1].start if position + 1 < len(groups) else end
         own = _opens(text, taken, group, following, led=opened is not None or not position)
         if opened is not None:
             stop = own if own is not None else _divided(text, opened.end, group.start)
-            found.append(_part(text, opened.numbers, opened.end, stop, groups))
+            found.append(_part(text, opened.markers, opened.end, stop, groups))
             taken = stop
         if own is not None:
             opened, taken = group, group.end
         elif opened is not None and not says_enough(text[taken : group.start]):
             # The marker again at the end of its clause: "According to [1], … [1]".
-            found[-1] = replace(found[-1], numbers=_both(found[-1].numbers, group.numbers))
+            found[-1] = replace(found[-1], markers=found[-1].markers + group.markers)
             opened, taken = None, group.end
         else:
             stop = _goes_on(text, group, following) if following < end else group.start
-            found.append(_part(text, group.numbers, taken, stop, groups))
+            found.append(_part(text, group.markers, taken, stop, groups))
             opened, taken = None, max(stop, group.end)
     if opened is not None:  # what stands after the last group belongs to it
-        found.append(_part(text, opened.numbers, opened.end, end, groups))
+        found.append(_part(text, opened.markers, opened.end, end, groups))
     elif _WORD.search(text, groups[-1].end, end):
-        found[-1] = _part(text, found[-1].numbers, found[-1].start, end, groups)
+        found[-1] = _part(text, found[-1].markers, found[-1].start, end, groups)
     return found
 
 
-def _opens(text: str, taken: int, group: Marker, following: int, *, led: bool) -> int | None:
+def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -> int | None:
     """Where the clause begins that this group opens; None if it closes one."""
     before = text[taken : group.start]
     lead = _INTRODUCES.search(before)
@@ -108,7 +117,7 @@ def _opens(text: str, taken: int, group: Marker, following: int, *, led: bool) -
     return None
 
 
-def _goes_on(text: str, group: Marker, following: int) -> int:
+def _goes_on(text: str, group: _Group, following: int) -> int:
     """Where the clause ends that a group stands in: behind it only where another begins there."""
     if not text[group.end : following][:1].isspace() or _JOINS.match(text, group.end):
         return group.start
@@ -128,7 +137,7 @@ def _divided(text: str, start: int, end: int) -> int:
 
 
 def _part(
-    text: str, numbers: tuple[int, ...], start: int, end: int, groups: Sequence[Marker]
+    text: str, markers: tuple[Marker, ...], start: int, end: int, groups: Sequence[_Group]
 ) -> Clause:
     """Without the blanks, commas and markers at either end."""
     first, behind = (bisect_left(groups, at, key=lambda group: group.start) for at in (start, end))
@@ -143,21 +152,21 @@ def _part(
         end = group.start
     leading = _LEADING.match(text, start, end)
     start = leading.end() if leading else start
-    return Clause(numbers, start, max(start, start + len(text[start:end].rstrip())))
+    return Clause(markers, start, max(start, start + len(text[start:end].rstrip())))
 
 
 def _kept(parts: Sequence[Clause]) -> tuple[Clause, ...]:
-    """Those with words, so that each number is in one; the numbers of others go to a neighbour."""
+    """Those with words, so that each marker is of one; those of others go to a neighbour."""
     kept: list[Clause] = []
-    waiting: tuple[int, ...] = ()
+    waiting: tuple[Marker, ...] = ()
     for part in parts:
         if part.start < part.end:
-            kept.append(replace(part, numbers=_both(waiting, part.numbers)))
+            kept.append(replace(part, markers=waiting + part.markers))
             waiting = ()
         elif kept:
-            kept[-1] = replace(kept[-1], numbers=_both(kept[-1].numbers, part.numbers))
+            kept[-1] = replace(kept[-1], markers=kept[-1].markers + part.markers)
         else:
-            waiting = _both(waiting, part.numbers)
+            waiting += part.markers
     return tuple(kept)
 
 

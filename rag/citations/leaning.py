@@ -35,13 +35,16 @@ _MANNERS = re.compile(rf"(?:{told('manners')})\b", re.IGNORECASE)
 _DECLINES = re.compile(told("declines"), re.IGNORECASE)
 
 
-def states_something(sentence: str) -> bool:
-    """Whether a sentence without markers says anything that a source could carry."""
+def states_something(sentence: str, *, cites: bool) -> bool:
+    """Whether a sentence says anything that a source could carry; its markers are taken out.
+
+    Who cites states something, however it begins: `If you need longer, ask for leave [2]`.
+    """
     bare = sentence.strip()
     if leads_in(bare):
         return False
     bullet = ENTRY.match(bare)
     plain = bare[bullet.end() :] if bullet else bare
-    if _MANNERS.match(plain) or _DECLINES.search(plain[:400]):
+    if (not cites and _MANNERS.match(plain)) or _DECLINES.search(plain[:400]):
         return False
     return says_enough(plain)

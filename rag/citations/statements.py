@@ -45,7 +45,9 @@ def _read(text: str) -> tuple[Statement, ...]:
     found: list[Statement] = []
     for unit, lead_in, parts in zip(units, _lead_ins(units), _parts(text, units), strict=True):
         states = unit.is_prose or unit.kind == "row"
-        states = states and (bool(unit.markers and lead_in) or states_something(unit.bare))
+        states = states and (
+            bool(unit.markers and lead_in) or states_something(unit.bare, cites=bool(unit.markers))
+        )
         kind: LineKind = "row" if unit.kind == "head" else unit.kind
         found.append(Statement(unit.start, unit.end, kind, lead_in, parts, states))
     return tuple(found)
@@ -84,10 +86,6 @@ class _StatementDraft:
         edges = [self.start, *(edge for m in self.markers for edge in (m.start, m.end)), self.end]
         kept = (self.text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
         return "".join(map(str.rstrip, kept)).strip()
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(n for marker in self.markers for n in marker.numbers))
 
 
 def _units(text: str) -> Iterator[_StatementDraft]:
@@ -203,17 +201,17 @@ def _leads_on(unit: _StatementDraft) -> bool:
 
 
 def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Clause, ...]]:
-    heads: dict[int, tuple[int, ...]] = {}  # numbers in a table's head, by column
+    heads: dict[int, tuple[Marker, ...]] = {}  # markers in a table's head, by column
     for unit in units:
         if unit.kind in ("row", "head"):
             cells = [_cell(unit, *found.span()) for found in CELL.finditer(unit.said)]
             yield tuple(_of_cells(unit, cells, {} if unit.kind == "head" else heads))
             if unit.kind == "head":
-                heads = {column: cell.numbers for column, cell in enumerate(cells)}
+                heads = {column: cell.markers for column, cell in enumerate(cells)}
             continue
         heads = heads if unit.kind == "rule" else {}
         if unit.entries:
-            yield tuple(Clause(unit.numbers, *_body(text, *span)) for span in unit.entries)
+            yield tuple(Clause(unit.markers, *_body(text, *span)) for span in unit.entries)
         else:
             yield parts_of(text, *_body(text, unit.start, unit.end), unit.markers)
 
@@ -232,7 +230,7 @@ def _cell(row: _StatementDraft, start: int, end: int) -> _StatementDraft:
 
 
 def _of_cells(
-    row: _StatementDraft, cells: Sequence[_StatementDraft], heads: Mapping[int, tuple[int, ...]]
+    row: _StatementDraft, cells: Sequence[_StatementDraft], heads: Mapping[int, tuple[Marker, ...]]
 ) -> Iterator[Clause]:
     """Markers stand for all cells since the last ones.
 
@@ -240,17 +238,17 @@ def _of_cells(
     """
     label = cells[0] if cells and row.kind != "head" else replace(row, markers=())
     is_alone = len(label.markers) == len(row.markers) or not _WORD.search(label.bare)
-    of_row = label.numbers if is_alone else ()
+    of_row = label.markers if is_alone else ()
     free = row.start
     for column, cell in enumerate(cells):
-        numbers = heads.get(column) or of_row
+        markers = heads.get(column) or of_row
         has_words = bool(_WORD.search(cell.bare))
         if cell.markers:
             bars = _BARS.match(row.text, free, cell.start)
             begin = bars.end() if bars else free
             yield from parts_of(row.text, begin, cell.end, cell.markers)
-        elif numbers and has_words:
-            yield Clause(numbers, *(trimmed(row.text, cell.start, cell.end) or ()))
+        elif markers and has_words:
+            yield Clause(markers, *(trimmed(row.text, cell.start, cell.end) or ()))
         else:
             continue
         free = cell.end

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag.citations.checking.disagreeing import disagreement, other_product
 from rag.citations.markers import find_markers
 from rag.records import (
     Answer,
@@ -16,6 +15,7 @@ from rag.records import (
     Source,
     Verdict,
 )
+from rag.turns.disagreeing import disagreement, other_product
 from rag.turns.drafting import Draft
 
 SAID = "The model said:"

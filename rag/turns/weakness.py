@@ -18,7 +18,7 @@ from rag.text.words import content_words, language_of
 
 _LEAST = 0.2  # of an answer's words that stand in what was found, or in the question
 _FEWEST = 4  # words that an answer has to have to be told so
-_FEW = 3  # … where its sources do not speak of it, and it has no word of the question
+_FEW = 3  # … where none of them does
 _LONG = 12  # … that says a good deal, and so would name what was asked
 
 REPEATED = "It said the same to another question."
@@ -70,7 +70,8 @@ def _beside_what_was_found(
     is_silent = {each.verdict for each in answer.citations} == {Verdict.OFF_SUBJECT}
     if is_silent and len(said) >= _FEW and said.isdisjoint(asked):
         return WARNED
-    if len(said) < _FEWEST:
+    is_strange = said.isdisjoint(there | asked)
+    if len(said) < (_FEW if is_strange else _FEWEST):
         return ""
     if len(said & there) < _LEAST * len(said):
         known = [read_source(each) for each in sources.values()]

@@ -43,6 +43,15 @@ def test_only_what_words_leave_open_is_judged_and_shown_as_the_judges() -> None:
     assert (price.verdict, price.judged_by) == (Verdict.SUPPORTED, "")
 
 
+def test_a_warning_that_the_judge_shares_keeps_what_the_source_says_instead() -> None:
+    wrong = "The Tarn 2 costs EUR 199 [4]."
+
+    shared = check(wrong, SOURCES, Scripted(Opinion(Verdict.CONTRADICTED, "Another price.")))
+    assert shared == check(wrong, SOURCES)
+    (other,) = check(wrong, SOURCES, Scripted(Opinion(Verdict.SUPPORTED))).citations
+    assert (other.verdict, other.judged_by) == (Verdict.SUPPORTED, "scripted")
+
+
 def test_no_opinion_leaves_it_open() -> None:
     assert check(OPEN_TEXT, SOURCES, Scripted(None)) == check(OPEN_TEXT, SOURCES)
 

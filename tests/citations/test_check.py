@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -393,6 +394,13 @@ HEAD = "| Boat | Hour | Day |\n|---|---|---|\n"
         pytest.param(
             "Low season:\n\n" + HEAD + "| Canoe | €40 | €9 [11] |", CONTRADICTED, id="columns"
         ),
+        pytest.param("Low season:\n\n" + HEAD + "| Canoe [11] | €9 | €40 |", SUPPORTED, id="label"),
+        pytest.param("Low season:\n\n" + HEAD + "| Canoe [11] | €9 | soon |", OPEN, id="a-part"),
+        pytest.param(
+            "Low season:\n\n" + HEAD.replace("Day", "Day [11]") + "| Canoe | €9 | €41 |",
+            CONTRADICTED,
+            id="header",
+        ),
         pytest.param("Low season:\n\n" + HEAD + "| Raft | €12 | €52 [11] |", OPEN, id="no-row"),
         pytest.param(
             "Low season:\n\n| Day | Boat | From |\n|---|---|---|\n| €52 | Rowing boat | [11] |",
@@ -410,6 +418,17 @@ def test_a_row_is_compared_with_the_same_row_and_columns(row: str, expected: Ver
     assert check(row, {11: PRICES}).citations[0].verdict is expected
 
 
+def test_a_number_that_is_part_of_a_name_tells_cells_apart() -> None:
+    table = "| Adapter | Wi-Fi | Plug |\n|---|---|---|\n| Reed link | {} | USB-A 2.0{} |"
+    more = table + "\n| Reed link s | Wi-Fi 6 | USB-A 2.0 |"
+    source = {1: replace(AERO, text="", passage=more.format("Wi-Fi 5", ""))}
+
+    right, wrong = (table.format(f"Wi-Fi {n}", " [1]") for n in (5, 6))
+    assert check(right, source).citations[0].verdict is Verdict.SUPPORTED
+    (contradicted,) = check(wrong, source).citations
+    assert (contradicted.stated, contradicted.given) == ("Wi-Fi 6", "Wi-Fi 5")
+
+
 def test_a_contradiction_tells_both_values() -> None:
     (wrong,) = check("The Tarn 2 costs EUR 199 [4].", SOURCES).citations
 
@@ -423,3 +442,20 @@ def test_a_column_is_told_from_one_whose_name_is_a_part_of_its_name() -> None:
     assert check(table.format(" [1]"), source).citations[0].verdict is Verdict.SUPPORTED
     turned = table.replace("24 | 60", "60 | 24").format(" [1]")
     assert check(turned, source).citations[0].verdict is Verdict.CONTRADICTED
+
+
+def test_a_source_is_silent_only_where_none_of_its_windows_is_near() -> None:
+    class Near:
+        """Knows that what is shut on Mondays does not open then, and nothing else."""
+
+        name, dimensions, max_tokens = "near", 2, 99
+
+        def embed(self, texts):
+            return np.array([(1.0, 0.0) if "Monday" in each else (0.0, 1.0) for each in texts])
+
+    passage = " ".join(f"Card {n} costs a pound." for n in range(9)) + " It opens from {}."
+    source = replace(AERO, text="", document_title="Museum", heading_path=())
+    said = "The place is shut on Mondays [1]."
+    for day, expected in (("Tuesday", Verdict.OFF_SUBJECT), ("Tuesday, not Monday", OPEN)):
+        known = {1: replace(source, passage=passage.format(day))}
+        assert check(said, known, embedder=Near()).citations[0].verdict is expected, day

@@ -74,6 +74,8 @@ def test_words_that_a_number_stands_for(text: str, expected: list[object]) -> No
     [
         ("The lamp weighs 5 kg.", True),
         ("Here are the limits:", False),
+        ("If you need more light, take another lamp.", False),
+        ("If you need more light, take another lamp [1].", True),
         ("The documents do not say how heavy it is.", False),
         ("Is the lamp heavy?", False),
         ("# The lamp and its stand", False),

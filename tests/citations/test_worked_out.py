@@ -94,3 +94,14 @@ def test_what_follows_is_worked_out_and_nothing_else(
 )
 def test_no_difference_is_taken_from_what_is_not_compared(said: str) -> None:
     assert verdict(BOATS, said) != "computed"
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("Of 10 samples 20 % were bad; they come from the outer layer.", "The other two layers"),
+        ("Deaths fell by 3 % in 2009–2014.", "Deaths fell between 2010 and 2014 by 2,008 %"),
+    ],
+)
+def test_no_count_is_a_share_and_no_span_a_term(source: str, said: str) -> None:
+    assert verdict(source, said) != "computed"

@@ -99,7 +99,7 @@ def test_a_denial_and_a_limit_are_seen():
 
     assert [any(term.denies for term in each.terms) for each in told] == [True, False]
     assert limits("Sauf si la batterie est vide.", cites=False)
-    assert not states_something("Bonjour et merci.")
+    assert not states_something("Bonjour et merci.", cites=False)
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ class TestARightThatIsTaken:
 
         url = f"/api/v1/sessions/{session}/messages"
         body = {"content": "How much does the Aero 5 weigh?"}
-        assert "410" not in world.call("POST", url, by="anna", json=body).text
+        assert "410 g" not in world.call("POST", url, by="anna", json=body).text
 
 
 def pages_of(world, session):

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rag.records import Answer, Citation, Message, MessageStatus, Role, Section, Verdict
+from rag.web.html.pinpoint import places_of
 from rag.web.html.rows import numbers_of_rows
 from rag.web.html.stated import Stated, deciding, shown_statement, stated_in, strong
 
@@ -50,6 +51,14 @@ class TestWhatDecides:
         found = deciding(stated(said, C, stated="6 ports", given="4 ports"), quote)
 
         assert (words(said, found[0]), words(quote, found[1])) == (["6 ports"], ["4 ports"])
+
+    def test_is_looked_for_where_the_source_says_it_otherwise(self):
+        rows = "| Reed | Wi-Fi 5 | black |\n| Reed s | Wi-Fi 6 | black |"
+        wrong = stated("Reed · Wi-Fi 6 · black", C, stated="Wi-Fi 6", given="Wi-Fi 5")
+
+        assert [rows[span.start : span.end] for span in places_of(rows, [wrong.sought])] == [
+            "| Reed | Wi-Fi 5 | black |"
+        ]
 
     def test_is_strong_in_the_statement_and_nothing_becomes_a_tag(self):
         shown = shown_statement(stated("<b> weighs 410 g", S), ["It weighs 410 g"])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from rag.citations.checking.given import Given, given_in
+from rag.citations.checking.given import given_in
 from rag.citations.checking.meaning import is_near
 from rag.citations.checking.reading import Place, SourceText, read, share
 from rag.citations.checking.rows import Row
@@ -20,7 +20,7 @@ _MOST_FIGURES = 40  # of one statement that are looked for
 _FEWEST = 2  # words that mean anything
 # Who is said to say so: `According to the manual, …`, `The handbook says that …`.
 _FRAME = re.compile(rf"\W*(?:{told('frames')})\s+", re.IGNORECASE)
-ANYWHERE = 1 / 3  # of a statement's words, for which meaning is asked
+_ANYWHERE = 1 / 3  # of a statement's words, for which meaning is asked
 UNLIKE = 0.4  # cosine of a statement and the window of its source that is nearest to it
 
 
@@ -58,14 +58,10 @@ class Case:
         return bool(self.reading.words or self.reading.figures or self.reading.names)
 
     @cached_property
-    def given(self) -> list[Given]:
-        """Its figures."""
-        return list(islice(given_in(self._place, self.names), _MOST_FIGURES))
-
-    @cached_property
     def weighed(self) -> list[Weighed]:
         """What became of its figures."""
-        return [weigh(each, self.sources) for each in self.given]
+        given = islice(given_in(self._place, self.names), _MOST_FIGURES)
+        return [weigh(each, self.sources) for each in given]
 
     @cached_property
     def words_there(self) -> frozenset[str]:
@@ -73,13 +69,8 @@ class Case:
         return frozenset[str]().union(*(source.words for source in self.sources))
 
     @cached_property
-    def anywhere(self) -> float:
-        """The share of the statement's words that the sources hold."""
-        return share(self.reading.words, self.words_there)
-
-    @cached_property
     def near(self) -> float:
-        """… that one window of them holds."""
+        """The share of the statement's words that one window of the sources holds."""
         every = (told for source in self.sources for told in source.told)
         return max((share(self.reading.words, each) for each in every), default=0.0)
 
@@ -103,7 +94,9 @@ class Case:
         words, embedder = self.reading.words, self._embedder
         if embedder is None or self.language is not ENGLISH or len(words) < _FEWEST:
             return False
-        if self.anywhere > ANYWHERE or any(weighed.carried for weighed in self.weighed):
+        if share(words, self.words_there) > _ANYWHERE or any(
+            weighed.carried for weighed in self.weighed
+        ):
             return False
         signs = (e for e in self.reading.raw if e.isalnum() and not e.isalpha() and not e.isdigit())
         if any(sign in source.text.lower() for sign in signs for source in self.sources):

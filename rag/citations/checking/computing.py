@@ -1,14 +1,19 @@
 """Figures that follow from others: sums, differences, products, shares and counts, recomputed."""
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from itertools import combinations, product
 
-from rag.citations.checking.operands import Operands
-from rag.text.amounts import UNIT_SIGNS, Figure, number_shown
+from rag.citations.checking.case import Case
+from rag.citations.checking.given import Given, given_by
+from rag.citations.checking.naming import names_agree
+from rag.citations.checking.reading import share
+from rag.text.amounts import UNIT_SIGNS, Figure, agree, number_shown
 from rag.text.languages import all_meanings, told
-from rag.text.words import tokens
+from rag.text.words import stem
 
 # A bound is no difference: "more than 80", "5 or more".
 _DIFFERENCE = re.compile(
@@ -18,6 +23,7 @@ _DIFFERENCE = re.compile(
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
+_THAN = frozenset(told("than").split("|"))
 _TOLERANCE = 0.005
 _MOST = 14  # figures of one dimension that are combined
 _MOST_COUNTS = 6
@@ -28,70 +34,139 @@ _PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("y
 _Result = tuple[float, str]  # in the base unit of the figure, and how
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
-    """A statement's figure beside those that it may follow from."""
+class WorkedOut:
+    """How the figures of a statement follow from others, in ways that its words name."""
 
-    figure: Figure
-    text: str
-    own: Sequence[Figure]  # the others of the statement
-    known: Sequence[Figure]  # these and those of its sources, the nearest first
-    grounds: Operands
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._text = case.said.text
+        self._found: dict[tuple[Figure, bool], str] = {}
 
+    def ways(self) -> list[str]:
+        """How the figures follow that no source gives, from what the statement names."""
+        there = [each for source in self._case.sources for each in source.figures]
+        missing = [each for each in self._figures if not any(agree(each, e) for e in there)]
+        ways = list(dict.fromkeys(self.how(figure, is_proof=True) for figure in missing))
+        counts = [each for each in self._figures if each not in missing and not each.unit]
+        used = all(any(_uses(way, each) for way in ways) for each in counts)
+        return [way for way in ways if way] if used else []
 
-def compute(asked: Sum) -> str:
-    """How a figure follows from others in a way that the words name; "" where it does not."""
-    figure = asked.figure
-    fits = (how for value, how in _results(asked) if abs(value - figure.base) <= _margin(figure))
-    return next(fits, "")
+    def how(self, figure: Figure, *, is_proof: bool = False) -> str:
+        """How a figure follows from any of the sources, or as a proof from those that are named."""
+        if (figure, is_proof) not in self._found:
+            fits = (
+                how
+                for value, how in self._results(figure, self._named if is_proof else self._nearest)
+                if _is_as_much(value, figure)
+            )
+            self._found[figure, is_proof] = next(fits, "")
+        return self._found[figure, is_proof]
 
+    def is_used(self, figure: Figure) -> bool:
+        """Whether it may follow from others, or another one of the statement from it."""
+        if not self._case.reading.raw.isdisjoint(_THAN):
+            pairs = _pairs(_alike(figure, [each.figure for each in self._nearest]))
+            if any(_is_as_much(a.base - b.base, figure) for a, b in pairs):
+                return True
+        ways = (self.how(each) for each in self._figures if each is not figure)
+        return bool(self.how(figure)) or any(figure.shown in way for way in ways)
 
-def is_difference(figure: Figure, known: Sequence[Figure]) -> bool:
-    """Whether it lies between two others, whatever words say so."""
-    pairs = _pairs(_alike(figure, known))
-    return any(abs(a.base - b.base - figure.base) <= _margin(figure) for a, b in pairs)
+    @cached_property
+    def _figures(self) -> list[Figure]:
+        return [each.said.figure for each in self._case.weighed]
 
+    # ── What it may follow from ──
 
-def _margin(figure: Figure) -> float:
-    return _TOLERANCE * max(abs(figure.base), 1e-9)
+    @cached_property
+    def _nearest(self) -> list[Given]:
+        """All figures, those first that are given for what most words of the statement name."""
+        words = self._case.reading.words
+        every = (each for source in self._case.sources for each in given_by(source))
+        return sorted(every, key=lambda each: -share(words, each.words | each.lent))
 
+    @cached_property
+    def _named(self) -> list[Given]:
+        """Those that no other that measures the same is nearer than, with the words in common.
 
-def _results(asked: Sum) -> Iterator[_Result]:
-    """Products as often as the statement itself says; the others where its words name them."""
-    figure, text, own, known = asked.figure, asked.text, asked.own, asked.known
-    amounts = [each for each in known if each.unit or not figure.unit or each not in own]
-    same, counts = _alike(figure, amounts), _counts(own)
-    named = _alike(figure, [each.figure for each in asked.grounds.named])
-    if _SUM.search(text) and len(named) > 1:
-        counts = []  # `the three plans together` are not three times one of them
-    yield from _products(asked, same, counts)
-    if _DIFFERENCE.search(text):
-        pairs = _pairs(_alike(figure, amounts))
-        yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
-    if _SUM.search(text):
-        yield from _sums(_alike(figure, amounts, each_once=False))
-    is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in asked.grounds.named)
-    shared = [each for each in same if (is_share or each in own) and each.unit != "%"]
-    yield from _shares(shared, known)
-
-
-def _products(asked: Sum, amounts: Sequence[Figure], counts: Sequence[Figure]) -> Iterator[_Result]:
-    """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
-    said = [each.lowered for each in tokens(asked.text)]
-    periods = {asked.figure.per, *(UNIT_SIGNS.get(each, "") for each in said)}
-    for amount in amounts:
-        times = [each.value for each in counts if each is not amount]
-        taken = _MULTIPLES | _JOINT if _SUM.search(asked.text) else _MULTIPLES
-        times += [factor for word, factor in taken.items() if word in said]
-        times += [
-            factor
-            for (long, short), factor in _PERIODS.items()
-            if long in periods and asked.grounds.is_per(amount, short)
+        `A canoe for a full day` names that price of the canoe, and no price of a full day else.
+        """
+        found = [(self._common(each), each) for each in self._nearest]
+        alike: dict[str, set[frozenset[str]]] = defaultdict(set)
+        for words, each in found:
+            alike[each.figure.dimension].add(words)
+        return [
+            each
+            for words, each in found
+            if words and not any(words < others for others in alike[each.figure.dimension])
         ]
-        yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
-        for each in asked.known:
-            if each.unit and each.unit == amount.per:
-                yield amount.base * each.value, f"{each.shown} × {amount.shown}"
+
+    def _common(self, given: Given) -> frozenset[str]:
+        """The words and names that a figure is given for in the statement as well."""
+        said = frozenset(self._case.reading.words)
+        names = (f"={n}" for n in given.names if names_agree(self._case.names, [n]) > 0)
+        return (said & given.words or said & given.lent).union(names)
+
+    def _is_per(self, amount: Figure, period: str) -> bool:
+        """Whether it is of so long, as itself, its header or its sentence says."""
+        return any(
+            each.figure.base == amount.base
+            and (period == each.figure.per or stem(period) in each.words | each.lent)
+            for each in self._named
+        )
+
+    # ── Worked out ──
+
+    def _results(self, figure: Figure, given: Sequence[Given]) -> Iterator[_Result]:
+        """Products as often as the statement itself says; the others where its words name them."""
+        text, own = self._text, [each for each in self._figures if each is not figure]
+        known = own + [each.figure for each in given]
+        amounts = [each for each in known if each.unit or not figure.unit or each not in own]
+        same, counts = _alike(figure, amounts), _counts(own)
+        if _SUM.search(text) and len(_alike(figure, [each.figure for each in self._named])) > 1:
+            counts = []  # `the three plans together` are not three times one of them
+        yield from self._products(figure, same, counts, known)
+        if _DIFFERENCE.search(text):
+            pairs = _pairs(same)
+            yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
+        if _SUM.search(text):
+            yield from _sums(_alike(figure, amounts, each_once=False))
+        is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._named)
+        shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
+        yield from _shares(shared, known)
+
+    def _products(
+        self,
+        figure: Figure,
+        amounts: Sequence[Figure],
+        counts: Sequence[Figure],
+        known: Sequence[Figure],
+    ) -> Iterator[_Result]:
+        """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
+        said = self._case.reading.raw
+        periods = {figure.per, *(UNIT_SIGNS.get(each, "") for each in said)}
+        factors = _MULTIPLES | _JOINT if _SUM.search(self._text) else _MULTIPLES
+        taken = [factor for word, factor in factors.items() if word in said]
+        for amount in amounts:
+            times = [each.value for each in counts if each is not amount] + taken
+            times += [
+                factor
+                for (long, short), factor in _PERIODS.items()
+                if long in periods and self._is_per(amount, short)
+            ]
+            yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
+            for each in known:
+                if each.unit and each.unit == amount.per:
+                    yield amount.base * each.value, f"{each.shown} × {amount.shown}"
+
+
+def _is_as_much(value: float, figure: Figure) -> bool:
+    return abs(value - figure.base) <= _TOLERANCE * max(abs(figure.base), 1e-9)
+
+
+def _uses(way: str, count: Figure) -> bool:
+    """Whether a sum has a number as a factor, or so many terms: `both together`, `2 × €6`."""
+    terms = way.count(" + ") + 1
+    return number_shown(count.value) in way.split() or count.value == 1 or 2 < count.value == terms
 
 
 def _shares(amounts: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
@@ -120,6 +195,7 @@ def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
 
 def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
     """Amounts that can be added to the figure."""
+    known = [each for each in known if each.upper is None]  # a range is no term
     amounts = [each for each in known if each.kind == figure.kind == "amount"]
     fits = [each for each in amounts if each.dimension == figure.dimension]
     fits = fits or [replace(each, unit=figure.unit) for each in amounts if not each.unit]

@@ -19,8 +19,8 @@ def is_near(
 ) -> bool | None:
     """Whether the cosine of a statement and a window of its sources is at least so high.
 
-    Those that share most words are compared, the first of each source before the others: it tells
-    mostly, and the model takes some milliseconds a window. None where no model answers.
+    The one of each source that shares most words is compared before the others: it tells mostly,
+    and the model takes some milliseconds a window. None where no model answers.
     """
     nearest = [_nearest(words, source) for source in sources]
     firsts = [texts[0] for texts in nearest]

@@ -23,7 +23,6 @@ from rag.text.words import UNSPACED, Token, content_words, is_function_word, lan
 from rag.text.words import tokens as tokens_of
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
-_NEAREST = 3  # windows that a model is asked about
 _NUMBERS = frozenset(all_meanings("numbers"))
 # Without any of these, or a digit, a text holds no figure.
 _COUNTING = _NUMBERS | all_meanings("ordinals").keys() | all_meanings("fractions").keys()
@@ -258,9 +257,9 @@ class SourceText:
         return frozenset(word for each in cells for word in each.around.words)
 
     def nearest(self, words: Sequence[str]) -> list[Place]:
-        """The few that share most words with a statement, each row whole."""
+        """Those that share most words with a statement first, each row whole."""
         whole = [each for each in self.places if each.window.kind != "cell"]
-        return sorted(whole, key=lambda e: -share(words, e.words))[:_NEAREST]
+        return sorted(whole, key=lambda e: -share(words, e.words))
 
     @cached_property
     def told(self) -> tuple[frozenset[str], ...]:

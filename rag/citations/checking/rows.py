@@ -21,20 +21,12 @@ _SAME = 0.5  # of the words of a label or header and of one of a source, to be a
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One value of a row that was said, with the words that say of what it is."""
-
-    label: str
-    column: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """The values of a row that one number stands for, under what leads their table in."""
+    """The cells of a row that one number stands for, under what leads their table in."""
 
     lead: str
-    cells: tuple[Cell, ...]
+    label: str
+    cells: tuple[tuple[str, str], ...]  # the column and the value
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +49,11 @@ def row_said(head: str, line: str, start: int, end: int) -> Row | None:
         return None
     label, *values = (plain(without_markers(each[0])) for each in found)
     cells = [
-        Cell(label, column, value)
+        (column, value)
         for column, value, each in zip(columns[1:], values, found[1:], strict=False)
         if value and start < each.end() and each.start() < end
     ]
-    return Row(lead, tuple(cells)) if cells else None
+    return Row(lead, label, tuple(cells)) if cells else None
 
 
 # ── Tables of a source ───────────────────────────────────────────────────────────────────────
@@ -105,11 +97,18 @@ def _tables(source: SourceText) -> tuple[_TableRows, ...]:
 
 
 def compare(said: Row, source: SourceText) -> Wrong | bool | None:
-    """What the source gives otherwise; True where it gives all of the row, None if that is open."""
+    """What the source gives otherwise; True where it gives all of the row, None if that is open.
+
+    Of several rows that may be meant, those under the same lead-in that tell of most cells.
+    """
     every = [each for table in _tables(source) for each in (table, table.turned())]
-    told = [(table, found) for table in every for found in _compared(said, table)]
-    best = max((_shared(said.lead, table.lead) for table, _ in told), default=0)
-    nearest = [found for table, found in told if _shared(said.lead, table.lead) == best]
+    told = [
+        ((_shared(said.lead, table.lead), -found.count(None)), found)
+        for table in every
+        for found in _compared(said, table)
+    ]
+    best = max((near for near, _ in told), default=None)
+    nearest = [found for near, found in told if near == best]
     if any(all(each is True for each in found) for found in nearest):
         return True
     wrong = [next((e for e in found if isinstance(e, Wrong)), None) for found in nearest]
@@ -122,26 +121,26 @@ def _shared(said: str, there: str) -> int:
 
 def _compared(said: Row, table: _TableRows) -> Iterator[list[Wrong | bool | None]]:
     """Each row of a table that is called so, cell by cell; none where no column is."""
-    columns = [_called(each.column, table.columns[1:]) for each in said.cells]
-    for at in _called(said.cells[0].label, [each[0] for each in table.rows]):
+    columns = [_called(column, table.columns[1:]) for column, _ in said.cells]
+    for at in _called(said.label, [each[0] for each in table.rows]):
         found = [
-            _of_cell(cell, table, table.rows[at], own[0] + 1) if own else None
-            for cell, own in zip(said.cells, columns, strict=True)
+            _of_cell(value, table, table.rows[at], own[0] + 1) if own else None
+            for (_, value), own in zip(said.cells, columns, strict=True)
         ]
         if any(each is not None for each in found):
             yield found
 
 
-def _of_cell(said: Cell, table: _TableRows, own: Sequence[str], column: int) -> Wrong | bool | None:
+def _of_cell(said: str, table: _TableRows, own: Sequence[str], column: int) -> Wrong | bool | None:
     if column >= len(own):
         return None
     there = own[column]
-    if _says(said.value, there):
+    if _says(said, there):
         return True
     others = [*own[1:], *(each[column] for each in table.rows if column < len(each))]
-    stands_elsewhere = any(_says(said.value, cell) for cell in others if not _says(cell, there))
-    if stands_elsewhere or _gives_another(said.value, there):
-        return Wrong(said.value, there, f"{own[0]}, {table.columns[column]}")
+    stands_elsewhere = any(_says(said, cell) for cell in others if not _says(cell, there))
+    if stands_elsewhere or _gives_another(said, there):
+        return Wrong(said, there, f"{own[0]}, {table.columns[column]}")
     return None
 
 
@@ -173,10 +172,16 @@ def _says(said: str, there: str) -> bool:
     """Whether two cells say the same: each figure and each word of one stands in the other."""
     one, other = read_alone(said), read_alone(there)
     figures = all(any(agree(each, e) for e in other.figures) for each in one.figures)
-    words = set(one.words) <= set(other.words) and _denials(one) == _denials(other)
+    words = _told(one) <= _told(other) and _denials(one) == _denials(other)
     counted = len(one.figures) == len(other.figures)
     bare = one.text.lower() == other.text.lower()
     return bare or (bool(one.figures or one.words) and figures and words and counted)
+
+
+def _told(reading: Reading) -> set[str]:
+    """Its words, and numbers that are part of a name: `Wi-Fi 6` is not `Wi-Fi 5`."""
+    keys = (str(term.key) for term in reading.terms if not isinstance(term.key, Figure))
+    return {*reading.words, *(key for key in keys if key[0].isdigit())}
 
 
 def _denials(reading: Reading) -> int:
@@ -185,13 +190,11 @@ def _denials(reading: Reading) -> int:
 
 def _gives_another(said: str, there: str) -> bool:
     """Whether a figure of a cell has another in the place of its own."""
-    figures = list(_figures(said))
-    others = list(_figures(there))
+    own, others = (
+        [each for each in read_alone(cell).figures if each.kind != "ordinal"]
+        for cell in (said, there)
+    )
     return any(
         any(comparable(each, e) for e in others) and not any(agree(each, e) for e in others)
-        for each in figures
+        for each in own
     )
-
-
-def _figures(cell: str) -> Iterator[Figure]:
-    return (each for each in read_alone(cell).figures if each.kind != "ordinal")

@@ -10,21 +10,20 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from rag.citations.checking.case import Case, Said
-from rag.citations.checking.computing import Sum, compute, is_difference
+from rag.citations.checking.computing import WorkedOut
 from rag.citations.checking.copying import altered, is_carried
-from rag.citations.checking.operands import Operands
 from rag.citations.checking.reading import Place, SourceText, read
 from rag.citations.checking.rows import Row, Wrong, compare
 from rag.citations.checking.weighing import Weighed
 from rag.citations.checking.wording import wrong_wording
 from rag.records import Verdict
 from rag.seams import Embedder
-from rag.text.amounts import Figure, agree, number_shown
-from rag.text.languages import all_words, any_of, told
+from rag.text.amounts import Figure
+from rag.text.languages import all_words, any_of
 from rag.text.words import language_of
 
 _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
-_THAN = frozenset(told("than").split("|"))
+_NEAREST = 3  # windows that a judge is shown
 _LONGEST_QUOTE = 110  # characters of a source in a reason
 
 
@@ -61,12 +60,16 @@ def nearest_windows(said: Said, source: SourceText) -> Iterator[str]:
     """The windows of a source that share most words with a statement, under their headings."""
     words = read(f"{said.around} {said.text}", source.lexicon, language_of(said.text)).words
     heading = source.source.document_title
-    near = (each.window for each in source.nearest(words))
+    near = (each.window for each in source.nearest(words)[:_NEAREST])
     return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
 
 
 class _Deciding(Case):
     """The first that is wrong, or how it is carried."""
+
+    @cached_property
+    def _worked_out(self) -> WorkedOut:
+        return WorkedOut(self)
 
     def judgement(self) -> Judgement:
         """The first that is wrong, else how it is carried."""
@@ -79,10 +82,12 @@ class _Deciding(Case):
         wrong = next(filter(None, self._what_is_wrong()), None)
         if wrong is not None:
             return wrong
-        ways = self._ways()
+        ways = self._worked_out.ways()
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
-        if self.is_silent and not any(self._how(each.said.figure) for each in self.weighed):
+        if self.is_silent and not any(
+            self._worked_out.how(each.said.figure) for each in self.weighed
+        ):
             return _SILENT
         return Judgement(Verdict.OPEN, near=self.near)
 
@@ -115,57 +120,12 @@ class _Deciding(Case):
                 f"The source {'limits this:' if limits else 'says'} {_quoted(place)}"
             )
 
-    # ── Figures ──
-
     def _wrong_figure(self, weighed: Weighed) -> Judgement | None:
         figure, instead = weighed.said.figure, weighed.instead
-        if weighed.carried is not None or instead is None or self._is_worked_with(figure):
+        if weighed.carried is not None or instead is None or self._worked_out.is_used(figure):
             return None
         stated = self.reading.text[figure.start : figure.end]
         return _gives(instead.figure, instead.place, stated)
-
-    def _is_worked_with(self, figure: Figure) -> bool:
-        """Whether it may follow from others, or another one of the statement from it."""
-        there = self._operands.figures
-        if not self.reading.raw.isdisjoint(_THAN) and is_difference(figure, there):
-            return True
-        ways = (self._how(each) for each in self._own(figure))
-        return bool(self._how(figure)) or any(figure.shown in way for way in ways)
-
-    def _is_new(self, figure: Figure) -> bool:
-        """Whether it stands nowhere in the sources."""
-        return not any(agree(figure, each) for source in self.sources for each in source.figures)
-
-    # ── Sums ──
-
-    @cached_property
-    def _operands(self) -> Operands:
-        return Operands(self)
-
-    def _own(self, but: Figure) -> list[Figure]:
-        return [each.said.figure for each in self.weighed if each.said.figure is not but]
-
-    def _how(self, figure: Figure, *, is_proof: bool = False) -> str:
-        """How a figure follows from others: any of the sources, or those that it names."""
-        if (figure, is_proof) not in self._worked_out:
-            own, there = self._own(figure), self._operands
-            known = [each.figure for each in there.named] if is_proof else there.figures
-            how = compute(Sum(figure, self.said.text, own, own + known, there))
-            self._worked_out[figure, is_proof] = how
-        return self._worked_out[figure, is_proof]
-
-    @cached_property
-    def _worked_out(self) -> dict[tuple[Figure, bool], str]:
-        return {}
-
-    def _ways(self) -> list[str]:
-        """How the figures follow that no source gives, from what the statement names."""
-        figures = [each.said.figure for each in self.weighed]
-        missing = [each for each in figures if self._is_new(each)]
-        ways = list(dict.fromkeys(self._how(figure, is_proof=True) for figure in missing))
-        counts = [each for each in figures if each not in missing and not each.unit]
-        used = all(any(_uses(way, each) for way in ways) for each in counts)
-        return [way for way in ways if way] if used else []
 
 
 def _contradicted(reason: str, stated: str = "", given: str = "") -> Judgement:
@@ -185,9 +145,3 @@ def _quoted(place: Place) -> str:
     text = " ".join(f"{label}{window.text}".split())
     cut = text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1].rstrip() + "…"
     return f"“{cut}”"
-
-
-def _uses(way: str, count: Figure) -> bool:
-    """Whether a sum has a number as a factor, or so many terms: `both together`, `2 × €6`."""
-    terms = way.count(" + ") + 1
-    return number_shown(count.value) in way.split() or count.value == 1 or 2 < count.value == terms

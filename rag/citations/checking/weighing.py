@@ -9,7 +9,7 @@ from rag.citations.checking.reading import SourceText
 from rag.text.amounts import comparable
 
 _SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
-_SAME_NAME, _OTHER_NAME = 0.25, 0.6
+_SAME_NAME = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +29,18 @@ class _NearGiven:
 
 def weigh(said: Given, sources: Sequence[SourceText]) -> Weighed:
     """Find the figure where the sources speak of the same."""
-    same: list[_NearGiven] = []
-    other: list[_NearGiven] = []
-    for source in sources:
-        for given in given_by(source):
-            if tells(said.figure, given.figure) or comparable(said.figure, given.figure):
-                found = _NearGiven(_affinity(said, given), given)
-                (same if _is_same(said, found) else other).append(found)
+    every = [
+        _NearGiven(_affinity(said, given), given)
+        for source in sources
+        for given in given_by(source)
+        if tells(said.figure, given.figure) or comparable(said.figure, given.figure)
+    ]
+    same = [each for each in every if _is_same(said, each)]
+    other = [each for each in every if each not in same]
     if not same:
         rival = max((e for e in other if _fits(said, e)), key=_nearest, default=None)
         return Weighed(said, instead=rival.given if rival else None)
     best = max(same, key=_nearest)
-    return _carried_or_not(said, best, same, other)
-
-
-def _carried_or_not(
-    said: Given,
-    best: _NearGiven,
-    same: Sequence[_NearGiven],
-    other: Sequence[_NearGiven],
-) -> Weighed:
-    """Whether the places that give the figure give it for this and with this bound."""
     told = [_told_apart(said, each, other) for each in same]
     if all(told):
         return Weighed(said, instead=max(filter(None, told), key=_nearest).given)
@@ -67,14 +58,10 @@ def _is_same(said: Given, found: _NearGiven) -> bool:
 
 
 def _affinity(said: Given, given: Given) -> float:
-    near = _share_held(said.words | said.lent, given.words | given.lent)
-    agreed = names_agree(said.names, given.names)
-    return near + (_SAME_NAME if agreed > 0 else -_OTHER_NAME if agreed < 0 else 0.0)
-
-
-def _share_held(said: frozenset[str], there: frozenset[str]) -> float:
-    """Of the words around a figure those that stand around another."""
-    return len(said & there) / max(1, len(said))
+    """Of the words around a figure those that stand around another, more where both name one."""
+    own = said.words | said.lent
+    is_same = names_agree(said.names, given.names) > 0
+    return len(own & (given.words | given.lent)) / max(1, len(own)) + _SAME_NAME * is_same
 
 
 def _nearest(found: _NearGiven) -> tuple[float, int]:

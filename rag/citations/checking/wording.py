@@ -24,7 +24,6 @@ _LIMITING = (
 )
 _UNIVERSAL = all_words("universal")
 _MANY, _MOST = 0.66, 0.8  # of a statement's words in one part, to tell of its limits, its denial
-_FEW = 3  # words; with fewer, a part of a source may say less beside them
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ def _against(case: Case, said: DenialPart) -> tuple[str, Place] | None:
 def _nearest(case: Case, said: DenialPart) -> list[_Near]:
     """The parts of the sources that share most words with one of the statement, if most of it."""
     found: list[_Near] = []
-    longest = (2.5 if len(said.words) >= _FEW else 2) * len(said.words)  # to say little else
+    longest = 2 * len(said.words)  # to say little else
     for source in case.sources:
         for place in source.places:
             if place.window.kind in ("row", "code") or not place.own.words:

@@ -115,7 +115,7 @@ def _snapshot(source: Source, stated: Sequence[Stated]) -> Evidence:
 
 
 def _clauses(stated: Sequence[Stated]) -> list[str]:
-    return [each.said for each in stated]
+    return [each.sought for each in stated]
 
 
 def _marks(text: str, passage: Span, said: Sequence[Span], stated: Sequence[Stated]) -> Marks:

@@ -43,6 +43,13 @@ class Stated:
         return self.citation.verdict if self.citation else Verdict.OPEN
 
     @property
+    def sought(self) -> str:
+        """What is looked for in its source: what that says instead, where it contradicts."""
+        cited = self.citation
+        is_told = cited is not None and cited.stated and cited.given
+        return self.said.replace(cited.stated, cited.given) if cited and is_told else self.said
+
+    @property
     def name(self) -> str:
         """The verdict in a word or two; "" where nothing is known."""
         return NAMES.get(self.verdict, "")

@@ -26,10 +26,13 @@ class Warned:
     said: tuple[tuple[int, str], ...]  # each of its numbers that is wrong, and why
 
     def __str__(self) -> str:
-        """In one line; which number is meant is said where there are several."""
+        """In one line; which numbers are meant is said where there are several."""
         if len(self.said) == 1:
             return self.said[0][1]
-        return " ".join(f"[{number}] {why}" for number, why in self.said)
+        alike: dict[str, str] = {}
+        for number, why in self.said:
+            alike[why] = f"{alike.get(why, '')}[{number}]"
+        return " ".join(f"{numbers} {why}" for why, numbers in alike.items())
 
 
 def verdict_in_words(citation: Citation) -> str:

@@ -12,6 +12,7 @@ from rag.records import Citation, Unsourced, Verdict
 from rag.text.sentences import Span
 from rag.web.html.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
 from rag.web.html.evidence import Marks, text_html
+from rag.web.html.warned import Warned
 from tests.made import made_source
 
 REGISTER = Register("/s", {n: made_source(n, locator="§ A") for n in range(1, 10)})
@@ -253,6 +254,7 @@ class TestWarnings:
         html = answer_html(text, REGISTER, citations=wrong(text, "[1]", "[2]"))
 
         assert tree(html).css_first(".warning").text() == "Warning: [1] No [1] [2] No [2]"
+        assert str(Warned(9, ((1, "No."), (2, "Yes."), (3, "No.")))) == "[1][3] No. [2] Yes."
 
     @pytest.mark.parametrize(
         "text",

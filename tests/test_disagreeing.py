@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from rag.citations.checking.disagreeing import disagreement, other_product
 from rag.records import Source
+from rag.turns.disagreeing import disagreement, other_product
 from tests.citations.test_check import AERO, FAMILY
 
 HANDBOOK = replace(
@@ -60,7 +60,7 @@ def test_says_nothing_where_they_do_not_disagree(question: str) -> None:
 def test_reads_no_source_whole_unless_two_documents_measure_something(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
+    monkeypatch.setattr("rag.turns.disagreeing.read_source", None)
     steps = replace(MEMO, passage="1. Hold the button of the Tarn 2 Max.\n2. Tap it twice.")
 
     assert disagreement("How long is the warranty of the Tarn 2 Max?", [HANDBOOK, steps]) == ""
@@ -72,7 +72,7 @@ def test_reads_no_source_whole_unless_two_documents_measure_something(
 def test_reads_no_source_for_a_question_that_names_nothing(
     monkeypatch: pytest.MonkeyPatch, question: str
 ) -> None:
-    monkeypatch.setattr("rag.citations.checking.disagreeing.read_source", None)
+    monkeypatch.setattr("rag.turns.disagreeing.read_source", None)
 
     assert other_product(question, "Any Tarn 2 [1].", ALL) == ""
 
