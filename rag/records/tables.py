@@ -1,10 +1,7 @@
 """Tables of documents: as they were read, and as they are stored."""
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
-
-COUNTED = re.compile(r"(?:#|\bno\.?|\bnr\.?|\bnumber)\s+of\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,14 +44,6 @@ class TableColumn:
     high: str = ""
     examples: tuple[str, ...] = ()  # the most frequent values
     note: str = ""  # what had to be assumed: "day before month"
-
-    @property
-    def is_identifier(self) -> bool:
-        """Whether its figures name things: adding them up says nothing."""
-        if COUNTED.search(self.name):
-            return False
-        words = set(self.name.casefold().replace("_", " ").replace(".", " ").split())
-        return bool(words & {"id", "no", "number", "code", "sku", "zip", "year", "nr", "#", "rank"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,15 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 
 from rag.records import TableColumn
+from rag.text.languages import read_lists
 
 LONGEST_EXAMPLE = 80  # characters of a value that a profile shows
 MOST_WORDS = 4_000  # of one table's values
 CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WORD = re.compile(r"[^\W_]+(?:[.'’][^\W_]+)*")
+_NAMES = read_lists("rows")["names"]
+COUNTED = re.compile(_NAMES["counted"], re.IGNORECASE)
+NAMING = frozenset(_NAMES["naming"].split())
 
 
 def normalised(text: str) -> str:
@@ -20,6 +24,12 @@ def normalised(text: str) -> str:
 def spoken(name: str) -> str:
     """A column's name as people say it: "maxHeight", "Number.of.Bags" and "n_covers" are words."""
     return normalised(CAMEL.sub(" ", name).replace(".", " "))
+
+
+def is_identifier(column: TableColumn) -> bool:
+    """Whether its figures name things: adding them up says nothing."""
+    words = column.name.casefold().replace("_", " ").replace(".", " ").split()
+    return not COUNTED.search(column.name) and not NAMING.isdisjoint(words)
 
 
 def unaccented(text: str) -> str:

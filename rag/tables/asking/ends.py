@@ -21,6 +21,7 @@ from rag.tables.asking.words import (
     parts_of,
 )
 from rag.tables.plan import MEASURED, Filter, Key, Kind, Measure, Op, Order, TablePlan
+from rag.tables.wordforms import is_identifier
 
 FIRST = f"{MEASURED}1"
 
@@ -142,7 +143,7 @@ def _measured_end(reading: Matched, adjective: Adjective, at: int) -> TableColum
 
 def _main(reading: Matched) -> TableColumn | None:
     """What a top is of where the question names no figure; that is said."""
-    figures = [c for c in reading.index.table.columns if c.type in FIGURES and not c.is_identifier]
+    figures = [c for c in reading.index.table.columns if c.type in FIGURES and not is_identifier(c)]
     for word in MAIN:
         for column in figures:
             if word in parts_of(column.name):

@@ -23,7 +23,7 @@ from rag.tables.asking.words import (
     stems,
 )
 from rag.tables.reading.types import read_number
-from rag.tables.wordforms import normalised, spoken
+from rag.tables.wordforms import is_identifier, normalised, spoken
 
 LONGEST = 9  # words of a value that a question may quote
 MOST_VALUES = 5_000  # of one column held in memory
@@ -295,7 +295,7 @@ class TableIndex:
     @cached_property
     def _texts(self) -> list[TableColumn]:
         texts = [c for c in self.table.columns if c.type is ColumnType.TEXT]
-        return [c for c in texts if not c.is_identifier] or texts
+        return [c for c in texts if not is_identifier(c)] or texts
 
     def _names_rows(self, column: TableColumn) -> bool:
         rows = max(1, self.table.row_count)

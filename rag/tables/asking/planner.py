@@ -42,6 +42,7 @@ from rag.tables.plan import (
     Understood,
     named_columns,
 )
+from rag.tables.wordforms import is_identifier
 from rag.text.words import language_of
 
 DRAWINGS = {"pie": "share", "bar": "bar", "line": "line", "chart": "auto"}
@@ -173,7 +174,7 @@ def _keys(reading: Matched, at: int, named: Use | None) -> list[Key]:
     part = PARTS.get(word, Part.WHOLE)
     if named is not None and named.kind == "column":
         column = reading.column(named)
-        if column.type not in FIGURES or column.is_identifier:
+        if column.type not in FIGURES or is_identifier(column):
             reading.use(named)
             return [Key(column.name)]
         return []
@@ -262,7 +263,7 @@ def _counted(reading: Matched, noun: Use | None) -> Use | None:
     others = [each for each in others if each.name not in compared and each.weight >= NAMED]
     for each in [*([noun] if noun else []), *(others if is_of_rows else [])]:
         column = reading.column(each)
-        is_figure = column.type in FIGURES and not column.is_identifier
+        is_figure = column.type in FIGURES and not is_identifier(column)
         if is_figure and not _numbers_rows(column, reading.index.table.row_count):
             return each
     return None

@@ -8,7 +8,7 @@ from itertools import pairwise
 from rag.records import ColumnType, TableColumn
 from rag.tables.plan import Part
 from rag.tables.reading.types import read_date
-from rag.tables.wordforms import CAMEL, normalised
+from rag.tables.wordforms import CAMEL, is_identifier, normalised
 from rag.text.amounts import UNIT_SIGNS
 from rag.text.languages import all_meanings, all_words, meanings, read_lists
 from rag.text.words import language_of
@@ -227,7 +227,7 @@ def is_rank(column: TableColumn) -> bool:
 
 def is_added(column: TableColumn) -> bool:
     """Whether figures of this column mean something as a sum."""
-    is_figure = column.type is ColumnType.NUMBER and not column.is_identifier
+    is_figure = column.type is ColumnType.NUMBER and not is_identifier(column)
     is_named = any(
         word in NOT_ADDED or word.removesuffix("s") in NOT_ADDED for word in parts_of(column.name)
     )

@@ -19,6 +19,7 @@ from rag.tables.plan import (
     measure_names,
     measure_words,
 )
+from rag.tables.wordforms import is_identifier
 
 PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's
 SHOWN_IN_TEXT = 20
@@ -163,9 +164,9 @@ def _own(table: Table, name: str) -> ResultColumn:
     is_figure = column.type in (ColumnType.NUMBER, ColumnType.DURATION)
     if column.has_text:  # shown as it was written
         return ResultColumn(
-            name, is_figure and not column.is_identifier, column.unit, column.decimals
+            name, is_figure and not is_identifier(column), column.unit, column.decimals
         )
-    plain = column.is_identifier
+    plain = is_identifier(column)
     return ResultColumn(name, is_figure and not plain, column.unit, column.decimals)
 
 
