@@ -60,6 +60,25 @@ def test_a_value_cannot_pass_for_a_citation(application):
 @pytest.mark.parametrize(
     ("question", "text"),
     [
+        ("What is the ink of A1?", "Pens leaves this empty: Pen = A1, Ink. [1]"),
+        ("What is the weight of A1?", "Pens leaves this empty: Pen = A1, Weight. [1]"),
+        ("Was ist die Ink von A1?", "Pens lässt das leer: Pen = A1, Ink. [1]"),
+    ],
+)
+def test_an_empty_cell_is_said_to_be_empty(tmp_path, question, text):
+    application = application_of(Settings(data_dir=tmp_path))
+    rows = b"Pen,Ink,Weight\nA1,,\nB2,blue,12\nC3,red,13\n"
+    list(application.ingestion.ingest([IncomingFile.from_bytes("pens.csv", rows)]))
+
+    *_, end = application.assistant.ask(application.store.create("me"), question)
+    application.stop()
+
+    assert end.message.content == text
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
         ("Which booking is the cheapest?", "**B002** is the cheapest, at €14.00."),
         ("Which booking is the most expensive in August?",
          "**B003** is the most expensive where month of Date is August, at €105.00."),

@@ -42,9 +42,10 @@ def said(result: TableResult, marker: str) -> str:
     words, plan = unmarked(result.words), plan_from(result.plan)
     code = language_of(result.question).code
     forms = _FORMS.get(code, _FORMS["en"])
-    if not result.rows or (result.is_figure and result.rows[0][0] is None):
-        text = forms["none"].format(table=unmarked(result.table_name), conditions=words)
-        return f"{text} {marker}"
+    if not result.rows or (result.is_figure and result.rows[0][0] in (None, "")):
+        form = "none" if plan.measures or not result.rows else "blank"
+        text = forms[form].format(table=unmarked(result.table_name), conditions=words)
+        return f"{_begun(text)} {marker}"
     sentence = "" if result.is_sql else Telling(result, plan, code, forms).sentence()
     if result.is_figure:
         return f"{sentence or f'{_begun(words)}: **{result.shown(result.rows[0])[0]}**'} {marker}"
