@@ -168,7 +168,8 @@ class TableAnswers:
             for each in choices
             if asked.text and each and only_picks(each.understood.plan)
         ]
-        if len(found) < max(2, len(choices)) or not all(
+        tables = {table.id for table, _result in found}  # columns of one are several readings
+        if len(tables) < max(2, len(choices)) or not all(
             result.is_figure for _table, result in found
         ):
             return asked

@@ -99,3 +99,18 @@ def test_a_result_begins_with_a_sentence_in_the_language_of_its_question(
     *_, end = application.assistant.ask(session, question)
 
     assert end.message.content.startswith(f"{text} [1]")
+
+
+def test_columns_that_are_meant_alike_are_offered_and_not_told_as_a_disagreement(tmp_path):
+    application = application_of(Settings(data_dir=tmp_path))
+    rows = b"Country,Total Deaths,Civilian Deaths\nIraq,200,150\nSyria,300,200\nMali,90,60\n"
+    list(application.ingestion.ingest([IncomingFile.from_bytes("wars.csv", rows)]))
+
+    *_, end = application.assistant.ask(application.store.create("me"), "Deaths in Iraq?")
+    application.stop()
+
+    assert end.message.content.startswith("This question can be read in several ways:")
+    assert [each.label for each in end.message.answer.offers] == [
+        "Total Deaths where Country = Iraq (wars)?",
+        "Civilian Deaths where Country = Iraq (wars)?",
+    ]
