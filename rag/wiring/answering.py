@@ -162,7 +162,8 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
     if settings.llm.model is not None:  # which has manners of its own
         return Beside((told, application.asked), remarks)
-    manners = Manners(lambda texts: application.embedder.embed(texts))
+    is_measured = settings.embedding.is_packaged
+    manners = Manners((lambda texts: application.embedder.embed(texts)) if is_measured else None)
     return Beside((told, application.asked, manners), remarks)  # a figure is surer than nearness
 
 

@@ -47,7 +47,13 @@ def test_nothing_is_guessed_while_the_model_is_away():
     def away(texts):
         raise ModelUnavailable("no server")
 
-    assert said_to("hello", away) is None
+    assert said_to("hello", away).startswith("Hello.")
+    assert said_to("hello there, friend", away) is None
+
+
+def test_of_a_model_whose_nearness_was_not_measured_only_examples_are_known():
+    assert said_to("Thanks!", None).startswith("You are welcome.")
+    assert said_to("How long do refunds take?", None) is None
 
 
 @pytest.mark.slow
