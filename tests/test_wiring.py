@@ -2,8 +2,10 @@
 
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
 import pytest
 
+from rag.documents.files import IncomingFile
 from rag.errors import SetupError
 from rag.sessions.store import SqlConversationStore
 from rag.settings import EmbeddingSettings, LlmSettings, SessionSettings, Settings
@@ -111,3 +113,26 @@ class TestParts:
 
         assert application.ready()["database"] is application.seen["database"] is False
         application.stop()
+
+
+class Nearer(HashEmbedder):
+    """A model that finds all texts near to each other, as many do, and two words more so."""
+
+    def embed(self, texts):
+        vectors = np.zeros_like(super().embed(texts))
+        vectors[:, :2] = [(1, 0) if text in ("ink", "colour") else (0.8, 0.6) for text in texts]
+        return vectors
+
+
+@pytest.mark.parametrize("question", ["How long do refunds take?", "What is the ink of A1?"])
+def test_nearness_says_nothing_where_it_was_not_measured(tmp_path, question):
+    """No question is a greeting, and no word means a column, for another model than ours."""
+    settings = Settings(data_dir=tmp_path, embedding=EmbeddingSettings(model="another"))
+    application = build(settings, embedder=Nearer())
+    rows = b"Pen,Colour\nA1,blue\nB2,red\nC3,red\n"
+    list(application.ingestion.ingest([IncomingFile.from_bytes("pens.csv", rows)]))
+
+    *_, end = application.assistant.ask(application.store.create("me"), question)
+    application.stop()
+
+    assert end.message.answer.card is not None

@@ -17,7 +17,7 @@ from rag.memory.stored import Remembered
 from rag.memory.thread import WriteThread, asked, no_thread, written_thread
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.search import HybridRetriever
-from rag.seams import SessionHandle, Writer
+from rag.seams import Embedder, SessionHandle, Writer
 from rag.sessions.session_tools import Actions
 from rag.tables.answers import TableAnswers
 from rag.tables.asking.words import may_ask_rows
@@ -45,9 +45,15 @@ def retriever_of(application: "Application") -> HybridRetriever:
 
 def tables_asked(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
-    library = TableLibrary(application.tables, meaning=application.embedder.embed)
+    embedder = _measured(application)
+    library = TableLibrary(application.tables, meaning=embedder.embed if embedder else None)
     model = application.model
     return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
+
+
+def _measured(application: "Application") -> Embedder | None:
+    """The embedding model, if it is the one with which near and unlike were measured."""
+    return application.embedder if application.settings.embedding.is_packaged else None
 
 
 def memory_of(application: "Application") -> Memory:
@@ -126,10 +132,7 @@ def assistant_of(application: "Application") -> Assistant:
         writer,
         _tools(application) if model is not None and settings.llm.tools else None,
         fallback=without_model if model is not None else None,
-        # How unlike is unlike was measured with the packaged model.
-        checks=Checks(
-            open_judge(settings), application.embedder if settings.embedding.is_packaged else None
-        ),
+        checks=Checks(open_judge(settings), _measured(application)),
         beside=_beside(application, mentions),
         learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
     )
@@ -162,8 +165,8 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
     if settings.llm.model is not None:  # which has manners of its own
         return Beside((told, application.asked), remarks)
-    is_measured = settings.embedding.is_packaged
-    manners = Manners((lambda texts: application.embedder.embed(texts)) if is_measured else None)
+    embedder = _measured(application)
+    manners = Manners(embedder.embed if embedder else None)
     return Beside((told, application.asked, manners), remarks)  # a figure is surer than nearness
 
 
