@@ -21,7 +21,7 @@ from rich.console import Console
 from benchmarks.askers.reading import Asked, Panel, is_held, is_marked
 from rag.citations.markers import cited_numbers
 from rag.commands.ingest import ingest_paths
-from rag.evaluation.ending import ending
+from rag.evaluation.played import ending
 from rag.records import EVERYTHING, Answer, Failed, Hit
 from rag.retrieval.query import words_of
 from rag.seams import Embedder, SessionHandle
