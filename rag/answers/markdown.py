@@ -12,6 +12,7 @@ LONGEST_KEY = 60  # words of a folded passage
 _ENDS_IN_STOP = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 _NUMBERED = re.compile(r"^([ \t]*)- (?=\d{1,3}\. )")  # our own form of an entry that has a number
 _RULE = re.compile(r"[\s|:-]*")  # below a table's header, or nothing
+_TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what a reader of Markdown would leave out: `<name>`
 _ESCAPED = re.compile(r"([\\*_`<>])")
 
 
@@ -50,8 +51,13 @@ def _quoted(passage: ShownPassage) -> str:
     text, number = passage.text, passage.number
     for start, end in sorted(passage.marked, reverse=True):
         text = text[:start] + _marked(text[start:end], number) + text[end:]
-    lines = (_NUMBERED.sub(r"\1", line) for line in text.split("\n"))
-    return "\n".join(f"> {line}".rstrip() for line in lines)
+    return "\n".join(f"> {_as_markdown(line)}".rstrip() for line in text.split("\n"))
+
+
+def _as_markdown(line: str) -> str:
+    """Of a passage; code stays as it is."""
+    line = _NUMBERED.sub(r"\1", line)
+    return line if line.startswith("    ") or "`" in line else _TAG.sub(r"\\<", line)
 
 
 def _marked(unit: str, number: int) -> str:

@@ -73,7 +73,10 @@ _CANDIDATE = re.compile(
 
 
 _STAND_IN = "\ue000"  # of private use
-_PLAIN = re.compile(r"(?:\[[\d,;\s–-]+\])+")
+# Figures in brackets with the name that they index; in mathematics there is no code.
+_PLAIN = re.compile(
+    r"\$[^$\n]+\$|\\\(.{0,500}?\\\)|(?P<plain>(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+)"
+)
 
 
 @remembered
@@ -99,15 +102,14 @@ def as_it_stands(text: str) -> str:
     kept: list[str] = []
 
     def put_by(found: re.Match[str]) -> str:
-        kept.append(found[0])
+        if found["plain"] is None:
+            return found[0]
+        kept.append(found["plain"])
         return _STAND_IN
 
-    others = "".join(
-        _PLAIN.sub(put_by, token.text) if isinstance(token, MarkerGroup) else token
-        for token in Scanner().scan(text, final=True)
-    )
+    others = neutralise(_PLAIN.sub(put_by, text))
     put_back = iter(kept)
-    shown = re.sub(_STAND_IN, lambda _: f"`{next(put_back)}`", neutralise(others))
+    shown = re.sub(_STAND_IN, lambda _: f"`{next(put_back)}`", others)
     is_safe = not find_markers(shown) and not find_markers(f"> {shown}")
     return shown if is_safe else neutralise(text)
 

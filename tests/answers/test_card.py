@@ -58,6 +58,15 @@ TABLE = source(2, WEIGHTS, "Price list", ("Weights",))
 
 
 class TestPassages:
+    def test_keep_in_markdown_what_looks_like_a_tag_and_leave_code_alone(self):
+        passage = "Say `SET a=<b>` now.\n\nOr WAIT [TIME=<seconds>] once.\n\n    echo <name>"
+
+        text = written(asked("wait?", source(1, passage)))
+
+        assert "SET a=<b>" in text
+        assert "WAIT [TIME=\\<seconds>]" in text
+        assert "    echo <name>" in text
+
     def test_stand_whole_with_their_headings(self):
         (passage,) = card_of(asked("How long does a refund take?", REFUNDS), embed).passages
 

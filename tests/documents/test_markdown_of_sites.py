@@ -28,6 +28,9 @@ def text_of(text):
         (":::tip Quick\n\nUse both hands.\n\n:::", "Quick\n\nUse both hands."),
         (":::{note}\nUse both hands.\n:::", "Note\n\nUse both hands."),
         ("> [!NOTE]\n> Use both hands.", "Note: Use both hands."),
+        ("`WAIT [TIME=<seconds>]` <b>now</b>", "WAIT [TIME=<seconds>] now"),
+        ('Open [HR *Links*]({% page "/hr" %}) or [it]({{ base }}/b/).', "Open HR Links or it."),
+        ('Ask in {% channel "help" %}. {% end %}', "Ask in help."),
         ("import Tabs from '@theme/Tabs';\n\nPress it.", "Press it."),
         ("Fuse\n: 2 A, slow\n\nLamp\n: 12 V", "- Fuse\n  2 A, slow\n- Lamp\n  12 V"),
         (

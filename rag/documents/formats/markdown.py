@@ -5,6 +5,7 @@ Read as generators of sites write it, too: boxes, footnotes, definitions, tags o
 
 import re
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from rag.documents.cleaning import clean, decode
@@ -14,6 +15,11 @@ from rag.documents.outline import Outline
 
 TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]{0,2000}>", re.DOTALL)
 TEMPLATE = re.compile(r"\{%[^%]{0,500}%\}|\{\{[<%][^{}]{0,500}[%>]\}\}")
+# Links to where a template points, and a word that one is given within a sentence.
+LINKED = re.compile(
+    r"\[([^\[\]]{1,500})\]\(\s*(?:\{%[^%]{0,500}%\}|\{\{[^{}]{0,500}\}\})[^()\s]{0,200}\s*\)"
+)
+GIVEN = re.compile(r"(?<=\w )\{%-? *\w+ +[\"']([^\"'/.%]{1,80})[\"'] *-?%\}")
 # Of a heading or paragraph: "{#setup .wide}".
 ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^{}]{0,200}\}[ \t]*$")
 IMPORTED = re.compile(r" from ['\"][^'\"]{1,500}['\"];?$")
@@ -167,7 +173,13 @@ class _MarkdownWalk:
 
 def inline_text(token: Any) -> str:
     """What a reader sees of a line: no emphasis marks, link targets or tags."""
-    text = TAG.sub("", "".join(_visible(child) for child in token.children or []))
+    pieces = []
+    for is_code, run in groupby(
+        token.children or [], key=lambda child: child.type == "code_inline"
+    ):
+        told = "".join(map(_visible, run))
+        pieces.append(told if is_code else _without_tags(told))  # in code they are meant: `<name>`
+    text = "".join(pieces)
     return ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", text) if text[:2] == "[!" else text
 
 
@@ -180,6 +192,10 @@ def _visible(child: Any) -> str:
         return "\n"
     if child.type in ("html_inline", "footnote_ref", "footnote_anchor"):
         return ""
-    if child.type == "text":
-        return ATTRIBUTES.sub("", TEMPLATE.sub("", child.content))
     return str(child.content)
+
+
+def _without_tags(text: str) -> str:
+    """Neither of HTML nor of templates."""
+    named = GIVEN.sub(r"\1", LINKED.sub(r"\1", text))
+    return ATTRIBUTES.sub("", TAG.sub("", TEMPLATE.sub("", named)))
