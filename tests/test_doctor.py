@@ -18,6 +18,8 @@ from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer, failure, page
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def models():

@@ -14,6 +14,8 @@ from click.testing import CliRunner
 from rag.cli import main
 from rag.commands.models import wanted
 
+pytestmark = pytest.mark.slow
+
 SHA = "0123456789abcdef0123456789abcdef01234567"
 NAME = "house/small-judge"
 

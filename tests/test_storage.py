@@ -20,6 +20,8 @@ from rag.wiring.building import build
 from tests.applications import app_of, application_of
 from tests.fakes import HashEmbedder
 
+pytestmark = pytest.mark.slow
+
 TEXT = b"# Refunds\n\nRefunds take five days.\n\n## Abroad\n\nTwelve days from abroad.\n"
 
 

@@ -17,6 +17,8 @@ from rag.tracing import Traces
 from tests.model_application import World, calling
 from tests.openai_server import failure, reply
 
+pytestmark = pytest.mark.slow
+
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 QUESTION = "How much does the Aero 5 weigh?"
 

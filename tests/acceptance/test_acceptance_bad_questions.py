@@ -4,6 +4,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 QUESTIONS = [
     pytest.param("q " * 50_000, id="100,000 characters"),
     pytest.param("   \n\t ", id="only spaces"),

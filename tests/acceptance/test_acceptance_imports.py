@@ -4,6 +4,8 @@ import pytest
 
 from rag.citations.markers import find_markers
 
+pytestmark = pytest.mark.slow
+
 ODD = [
     pytest.param(
         [("user", "Weight?"), ("assistant", "It weighs 120 g [3], said elsewhere [12].")],

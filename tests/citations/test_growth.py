@@ -10,6 +10,8 @@ import pytest
 
 from rag.turns.any_text import check_text, given_sources
 
+pytestmark = pytest.mark.slow
+
 LONG = 12_800
 MOST_SECONDS = 30.0  # ten times what the slowest takes, measured for coverage
 MOTIFS = ["-", "| ", "[1-20]", "a [1] b ", "1 ", "[1]", "(1)", "a, [1]", " ", "\t", "\u00a0"]

@@ -9,6 +9,8 @@ import pytest
 from rag import HistoryTrimmer
 from tests.memory.test_trimmer import SYSTEM, assistant, numbers_in, size, user
 
+pytestmark = pytest.mark.slow
+
 MEGABYTE = 1_000_000
 FILLER = "The quiet crate of the harbour master waits beside an old pier until the tide turns. "
 SECRET = "The spare key of the Orla mill hangs behind the blue door [7]."

@@ -13,6 +13,8 @@ from rag.sessions.leases import LEASE, LOST, RENEWED_EVERY
 from rag.sessions.store import SqlConversationStore
 from tests.waiting import until
 
+pytestmark = pytest.mark.slow
+
 
 def rows(engine):
     with reading(engine) as connection:

@@ -17,6 +17,8 @@ from rag.records import EVERYTHING, JobState, SyncState
 from rag.sources.folder import FolderSource
 from rag.tables.store import TableFiles
 
+pytestmark = pytest.mark.slow
+
 PRICES = "name,watts,price\n" + "".join(f"Lamp {n},{n},{n * 10}\n" for n in range(1, 9))
 
 

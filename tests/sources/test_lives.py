@@ -7,6 +7,8 @@ import pytest
 from tests.sources.conftest import killed_at
 from tests.sources.folder_model import Life, live
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.slow
 def test_so_it_is_on_postgresql(office_on_postgres):

@@ -15,6 +15,8 @@ from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 from tests.waiting import LONG, until
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

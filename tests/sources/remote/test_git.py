@@ -15,6 +15,8 @@ from rag.seams import SourceOptions
 from rag.sources.git import open_git
 from rag.sources.git.repository import forge_link, read_address
 
+pytestmark = pytest.mark.slow
+
 PRIVATE = ("127.0.0.1",)
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 12345\n".format("a" * 64)
 

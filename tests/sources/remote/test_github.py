@@ -13,6 +13,8 @@ from tests.sources.conftest import Office
 from tests.sources.remote.github_api import GithubApi, reset_at
 from tests.sources.remote.site import running
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = "github://nornwick:manuals@main/docs"
 
 

@@ -189,7 +189,10 @@ def in_a_zip(tmp_path, _monkeypatch):
     yield Place()
 
 
-@pytest.fixture(params=[in_memory, over_webdav, over_sftp, in_s3, in_a_zip])
+SLOW = [pytest.param(each, marks=pytest.mark.slow) for each in (over_webdav, over_sftp, in_s3)]
+
+
+@pytest.fixture(params=[in_memory, in_a_zip, *SLOW])
 def place(request, tmp_path, monkeypatch):
     with request.param(tmp_path, monkeypatch) as made:
         yield made

@@ -9,6 +9,8 @@ from rag.records import DEFAULT_COLLECTION, DocumentSource, SyncState
 from rag.settings import Settings
 from tests.applications import app_of, application_of
 
+pytestmark = pytest.mark.slow
+
 PATH = f"/collections/{DEFAULT_COLLECTION}/sources"
 
 
