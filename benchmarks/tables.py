@@ -25,6 +25,8 @@ from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
 from rag.settings import Settings
+from rag.tables.asking.which import offered
+from rag.tables.plan import Choice
 from rag.tables.running.result import TableResult, result_from
 from rag.wiring.application import Application
 from rag.wiring.building import build
@@ -283,7 +285,7 @@ def _alike(rows: Sequence[tuple[Any, ...]], wanted: Wanted) -> bool:
 
 
 def web(data: Path, half: str, *, is_chosen: bool) -> None:
-    """Answers right, wrong, and wrong without a word of doubt, as shares of the questions."""
+    """What is claimed and offered, right and wrong, as shares of the questions."""
     lines = (data / "dev" / "queries.jsonl").read_text().splitlines()
     queries = [json.loads(line) for line in lines]
     names = sorted({query["table"] for query in queries})
@@ -305,19 +307,30 @@ def web(data: Path, half: str, *, is_chosen: bool) -> None:
 
 
 def _graded(application: Application, query: dict[str, Any], among: list[Table] | None) -> str:
+    """What a person gets: an answer, buttons, or the passages alone."""
     library = application.asked.library
     choices = library.understand(query["text"], EVERYTHING, among=among)
-    if not choices:
-        return "declined"
-    best = choices[0].understood
+    best = choices[0].understood if choices else None
+    if best is None:
+        return "passages"
+    if not (best.unused or best.is_partly):
+        return f"claimed, {_result(application, choices[0], query)}"
+    offers = getattr(offered(choices), "offers", ())
+    plans = [offer.plan for offer in offers]
+    shown = [each for each in choices if each.understood.plan.as_dict() in plans]
+    if not shown:
+        return "passages"
+    is_right = "right" in [_result(application, each, query) for each in shown]
+    return f"offered, {'right' if is_right else 'wrong'}"
+
+
+def _result(application: Application, choice: Choice, query: dict[str, Any]) -> str:
     try:
-        result = library.run(choices[0].table, best.plan)
+        result = application.asked.library.run(choice.table, choice.understood.plan)
     except RagError:
-        return "declined"
-    got = list(dict.fromkeys(str(row[0]) for row in result.rows))
-    if _matches(got, query["answers"]):
-        return "right"
-    return "wrong, with a doubt" if best.unused or best.doubts else "wrong, without a doubt"
+        return "wrong"
+    columns = (dict.fromkeys(map(str, column)) for column in zip(*result.rows, strict=True))
+    return "right" if any(_matches(list(got), query["answers"]) for got in columns) else "wrong"
 
 
 def _matches(got: Sequence[str], wanted: Sequence[str]) -> bool:

@@ -12,7 +12,7 @@ LIBRARY = Path(__file__).parents[2] / "data" / "library"
 SALARIES = """major,monthly_pay,openings
 Nursing,48000,1200
 Physics,45000,340
-Drama,27000,3068
+Drama,27000,1068
 """
 
 
@@ -66,6 +66,25 @@ def test_a_part_of_a_value_beside_a_word_that_nothing_knows_is_not_offered(
     application, session, question
 ):
     assert asked(application, session, question).offers == ()
+
+
+def test_whether_the_best_is_the_highest_or_the_lowest_is_offered(application, session):
+    answer = asked(application, session, "Which major has the worst monthly pay?")
+
+    assert answer.result is None
+    assert any("lowest monthly_pay" in offer.label for offer in answer.offers)
+
+
+def test_a_year_is_no_figure_of_a_column_that_never_comes_near(application, session):
+    question = "Which major had the most openings between 2010 and 2014?"
+
+    assert asked(application, session, question).result is None
+
+
+def test_a_column_that_is_named_twice_is_one_figure(application, session):
+    offers = asked(application, session, "average pay, monthly pay of all heroes").offers
+
+    assert not any(offer.label.count("monthly_pay") > 1 for offer in offers)
 
 
 def test_an_offer_is_kept_with_its_answer(application, session):

@@ -193,7 +193,7 @@ def _column_for(reading: Matched, use: Use, sign: Use | None) -> TableColumn | N
         if isinstance(use.told, Time):
             is_bare = use.told.year and use.length == 1 and (sign or near.start >= use.end)
             fits = column in columns_of(reading.index.table.columns, use.told)
-            fits = fits or bool(is_bare and column.type in FIGURES)
+            fits = fits or bool(is_bare and _may_hold(column, use.told.year))
         else:
             fits = column.type in FIGURES
         if fits and (not unit or has_unit(column, unit) or not _units(reading)):
@@ -201,6 +201,11 @@ def _column_for(reading: Matched, use: Use, sign: Use | None) -> TableColumn | N
             return column
     is_time = isinstance(use.told, Time)
     return None if is_time else _of_unit(reading, unit, named=sign is not None)
+
+
+def _may_hold(column: TableColumn, figure: int) -> bool:
+    """Of a year that may be a figure: "price over 2000"."""
+    return column.type in FIGURES and float(column.low or 0) <= figure <= float(column.high or 0)
 
 
 def _units(reading: Matched) -> bool:

@@ -14,6 +14,7 @@ from rag.tables.asking.words import (
     CUES,
     CURRENCIES,
     FIGURES,
+    JUDGING,
     MONTHS,
     PEOPLE,
     SCALES,
@@ -98,7 +99,8 @@ class Matched:
 
     def unused(self) -> tuple[str, ...]:
         """Words that the plan does not account for."""
-        taken = {at for each in self.used for at in range(each.start, each.end)}
+        sure = [e for e in self.used if e.kind != "adjective" or e.name not in JUDGING]
+        taken = {at for each in sure for at in range(each.start, each.end)}
         if any(each.kind in ("compared", "adjective", "after") for each in self.used):
             taken |= {at for at, word in enumerate(self.words) if word in THAN}
         left = (at for at in range(len(self.words)) if at not in taken)

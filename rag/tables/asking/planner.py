@@ -296,7 +296,8 @@ def _figures(
     if having is not None or not columns:
         return having
     wanted = kind or (Kind.SUM if is_added(columns[0]) else Kind.AVERAGE)
-    return TablePlan("", filters, groups, tuple(Measure(wanted, each.name) for each in columns))
+    measures = dict.fromkeys(Measure(wanted, each.name) for each in columns)
+    return TablePlan("", filters, groups, tuple(measures))
 
 
 def _having(

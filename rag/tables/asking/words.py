@@ -38,7 +38,7 @@ CHANGES: dict[str, list[tuple[str, ...]]] = {
 }
 EXISTS = CHANGES["exists"][0]
 LONGEST_SAID = max(map(len, (*CUES, *COMPARED)))
-THAN = frozenset(_TOLD["adjectives"]["than"].split())
+THAN, JUDGING = (frozenset(_TOLD["adjectives"][name].split()) for name in ("than", "judging"))
 IDLE = frozenset(map(normalised, all_words("idle_over_rows")))
 MONTHS = {normalised(word): at for word, at in all_meanings("months").items()}
 ORDINALS = {normalised(word): at for word, at in all_meanings("ordinals").items()}
