@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from rag.documents.formats.pdf.filing import SAID
-from rag.documents.formats.pdf.tables import PdfCell, PdfLine
+from rag.documents.formats.pdf.lines import PdfCell, PdfLine
 
 FIGURE = re.compile(
     r"[(+−-]*\s?(?:[A-Z]{0,3}[$€£¥])?\s?[(−-]?\d[\d,.]*\s?(?:[%x×]|bps|pts?\.?)?\s?\)?%?(?:\s?\(\w{1,2}\))?"

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
 from rag.documents.formats.pdf.financial import FARTHEST, figure_tables
-from rag.documents.formats.pdf.tables import PdfLine, table_at
+from rag.documents.formats.pdf.lines import PdfLine
+from rag.documents.formats.pdf.tables import table_at
 from rag.documents.outline import Outline
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
@@ -200,7 +201,7 @@ class _PdfWriting:
             found = [line for line, _level in group]
             if level:
                 self.header = []
-                self.outline.heading(level, " ".join(line.text for line in found))
+                self.outline.heading(level, join_lines([line.text for line in found]))
             else:
                 self._body(found)
 
@@ -283,7 +284,7 @@ def join_lines(lines: Sequence[str]) -> str:
 
 
 def _joined(text: str, line: str, *, is_full: bool) -> str:
-    if text.endswith(("\ufffe", "\u00ad")):  # pdfium's own sign for a hyphen at the line's end
+    if text.endswith("\u00ad"):
         return text[:-1] + line
     cut = text.endswith(("-", "‐")) and LETTER_BEFORE.search(text[:-1])
     if cut and line[:1].islower():

@@ -1,16 +1,14 @@
 """PDF to sections: one for each page, and for each heading on it."""
 
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from rag.documents.cleaning import one_line
 from rag.documents.formats.pdf.filing import filing_title
 from rag.documents.formats.pdf.form import form_values
 from rag.documents.formats.pdf.layout import Page, write_pages
 from rag.documents.formats.pdf.ligatures import Ligatures
-from rag.documents.formats.pdf.tables import PdfCell, PdfLine, join_symbols
+from rag.documents.formats.pdf.lines import PdfLine, Spell, page_lines
 from rag.documents.formats.pictures import ocr
 from rag.documents.formats.pictures.ocr import OcrClock
 from rag.documents.limits import LoadLimits
@@ -36,35 +34,7 @@ DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or expor
 # Such a file could often be opened, with pages missing that nobody would notice.
 CUT_OFF = "the PDF was cut off: its end is missing, and pages with it. Copy or download it again."
 END_MARK = b"%%EOF"
-MAX_LINE_CHARS = 5_000
-CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
-FIGURE_GAP = 0.3  # … and than any within a figure
-FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
-MIN_FONT_SIZE = 4.0
 SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
-BOLD_WEIGHT = 600
-BOLD_FONTS = (b"bold", b"black", b"heavy")
-FONT_NAME_BYTES = 200
-# ASCII's other separators may be letters here.
-BLANKS = "\t\r\n" + "".join(c for c in map(chr, range(0x20, 0x3001)) if c.isspace())
-Spell = Callable[[str], str]
-
-
-class Box(NamedTuple):
-    """In the order that pdfium wants."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    def union(self, other: "Box") -> "Box":
-        return Box(
-            min(self.left, other.left),
-            min(self.bottom, other.bottom),
-            max(self.right, other.right),
-            max(self.top, other.top),
-        )
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -193,7 +163,7 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         except pypdfium2.PdfiumError:
             yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
             continue
-        lines = tuple(_whole(_lines(text_page, spell)))
+        lines = tuple(page_lines(text_page, spell))
         values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
         page.close()
@@ -201,105 +171,6 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         if characters > max_characters:
             raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
         yield Page(at + 1, lines, form_values=values)
-
-
-def _whole(lines: Iterator[PdfLine]) -> Iterator[PdfLine]:
-    """Pieces that pdfium gives one after the other although they stand on one line are one."""
-    held: PdfLine | None = None
-    for line in lines:
-        if held and abs(held.bottom - line.bottom) < 0.5 and line.left > held.right:
-            cells = join_symbols([*held.cells, *line.cells], line.size)
-            held = replace(held, text=f"{held.text} {line.text}", cells=cells)
-            continue
-        if held:
-            yield held
-        held = line
-    if held:
-        yield held
-
-
-def _lines(text_page: Any, spell: Spell) -> Iterator[PdfLine]:
-    """Lines as pdfium orders them, with the size, weight and place of their first letter."""
-    text = text_page.get_text_range(errors="ignore")
-    start = 0
-    for raw in text.split("\n"):
-        stripped = raw.strip(BLANKS)
-        first = start + len(raw) - len(raw.lstrip(BLANKS))
-        for at in range(0, len(stripped), MAX_LINE_CHARS):
-            yield _line(text_page, first + at, stripped[at : at + MAX_LINE_CHARS], spell)
-        start += len(raw) + 1
-
-
-def _line(text_page: Any, at: int, text: str, spell: Spell) -> PdfLine:
-    import ctypes
-
-    from pypdfium2 import raw
-
-    box = raw.FS_RECTF()  # as high as the font, not as the letter
-    raw.FPDFText_GetLooseCharBox(text_page, at, ctypes.byref(box))
-    size = raw.FPDFText_GetFontSize(text_page, at)
-    if size < MIN_FONT_SIZE:  # some producers set 1 and scale the page
-        size = (box.top - box.bottom) * 0.85
-    is_bold = raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT or _has_bold_font(
-        text_page, at
-    )
-    cells = _cells(text_page, at, text, size, spell)
-    return PdfLine(spell(text), round(size * 2) / 2, is_bold, box.left, box.bottom, cells)
-
-
-def _has_bold_font(text_page: Any, at: int) -> bool:
-    """By its name: many producers state no weight, or a wrong one."""
-    import ctypes
-
-    from pypdfium2 import raw
-
-    name, flags = ctypes.create_string_buffer(FONT_NAME_BYTES), ctypes.c_int()
-    raw.FPDFText_GetFontInfo(text_page, at, name, FONT_NAME_BYTES, ctypes.byref(flags))
-    return any(word in name.value.lower() for word in BOLD_FONTS)
-
-
-def _cells(text_page: Any, at: int, text: str, size: float, spell: Spell) -> tuple[PdfCell, ...]:
-    """The line in pieces that stand further apart than words do; figures may stand closer."""
-    boxes = [_rectangle(text_page, number) for number in range(_count(text_page, at, text))]
-    groups: list[Box] = []
-    for box in boxes:
-        near = groups and -size < box.left - groups[-1].right < FIGURE_GAP * size
-        if near:
-            groups[-1] = groups[-1].union(box)
-        else:
-            groups.append(box)
-    if len(groups) < 2:
-        return (PdfCell(spell(text), groups[0].left, groups[0].right),) if groups else ()
-    found: list[PdfCell] = []
-    for box in sorted(groups):
-        words = one_line(spell(text_page.get_text_bounded(*box, errors="ignore")))
-        last = found[-1] if found else None
-        if last and box.left - last.right < CELL_GAP * size and not _are_figures(last.text, words):
-            found[-1] = PdfCell(f"{last.text} {words}".strip(), last.left, box.right)
-        else:
-            found.append(PdfCell(words, box.left, box.right))
-    return join_symbols([cell for cell in found if cell.text], size)
-
-
-def _are_figures(first: str, second: str) -> bool:
-    return bool(FIGURES.fullmatch(first) and FIGURES.fullmatch(second))
-
-
-def _count(text_page: Any, at: int, text: str) -> int:
-    from pypdfium2 import raw
-
-    return min(int(raw.FPDFText_CountRects(text_page, at, len(text))), MAX_LINE_CHARS)
-
-
-def _rectangle(text_page: Any, number: int) -> Box:
-    import ctypes
-
-    from pypdfium2 import raw
-
-    sides = [ctypes.c_double() for _side in range(4)]
-    raw.FPDFText_GetRect(text_page, number, *map(ctypes.byref, sides))
-    left, top, right, bottom = (side.value for side in sides)
-    return Box(left, bottom, right, top)
 
 
 def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:

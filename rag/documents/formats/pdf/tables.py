@@ -6,41 +6,14 @@ reach over the white stripe between two columns. Lines in one column that are as
 of a paragraph are one cell; cells that overlap in height are one row.
 """
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-CURRENCY = {"$", "€", "£", "¥", "US$"}
-TRAILING = {"%", ")", ")%"}
-LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
+from rag.documents.formats.pdf.lines import PdfCell, PdfLine
+
 LINE_PITCH = 1.32  # of the type size: lines of one cell are not further apart
 MAX_LINES = 400
 CELL_WORDS = 14  # on average: more is text in columns
-
-
-@dataclass(frozen=True, slots=True)
-class PdfCell:
-    """Words that stand together on a line."""
-
-    text: str
-    left: float
-    right: float
-
-
-@dataclass(frozen=True, slots=True)
-class PdfLine:
-    """A line of text; places in points, counted from the page's lower left corner."""
-
-    text: str
-    size: float
-    is_bold: bool
-    left: float
-    bottom: float
-    cells: tuple[PdfCell, ...] = ()  # one or more
-
-    @property
-    def right(self) -> float:
-        return self.cells[-1].right if self.cells else self.left
 
 
 @dataclass(slots=True)
@@ -51,32 +24,6 @@ class _Block:
     texts: list[str]
     top: float
     bottom: float
-
-
-def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
-    """A currency sign or a list mark belongs to what follows, a percent sign to what precedes."""
-    joined: list[PdfCell] = []
-    for cell in _without_next_sign(cells, size):
-        last = joined[-1] if joined else None
-        if last and (last.text in CURRENCY or cell.text in TRAILING):
-            joined[-1] = PdfCell(last.text + cell.text, last.left, cell.right)
-        elif last and len(joined) == 1 and LIST_MARK.fullmatch(last.text):
-            joined[-1] = PdfCell(f"{last.text} {cell.text}", last.left, cell.right)
-        else:
-            joined.append(cell)
-    return tuple(joined)
-
-
-def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCell]:
-    """`59,340 $` before `63,171`: the sign stood nearer to the figure before it."""
-    for at, cell in enumerate(cells):
-        words, _blank, sign = cell.text.rpartition(" ")
-        if words and sign in CURRENCY and at + 1 < len(cells):
-            right = max(cell.left, cell.right - size)
-            yield PdfCell(words, cell.left, right)
-            yield PdfCell(sign, right + 1, cell.right)
-        else:
-            yield cell
 
 
 def table_at(lines: Sequence[PdfLine], start: int) -> tuple[list[list[str]], int] | None:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from rag.documents.formats.pdf.tables import PdfCell, PdfLine
+from rag.documents.formats.pdf.lines import PdfCell, PdfLine
 from rag.documents.limits import LoadLimits
 
 MOST_PIXELS = 60_000_000  # of a picture

@@ -1,0 +1,218 @@
+"""Lines of a PDF page, put together from where each of its letters stands.
+
+pdfium gives the letters in the order in which the program wrote them, and guesses where lines end;
+what it takes for one line may be many rows of a table. Here a line is letters on one height that
+go on in one direction, and a cell is what stands apart on it.
+"""
+
+import ctypes
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from rag.documents.cleaning import BLANKS
+
+CURRENCY = {"$", "€", "£", "¥", "US$"}
+TRAILING = {"%", ")", ")%"}
+LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
+CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
+FIGURE_GAP = 0.3  # … and than any within a figure
+FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
+ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
+MIN_FONT_SIZE = 4.0
+MAX_LETTERS = 5_000  # of a line
+BOLD_WEIGHT = 600
+BOLD_FONTS = (b"bold", b"black", b"heavy")
+FONT_NAME_BYTES = 200
+CUT = 2  # pdfium's own code of a hyphen at the end of a line
+NO_BLANKS = "\x0b\x0c\r\x1c\x1d\x1e\x1f"  # may be letters in a font of its own
+Spell = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class PdfCell:
+    """Words that stand together on a line."""
+
+    text: str
+    left: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True)
+class PdfLine:
+    """A line of text; places in points, counted from the page's lower left corner."""
+
+    text: str
+    size: float
+    is_bold: bool
+    left: float
+    bottom: float
+    cells: tuple[PdfCell, ...] = ()  # one or more
+
+    @property
+    def right(self) -> float:
+        return self.cells[-1].right if self.cells else self.left
+
+
+class _Letter(NamedTuple):
+    """As it stands in its own line's direction."""
+
+    text: str
+    left: float
+    right: float
+    base: float  # height of the line that it stands on
+    size: float
+    angle: float
+    at: int  # in the page
+    is_blank: bool
+
+
+def page_lines(text_page: Any, spell: Spell) -> Iterator[PdfLine]:
+    """In the order in which they were written."""
+    line: list[_Letter] = []
+    last: _Letter | None = None
+    for letter in _letters(text_page):
+        is_visible = not letter.is_blank
+        if last and is_visible and (_begins_line(last, letter) or len(line) >= MAX_LETTERS):
+            yield _line(text_page, line, spell)
+            line = []
+        if is_visible:
+            last = letter
+        if is_visible or line:
+            line.append(letter)
+    if last:
+        yield _line(text_page, line, spell)
+
+
+def _begins_line(before: _Letter, letter: _Letter) -> bool:
+    size = max(before.size, letter.size)
+    is_elsewhere = abs(before.base - letter.base) > ONE_HEIGHT * size
+    return is_elsewhere or before.angle != letter.angle or letter.right < before.left - 2 * size
+
+
+def _letters(text_page: Any) -> Iterator[_Letter]:
+    from pypdfium2 import raw
+
+    x, y, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
+    for at in range(text_page.count_chars()):
+        code = raw.FPDFText_GetUnicode(text_page, at)
+        is_made = raw.FPDFText_IsGenerated(text_page, at) == 1
+        if not code or (is_made and code in b"\r\n"):
+            continue
+        text = "-" if code == CUT and raw.FPDFText_IsHyphen(text_page, at) else chr(code)
+        is_blank = is_made or (text.isspace() and text not in NO_BLANKS)
+        raw.FPDFText_GetCharOrigin(text_page, at, x, y)
+        raw.FPDFText_GetLooseCharBox(text_page, at, box)  # as high as the font, not as the letter
+        size = raw.FPDFText_GetFontSize(text_page, at)
+        if size < MIN_FONT_SIZE:  # some producers set 1 and scale the page
+            size = (box.top - box.bottom) * 0.85
+        angle = round(raw.FPDFText_GetCharAngle(text_page, at), 1)
+        left, right, base = box.left, box.right, y.value
+        if angle:
+            across, up = math.cos(angle), math.sin(angle)
+            ends = [
+                side * across + height * up
+                for side in (box.left, box.right)
+                for height in (box.bottom, box.top)
+            ]
+            left, right, base = min(ends), max(ends), y.value * across - x.value * up
+        yield _Letter(text, left, right, base, size, angle, at, is_blank)
+
+
+def _line(text_page: Any, letters: Sequence[_Letter], spell: Spell) -> PdfLine:
+    visible = [letter for letter in letters if not letter.is_blank]
+    (base, size), _count = Counter((each.base, each.size) for each in visible).most_common(1)[0]
+    pieces = list(_pieces(letters, size))
+    text = " ".join(_text(piece, spell) for piece in pieces)
+    cells = (
+        PdfCell(
+            _text(piece, spell),
+            min(letter.left for letter in piece if not letter.is_blank),
+            max(letter.right for letter in piece if not letter.is_blank),
+        )
+        for piece in pieces
+    )
+    ordered = sorted((cell for cell in cells if cell.text), key=lambda cell: cell.left)
+    is_bold = _is_bold(text_page, visible[0].at)
+    joined = join_symbols(ordered, size)
+    return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, joined)
+
+
+def _text(letters: Sequence[_Letter], spell: Spell) -> str:
+    return BLANKS.sub(" ", spell("".join(letter.text for letter in letters))).strip(" ")
+
+
+def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
+    """Letters that stand further apart than words do; figures may stand closer."""
+    words = list(_words(letters, size))
+    piece = words[0]
+    for before, word in pairwise(words):
+        if _gap(before, word) < CELL_GAP * size and not _are_figures(before, word):
+            piece = [*piece, *word]
+        else:
+            yield piece
+            piece = word
+    yield piece
+
+
+def _words(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
+    word: list[_Letter] = []
+    for letter in letters:
+        if word and not letter.is_blank and _gap(word, [letter]) >= FIGURE_GAP * size:
+            yield word
+            word = []
+        word.append(letter)
+    yield word
+
+
+def _gap(before: Sequence[_Letter], after: Sequence[_Letter]) -> float:
+    """Between the last visible letter of one and the first of the other, in either direction."""
+    last = next(letter for letter in reversed(before) if not letter.is_blank)
+    return max(after[0].left - last.right, last.left - after[0].right)
+
+
+def _are_figures(first: Sequence[_Letter], second: Sequence[_Letter]) -> bool:
+    return all(
+        FIGURES.fullmatch("".join(letter.text for letter in word)) for word in (first, second)
+    )
+
+
+def _is_bold(text_page: Any, at: int) -> bool:
+    """By weight, or by the font's name: many producers state no weight, or a wrong one."""
+    from pypdfium2 import raw
+
+    if raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT:
+        return True
+    name, flags = ctypes.create_string_buffer(FONT_NAME_BYTES), ctypes.c_int()
+    raw.FPDFText_GetFontInfo(text_page, at, name, FONT_NAME_BYTES, ctypes.byref(flags))
+    return any(word in name.value.lower() for word in BOLD_FONTS)
+
+
+def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
+    """A currency sign or a list mark belongs to what follows, a percent sign to what precedes."""
+    joined: list[PdfCell] = []
+    for cell in _without_next_sign(cells, size):
+        last = joined[-1] if joined else None
+        if last and (last.text in CURRENCY or cell.text in TRAILING):
+            joined[-1] = PdfCell(last.text + cell.text, last.left, cell.right)
+        elif last and len(joined) == 1 and LIST_MARK.fullmatch(last.text):
+            joined[-1] = PdfCell(f"{last.text} {cell.text}", last.left, cell.right)
+        else:
+            joined.append(cell)
+    return tuple(joined)
+
+
+def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCell]:
+    """`59,340 $` before `63,171`: the sign stood nearer to the figure before it."""
+    for at, cell in enumerate(cells):
+        words, _blank, sign = cell.text.rpartition(" ")
+        if words and sign in CURRENCY and at + 1 < len(cells):
+            right = max(cell.left, cell.right - size)
+            yield PdfCell(words, cell.left, right)
+            yield PdfCell(sign, right + 1, cell.right)
+        else:
+            yield cell
