@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
-from rag.documents.formats.pdf.financial import FARTHEST, figure_tables
 from rag.documents.formats.pdf.lines import PdfLine
-from rag.documents.formats.pdf.tables import table_at
+from rag.documents.formats.pdf.tables import FARTHEST, find_tables
 from rag.documents.outline import Outline
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
@@ -168,14 +167,6 @@ def _plain(text: str) -> str:
     return "".join(filter(str.isalnum, text)).lower()
 
 
-def _is_split(lines: Sequence[PdfLine], at: int) -> bool:
-    """Whether a line is the beginning of a wrapped first cell: the row goes on beside it."""
-    following = next((line for line in lines[at + 1 : at + 4] if len(line.cells) > 1), None)
-    if following is None or len(lines[at].cells) != 1:
-        return False
-    return following.bottom > lines[at].bottom - lines[at].size * 0.9
-
-
 class _PdfWriting:
     """Writes page after page; a table that goes on at the top of the next keeps its header."""
 
@@ -188,9 +179,9 @@ class _PdfWriting:
     def page(self, page: Page, levels: Sequence[int]) -> None:
         self.number = page.number
         at = 0
-        for table in figure_tables(page.lines):
+        for table in find_tables(page.lines, levels):
             self._lines(page.lines[at : table.start], levels[at : table.start])
-            self._table(table.rows)
+            self._table(table.rows, may_go_on=table.may_go_on)
             at = table.end
         self._lines(page.lines[at:], levels[at:])
         self.outline.form_values(page.form_values)
@@ -203,28 +194,9 @@ class _PdfWriting:
                 self.header = []
                 self.outline.heading(level, join_lines([line.text for line in found]))
             else:
-                self._body(found)
+                self._text(found)
 
-    def _body(self, lines: Sequence[PdfLine]) -> None:
-        """Tables where there are some, paragraphs and list entries between them."""
-        text: list[PdfLine] = []
-        at = 0
-        while at < len(lines):
-            table = (
-                table_at(lines, at) if len(lines[at].cells) > 1 or _is_split(lines, at) else None
-            )
-            if table is None:
-                text.append(lines[at])
-                at += 1
-                continue
-            self._text(text)
-            text = []
-            rows, end = table
-            self._table(rows, may_go_on=not lines[at].is_bold)
-            at = end
-        self._text(text)
-
-    def _table(self, rows: Sequence[Sequence[str]], *, may_go_on: bool = False) -> None:
+    def _table(self, rows: Sequence[Sequence[str]], *, may_go_on: bool) -> None:
         cells = [[cell.translate(LIGATURES) for cell in row] for row in rows]
         goes_on = self.number == self.header_page + 1 and len(self.header) == len(cells[0])
         if goes_on and cells[0] != self.header and (may_go_on or not any(cells[0])):

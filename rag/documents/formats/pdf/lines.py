@@ -9,8 +9,8 @@ import ctypes
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -23,6 +23,9 @@ CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
 FIGURE_GAP = 0.3  # … and than any within a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
+SAME_HEIGHT = 0.25  # of the type size
+TABULAR = 3  # cells: columns of prose are rarely more than two
+PROSE_WORDS = 5
 MIN_FONT_SIZE = 4.0
 MAX_LETTERS = 5_000  # of a line
 BOLD_WEIGHT = 600
@@ -52,10 +55,50 @@ class PdfLine:
     left: float
     bottom: float
     cells: tuple[PdfCell, ...] = ()  # one or more
+    words: tuple[PdfCell, ...] = ()
 
     @property
     def right(self) -> float:
         return self.cells[-1].right if self.cells else self.left
+
+
+def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
+    """In the order of their places where most words stand in tables, else as they were written.
+
+    Programs write tables column by column, or the header last. Columns of prose stay as they are.
+    """
+    tabular = sum(len(line.words) for line in lines if len(line.cells) >= TABULAR)
+    if tabular * 2 <= sum(len(line.words) for line in lines):
+        return list(lines)
+    rows: list[list[PdfLine]] = []
+    for line in sorted(lines, key=lambda line: -line.bottom):
+        size = max(line.size, rows[-1][0].size if rows else 0)
+        if rows and rows[-1][0].bottom - line.bottom < SAME_HEIGHT * size:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    if sum(sum(len(line.words) >= PROSE_WORDS for line in row) > 1 for row in rows) > 1:
+        return list(lines)
+    return [line for row in rows for line in _beside(sorted(row, key=lambda line: line.left))]
+
+
+def _beside(lines: Sequence[PdfLine]) -> Iterator[PdfLine]:
+    """Lines of one height as one, where they do not overlap; a raised figure belongs to a word."""
+    held = lines[0]
+    for line in lines[1:]:
+        if line.left < held.right - held.size:
+            yield held
+            held = line
+            continue
+        cells = [*held.cells, *line.cells]
+        if line.left < held.right + FIGURE_GAP * held.size:
+            last, first = cells[len(held.cells) - 1 : len(held.cells) + 1]
+            whole = PdfCell(f"{last.text} {first.text}", last.left, max(last.right, first.right))
+            cells = [*held.cells[:-1], whole, *line.cells[1:]]
+        words = (*held.words, *line.words)
+        text, size = f"{held.text} {line.text}", max(held.size, line.size)
+        held = replace(held, text=text, size=size, cells=join_symbols(cells, size), words=words)
+    yield held
 
 
 class _Letter(NamedTuple):
@@ -128,27 +171,33 @@ def _line(text_page: Any, letters: Sequence[_Letter], spell: Spell) -> PdfLine:
     (base, size), _count = Counter((each.base, each.size) for each in visible).most_common(1)[0]
     pieces = list(_pieces(letters, size))
     text = " ".join(_text(piece, spell) for piece in pieces)
-    cells = (
+    cells = join_symbols(_cells(pieces, spell), size)
+    words = tuple(_cells(_words(letters), spell))
+    is_bold = _is_bold(text_page, visible[0].at)
+    return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, cells, words)
+
+
+def _cells(pieces: Iterable[Sequence[_Letter]], spell: Spell) -> list[PdfCell]:
+    """From left to right."""
+    cells = [
         PdfCell(
             _text(piece, spell),
             min(letter.left for letter in piece if not letter.is_blank),
             max(letter.right for letter in piece if not letter.is_blank),
         )
         for piece in pieces
-    )
-    ordered = sorted((cell for cell in cells if cell.text), key=lambda cell: cell.left)
-    is_bold = _is_bold(text_page, visible[0].at)
-    joined = join_symbols(ordered, size)
-    return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, joined)
+    ]
+    return sorted((cell for cell in cells if cell.text), key=lambda cell: cell.left)
 
 
 def _text(letters: Sequence[_Letter], spell: Spell) -> str:
-    return BLANKS.sub(" ", spell("".join(letter.text for letter in letters))).strip(" ")
+    halves = "".join(letter.text for letter in letters).encode("utf-16-le", "surrogatepass")
+    return BLANKS.sub(" ", spell(halves.decode("utf-16-le", "ignore"))).strip(" ")
 
 
 def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
     """Letters that stand further apart than words do; figures may stand closer."""
-    words = list(_words(letters, size))
+    words = list(_words(letters, FIGURE_GAP * size))
     piece = words[0]
     for before, word in pairwise(words):
         if _gap(before, word) < CELL_GAP * size and not _are_figures(before, word):
@@ -159,12 +208,15 @@ def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
     yield piece
 
 
-def _words(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
+def _words(letters: Sequence[_Letter], gap: float = 0.0) -> Iterator[list[_Letter]]:
+    """Parted by gaps of a width, or by blanks of any."""
     word: list[_Letter] = []
     for letter in letters:
-        if word and not letter.is_blank and _gap(word, [letter]) >= FIGURE_GAP * size:
-            yield word
-            word = []
+        if word and not letter.is_blank:
+            is_end = _gap(word, [letter]) >= gap if gap else word[-1].is_blank
+            if is_end:
+                yield word
+                word = []
         word.append(letter)
     yield word
 

@@ -8,7 +8,7 @@ from rag.documents.formats.pdf.filing import filing_title
 from rag.documents.formats.pdf.form import form_values
 from rag.documents.formats.pdf.layout import Page, write_pages
 from rag.documents.formats.pdf.ligatures import Ligatures
-from rag.documents.formats.pdf.lines import PdfLine, Spell, page_lines
+from rag.documents.formats.pdf.lines import PdfLine, Spell, from_top_down, page_lines
 from rag.documents.formats.pictures import ocr
 from rag.documents.formats.pictures.ocr import OcrClock
 from rag.documents.limits import LoadLimits
@@ -163,7 +163,7 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         except pypdfium2.PdfiumError:
             yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
             continue
-        lines = tuple(page_lines(text_page, spell))
+        lines = tuple(from_top_down([*page_lines(text_page, spell)]))
         values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
         page.close()

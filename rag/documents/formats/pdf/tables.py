@@ -1,19 +1,65 @@
 """Tables of a PDF page, found by where their cells stand.
 
-Plan: a line whose words stand far apart is a row of cells. A run of such lines, with the fragments
-of wrapped cells between them, is a table if its columns can be told apart: no cell of any row may
-reach over the white stripe between two columns. Lines in one column that are as close as the lines
-of a paragraph are one cell; cells that overlap in height are one row.
+Plan: columns are white stripes that no row crosses; a header is what stands over them. Where lines
+end in figures, each is a row, whatever stands before the figures is its label, and a label may wrap
+or stand alone. Other rows are lines whose words stand far apart: lines in one column that are as
+close as the lines of a paragraph are one cell, cells that overlap in height are one row.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from rag.documents.formats.pdf.headers import (
+    ABOVE,
+    LABELS_IN_A_ROW,
+    YEAR,
+    Columns,
+    HeaderPlace,
+    columns_of,
+    header_of,
+    header_start,
+    is_figure,
+    is_label,
+    place_in,
+    units_in,
+)
 from rag.documents.formats.pdf.lines import PdfCell, PdfLine
 
+AMOUNT = re.compile(r"[$€£¥%]|\d[,.]\d|\(\d+\)")
+FARTHEST = 3.4  # of the type size: rows that belong together are not further apart
+MOST_FIGURES = 0.6  # of the cells beside a label
 LINE_PITCH = 1.32  # of the type size: lines of one cell are not further apart
 MAX_LINES = 400
 CELL_WORDS = 14  # on average: more is text in columns
+
+
+@dataclass(frozen=True, slots=True)
+class PdfTable:
+    """The lines that it takes, and its rows, the header first."""
+
+    start: int
+    end: int
+    rows: list[list[str]]
+    may_go_on: bool = False  # its first row may be one more of the table before
+
+
+@dataclass(frozen=True, slots=True)
+class _FigureRow:
+    """A line with a label, perhaps none, and values, perhaps none."""
+
+    labels: tuple[PdfCell, ...]
+    bottom: float
+    values: tuple[PdfCell, ...]
+
+    @property
+    def label(self) -> str:
+        return " ".join(cell.text for cell in self.labels)
+
+    @property
+    def left(self) -> float:
+        return self.labels[0].left if self.labels else -1.0
 
 
 @dataclass(slots=True)
@@ -26,21 +72,197 @@ class _Block:
     bottom: float
 
 
-def table_at(lines: Sequence[PdfLine], start: int) -> tuple[list[list[str]], int] | None:
-    """The rows of the table that begins at a line, and the line after it."""
+def find_tables(lines: Sequence[PdfLine], levels: Sequence[int]) -> Iterator[PdfTable]:
+    """The tables among a page's lines, in order; they share no line. Headings have a level."""
+    free = 0
+    for table in [*_figure_tables(lines), None]:
+        end = table.start if table else len(lines)
+        yield from _word_tables(lines, levels, free, end)
+        if table:
+            yield table
+            free = table.end
+
+
+# ── Rows of figures ──────────────────────────────────────────────────────────────────────────
+
+
+def _figure_tables(lines: Sequence[PdfLine]) -> Iterator[PdfTable]:
+    at = free = 0
+    while at < len(lines):
+        end = _run_end(lines, at) if _is_row(lines[at]) else at
+        table = _figure_table(lines, free, at, end) if end > at else None
+        if table is not None:
+            yield table
+            free = table.end
+        at = max(end, at + 1)
+
+
+def _is_row(line: PdfLine) -> bool:
+    row = _row(line)
+    figures = [cell for cell in row.values if is_figure(cell)]
+    if not any(character.isdigit() for cell in figures for character in cell.text):
+        return False
+    return not _is_years(row) and len(figures) >= MOST_FIGURES * len(row.values)
+
+
+def _is_years(row: _FigureRow) -> bool:
+    """2022 and 2023 above columns are no figures."""
+    years = [bool(YEAR.fullmatch(cell.text)) for cell in row.values if is_figure(cell)]
+    return all(years) and (not row.label or len(years) > 1)
+
+
+def _row(line: PdfLine) -> _FigureRow:
+    cells = [cell for cell in line.cells if any(map(str.isalnum, cell.text)) or is_figure(cell)]
+    first = next((at for at, cell in enumerate(cells) if is_figure(cell)), len(cells))
+    return _FigureRow(tuple(cells[:first]), line.bottom, tuple(cells[first:]))
+
+
+def _run_end(lines: Sequence[PdfLine], start: int) -> int:
+    """The line after the last row of the run; labels between rows belong to it."""
+    end = start + 1
+    edge = min(cell.left for cell in _row(lines[start]).values)
+    for at in range(start + 1, len(lines)):
+        line, drop = lines[at], lines[at - 1].bottom - lines[at].bottom
+        if not 0 < drop < FARTHEST * line.size:
+            break
+        if _goes_on(line, drop, is_next=end == at):
+            edge = min(edge, *(cell.left for cell in _row(line).values))
+            end = at + 1
+        elif not is_label(line, edge) or at - end >= LABELS_IN_A_ROW:
+            break
+    return end
+
+
+def _goes_on(line: PdfLine, drop: float, *, is_next: bool) -> bool:
+    """Whether a line below rows is one more: of dashes or of years, too, if it has a label.
+
+    A lonely figure is the number of the page.
+    """
+    row = _row(line)
+    if row.label and row.values and all(map(is_figure, row.values)):
+        return _is_row(line) or is_next or (len(row.values) > 1 and not _is_years(row))
+    return _is_row(line) and (len(row.values) > 1 or drop < 1.5 * line.size)
+
+
+def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> PdfTable | None:
+    rows = _labelled([_row(line) for line in lines[start:end]])
+    columns = columns_of([cell for row in rows for cell in row.values])
+    full = [row for row in rows if row.values]
+    if len(full) < 2 or not all(_fits(row, columns) for row in full):
+        return None
+    place = HeaderPlace(lines[start], columns)
+    first = header_start(lines, free, start, place)
+    header, opening = header_of(lines[first:start], place)
+    amounts = sum(any(AMOUNT.search(cell.text) for cell in row.values) for row in full)
+    if len(columns) < 2 and (amounts < len(full) / 2 or (len(full) < 3 and not any(header))):
+        return None
+    header[0] = header[0] or units_in(lines[max(free, first - ABOVE) : first])
+    body = _written([*map(_row, opening), *rows], columns)
+    return PdfTable(first, end, [header, *body])
+
+
+def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
+    """`2025 | 269` in a table whose other rows begin with words: the year is a label.
+
+    And the first words are the label of `Notes | Level 2 | 269` where the others stand apart.
+    """
+    edge = min((row.values[0].left for row in rows if row.labels and row.values), default=0.0)
+    beside = [cell for row in rows for cell in row.labels[1:] if row.values]
+    most = max((row.labels[0].right for row in rows if row.labels and row.values), default=0.0)
+    is_apart = bool(beside) and most < min(cell.left for cell in beside)
+    labelled: list[_FigureRow] = []
+    for row in rows:
+        cells = (*row.labels, *row.values)
+        is_year = not row.labels and len(cells) > 1 and cells[0].right < edge
+        if is_year or (row.values and row.labels and is_apart):
+            row = _FigureRow(cells[:1], row.bottom, cells[1:])
+        labelled.append(row)
+    return labelled
+
+
+def _fits(row: _FigureRow, columns: Columns) -> bool:
+    places = [place_in(cell, columns) for cell in row.values]
+    return len(set(places)) == len(places)
+
+
+def _written(rows: Sequence[_FigureRow], columns: Columns) -> list[list[str]]:
+    """Wrapped labels put together; one that names several rows says under which it stands."""
+    whole = list(_unwrapped(rows))
+    names = [row.label for row in whole]
+    above: list[_FigureRow] = []
+    written: list[list[str]] = []
+    for row in whole:
+        above = [other for other in above if other.left < row.left - 2]
+        label = row.label
+        if row.values and names.count(label) > 1 and above:
+            label = f"{above[-1].label.rstrip(':')}: {label}"
+        if not row.values:
+            above.append(row)
+        cells = [label] + [""] * len(columns)
+        for cell in row.values:
+            cells[place_in(cell, columns) + 1] = cell.text
+        written.append(cells)
+    return written
+
+
+def _unwrapped(rows: Sequence[_FigureRow]) -> Iterator[_FigureRow]:
+    drops = sorted(a.bottom - b.bottom for a, b in pairwise(rows))
+    usual = drops[len(drops) // 2] if drops else 0.0
+    held: _FigureRow | None = None
+    for row in rows:
+        if held is not None:
+            is_close = held.bottom - row.bottom < 0.9 * usual
+            goes_on = not held.label.endswith(":") and (is_close or row.label[:1].islower())
+            if goes_on or not row.label:
+                row = _FigureRow((*held.labels, *row.labels), row.bottom, row.values)
+            else:
+                yield held
+        held = None if row.values else row
+        if row.values:
+            yield row
+    if held is not None:
+        yield held
+
+
+# ── Rows of words ────────────────────────────────────────────────────────────────────────────
+
+
+def _word_tables(
+    lines: Sequence[PdfLine], levels: Sequence[int], start: int, end: int
+) -> Iterator[PdfTable]:
+    at = free = start
+    while at < end:
+        stop = next((to for to in range(at, end) if levels[to]), end)
+        may_begin = at < stop and (len(lines[at].cells) > 1 or _is_split(lines[at:stop]))
+        table = _word_table(lines[:stop], free, at) if may_begin else None
+        if table:
+            yield table
+            free = table.end
+        at = table.end if table else at + 1
+
+
+def _is_split(lines: Sequence[PdfLine]) -> bool:
+    """Whether a line is the beginning of a wrapped first cell: the row goes on beside it."""
+    following = next((line for line in lines[1:4] if len(line.cells) > 1), None)
+    if following is None or len(lines[0].cells) != 1:
+        return False
+    return following.bottom > lines[0].bottom - lines[0].size * 0.9
+
+
+def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | None:
     end = _region_end(lines, start)
     region = lines[start:end]
     wide = [line for line in region if len(line.cells) > 1]
     if len(wide) < 2 or _is_prose(region):
         return None
-    columns = _columns(region)
+    columns = columns_of([cell for line in region for cell in line.cells], 1.0)
     if len(columns) < 2 or len(wide) * (len(columns) - 1) < 3:
         return None
     rows = _rows(region, columns)
     full = [row for row in rows if sum(map(bool, row)) > 1]
     if len(full) < len(rows) / 2:
         return None
-    return rows, end
+    return PdfTable(start, end, rows, may_go_on=not lines[start].is_bold)
 
 
 def _region_end(lines: Sequence[PdfLine], start: int) -> int:
@@ -76,17 +298,6 @@ def _is_rest(above: PdfLine, below: PdfLine) -> bool:
     return len(below.cells) == 1 and is_close and is_indented
 
 
-def _columns(region: Sequence[PdfLine]) -> list[tuple[float, float]]:
-    """Stripes of the page between which no row has words."""
-    columns: list[tuple[float, float]] = []
-    for cell in sorted((c for line in region for c in line.cells), key=lambda cell: cell.left):
-        if columns and cell.left < columns[-1][1] + 1:
-            columns[-1] = (columns[-1][0], max(columns[-1][1], cell.right))
-        else:
-            columns.append((cell.left, cell.right))
-    return columns
-
-
 def _is_prose(lines: Sequence[PdfLine]) -> bool:
     cells = [cell for line in lines for cell in line.cells]
     words = sum(len(cell.text.split()) for cell in cells) / len(cells)
@@ -94,21 +305,18 @@ def _is_prose(lines: Sequence[PdfLine]) -> bool:
     return words > (CELL_WORDS if most > 2 else CELL_WORDS / 2)
 
 
-def _rows(region: Sequence[PdfLine], columns: Sequence[tuple[float, float]]) -> list[list[str]]:
-    blocks = _blocks(region, columns, pitch=LINE_PITCH)
-    rows = _overlapping(blocks)
+def _rows(region: Sequence[PdfLine], columns: Columns) -> list[list[str]]:
+    rows = _overlapping(_blocks(region, columns, pitch=LINE_PITCH))
     heights = {round(line.bottom / 3) for line in region}
     if len(rows) < len(heights) / 2.5:  # rows as tight as lines: each height is a row
         rows = _overlapping(_blocks(region, columns, pitch=0))
-    return [_row(row, len(columns)) for row in rows]
+    return [_texts(row, len(columns)) for row in rows]
 
 
-def _blocks(
-    region: Sequence[PdfLine], columns: Sequence[tuple[float, float]], *, pitch: float
-) -> list[_Block]:
+def _blocks(region: Sequence[PdfLine], columns: Columns, *, pitch: float) -> list[_Block]:
     blocks: list[_Block] = []
     placed = [
-        (_column_of(cell, columns), -line.bottom, line, cell)
+        (place_in(cell, columns), -line.bottom, line, cell)
         for line in region
         for cell in line.cells
     ]
@@ -121,10 +329,6 @@ def _blocks(
             top = line.bottom + line.size * 0.8
             blocks.append(_Block(column, [cell.text], top, line.bottom))
     return blocks
-
-
-def _column_of(cell: PdfCell, columns: Sequence[tuple[float, float]]) -> int:
-    return next(at for at, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
 def _overlapping(blocks: Sequence[_Block]) -> list[list[_Block]]:
@@ -141,7 +345,7 @@ def _overlapping(blocks: Sequence[_Block]) -> list[list[_Block]]:
     return rows
 
 
-def _row(blocks: Sequence[_Block], width: int) -> list[str]:
+def _texts(blocks: Sequence[_Block], width: int) -> list[str]:
     cells = [""] * width
     for block in blocks:
         cells[block.column] = f"{cells[block.column]} {' '.join(block.texts)}".strip()
