@@ -115,9 +115,7 @@ class HeaderPlace:
         """Whether it stands over columns, be it broader than their figures."""
         starts = cell.left > self.labels_end + 4 and cell.right >= self.columns[0][0]
         is_inside = any(left <= _centre(cell) <= right for left, right in self.columns)
-        has_room = len(cell.text.split()) <= HEADER_WORDS
-        is_word = bool(YEAR.fullmatch(cell.text)) or not is_figure(cell)
-        return has_room and is_word and (starts or is_inside)
+        return len(cell.text.split()) <= HEADER_WORDS and (starts or is_inside)
 
 
 def header_start(lines: Sequence[PdfLine], free: int, start: int, place: HeaderPlace) -> int:
@@ -160,7 +158,9 @@ def _is_header(line: PdfLine, place: HeaderPlace) -> bool:
     cells = found[1:] if is_labelled else found
     if not cells or (len(cells) == 1 and place.is_caption(cells[0])):
         return False
-    return all(map(place.is_over, cells)) and not line.text.endswith(".")
+    words = sum(bool(YEAR.fullmatch(cell.text)) or not is_figure(cell) for cell in cells)
+    is_said = words * 2 > len(cells) and not line.text.endswith(".")
+    return is_said and all(map(place.is_over, cells))
 
 
 def _centre(cell: PdfCell) -> float:

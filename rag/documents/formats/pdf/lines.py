@@ -24,6 +24,7 @@ FIGURE_GAP = 0.3  # … and than any within a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
 SAME_HEIGHT = 0.25  # of the type size
+SMALL = 0.8  # … beside a word: the mark of a note
 TABULAR = 3  # cells: columns of prose are rarely more than two
 PROSE_WORDS = 5
 MIN_FONT_SIZE = 4.0
@@ -72,8 +73,10 @@ def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
         return list(lines)
     rows: list[list[PdfLine]] = []
     for line in sorted(lines, key=lambda line: -line.bottom):
-        size = max(line.size, rows[-1][0].size if rows else 0)
-        if rows and rows[-1][0].bottom - line.bottom < SAME_HEIGHT * size:
+        above = rows[-1][0] if rows else line
+        is_raised = min(line.size, above.size) < SMALL * max(line.size, above.size)
+        share = ONE_HEIGHT if is_raised else SAME_HEIGHT
+        if rows and above.bottom - line.bottom < share * max(line.size, above.size):
             rows[-1].append(line)
         else:
             rows.append([line])

@@ -102,7 +102,8 @@ def _is_row(line: PdfLine) -> bool:
     figures = [cell for cell in row.values if is_figure(cell)]
     if not any(character.isdigit() for cell in figures for character in cell.text):
         return False
-    return not _is_years(row) and len(figures) >= MOST_FIGURES * len(row.values)
+    is_most = len(figures) >= MOST_FIGURES * len(row.values)
+    return not _is_years(row) and is_most and 2 * len(figures) >= len(line.cells) - 1
 
 
 def _is_years(row: _FigureRow) -> bool:
@@ -158,7 +159,18 @@ def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> 
         return None
     header[0] = header[0] or units_in(lines[max(free, first - ABOVE) : first])
     body = _written([*map(_row, opening), *rows], columns)
+    while len(body) > 2 and _are_names(body[0]):
+        header = [
+            f"{above} {name}".strip() for above, name in zip(header, body.pop(0), strict=True)
+        ]
     return PdfTable(first, end, [header, *body])
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """`Year | Total | 1 | 2 | 3`, where what follows are figures."""
+    said = [cell for cell in cells[1:] if cell]
+    words = sum(any(map(str.isalpha, cell)) for cell in said)
+    return words > 1 and not any(map(AMOUNT.search, said))
 
 
 def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
@@ -170,6 +182,8 @@ def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
     beside = [cell for row in rows for cell in row.labels[1:] if row.values]
     most = max((row.labels[0].right for row in rows if row.labels and row.values), default=0.0)
     is_apart = bool(beside) and most < min(cell.left for cell in beside)
+    firsts = [(*row.labels, *row.values)[0] for row in rows if row.values]
+    edge = edge or (firsts[0].right + 1 if all(YEAR.fullmatch(c.text) for c in firsts) else 0.0)
     labelled: list[_FigureRow] = []
     for row in rows:
         cells = (*row.labels, *row.values)
