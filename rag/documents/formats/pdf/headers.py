@@ -208,7 +208,7 @@ def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
         covered = [at for at, centre in enumerate(centres) if cell.left <= centre <= cell.right]
         closest = min(range(len(columns)), key=lambda at: abs(centres[at] - _centre(cell)))
         for at in covered or [closest]:
-            texts[at] = cell.text
+            texts[at] = f"{texts[at]} {cell.text}".strip()
     return texts
 
 

@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
-from rag.documents.formats.pdf.lines import PdfLine
+from rag.documents.formats.pdf.lines import PdfLine, join_lines
 from rag.documents.formats.pdf.tables import FARTHEST, find_tables
 from rag.documents.outline import Outline
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
 NUMBERED = re.compile(r"^\(?\d{1,2}[.)]\s+(?=[^\W\d])")
 LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st"}
-LETTER_BEFORE = re.compile(r"[^\W\d_]$")
+SECTION = re.compile(r"[A-Z]?\d{0,3}(?:\.\d{1,3})*\.?|[IVX]+\.?")  # the number of a heading
 DIGITS = re.compile(r"\d+")
 HEADING_CHARS = 110
 HEADING_WORDS = 14
@@ -143,7 +143,8 @@ def _is_alone(lines: Sequence[PdfLine], at: int) -> bool:
     """Whether nothing stands beside a line: the cells of a table do."""
     line = lines[at]
     others = [*lines[max(0, at - 1) : at], *lines[at + 1 : at + 2]]
-    return len(line.cells) < 2 and not any(
+    is_numbered = len(line.cells) == 2 and SECTION.fullmatch(line.cells[0].text)
+    return (len(line.cells) < 2 or bool(is_numbered)) and not any(
         abs(other.bottom - line.bottom) < line.size * 0.5 for other in others
     )
 
@@ -241,26 +242,3 @@ def _usual_gap(lines: Sequence[PdfLine]) -> float:
         if first.bottom > second.bottom
     ]
     return max(sorted(gaps)[len(gaps) // 2], 4.0) if gaps else 12.0
-
-
-def join_lines(lines: Sequence[str]) -> str:
-    """One paragraph: words cut at a line's end are put together, short lines keep their break."""
-    longest = max(map(len, lines), default=0)
-    text = ""
-    for at, line in enumerate(lines):
-        if at == 0:
-            text = line
-            continue
-        text = _joined(text, line, is_full=len(lines[at - 1]) > longest * 0.6 and longest > 45)
-    return text
-
-
-def _joined(text: str, line: str, *, is_full: bool) -> str:
-    if text.endswith("\u00ad"):
-        return text[:-1] + line
-    cut = text.endswith(("-", "‐")) and LETTER_BEFORE.search(text[:-1])
-    if cut and line[:1].islower():
-        return text[:-1] + line
-    if cut or text.endswith("/"):
-        return text + line
-    return f"{text} {line}" if is_full else f"{text}\n{line}"

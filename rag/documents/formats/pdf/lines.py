@@ -13,25 +13,30 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, NamedTuple
+from unicodedata import east_asian_width
 
 from rag.documents.cleaning import BLANKS
 
 CURRENCY = {"$", "€", "£", "¥", "US$"}
 TRAILING = {"%", ")", ")%"}
 LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
+LETTER_BEFORE = re.compile(r"[^\W\d_]$")
 CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
 FIGURE_GAP = 0.3  # … and than any within a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
 SAME_HEIGHT = 0.25  # of the type size
 SMALL = 0.8  # … beside a word: the mark of a note
+NOTED = 3  # letters
 TABULAR = 3  # cells: columns of prose are rarely more than two
 PROSE_WORDS = 5
 MIN_FONT_SIZE = 4.0
+LEADERS = re.compile(r"\s?(?:[.·…_]\s?){5,}")  # lead the eye to a figure or show where to write
 MAX_LETTERS = 5_000  # of a line
 BOLD_WEIGHT = 600
 BOLD_FONTS = (b"bold", b"black", b"heavy")
 FONT_NAME_BYTES = 200
+NOTHING = (0, 0xFFFD)  # a letter whose font does not say which it is
 CUT = 2  # pdfium's own code of a hyphen at the end of a line
 NO_BLANKS = "\x0b\x0c\r\x1c\x1d\x1e\x1f"  # may be letters in a font of its own
 Spell = Callable[[str], str]
@@ -136,7 +141,11 @@ def page_lines(text_page: Any, spell: Spell) -> Iterator[PdfLine]:
 
 def _begins_line(before: _Letter, letter: _Letter) -> bool:
     size = max(before.size, letter.size)
-    is_elsewhere = abs(before.base - letter.base) > ONE_HEIGHT * size
+    drop = before.base - letter.base
+    is_below = abs(before.left - letter.left) < ONE_HEIGHT * size and 0 < drop < 1.5 * size
+    if is_below and east_asian_width(letter.text) in "WF":
+        return False  # it is written from the top down
+    is_elsewhere = abs(drop) > ONE_HEIGHT * size
     return is_elsewhere or before.angle != letter.angle or letter.right < before.left - 2 * size
 
 
@@ -147,17 +156,15 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
     for at in range(text_page.count_chars()):
         code = raw.FPDFText_GetUnicode(text_page, at)
         is_made = raw.FPDFText_IsGenerated(text_page, at) == 1
-        if not code or (is_made and code in b"\r\n"):
+        if code in NOTHING or (is_made and code in b"\r\n"):
             continue
         text = "-" if code == CUT and raw.FPDFText_IsHyphen(text_page, at) else chr(code)
         is_blank = is_made or (text.isspace() and text not in NO_BLANKS)
         raw.FPDFText_GetCharOrigin(text_page, at, x, y)
         raw.FPDFText_GetLooseCharBox(text_page, at, box)  # as high as the font, not as the letter
         size = raw.FPDFText_GetFontSize(text_page, at)
-        if size < MIN_FONT_SIZE:  # some producers set 1 and scale the page
-            size = (box.top - box.bottom) * 0.85
-        angle = round(raw.FPDFText_GetCharAngle(text_page, at), 1)
-        left, right, base = box.left, box.right, y.value
+        angle = -round(raw.FPDFText_GetCharAngle(text_page, at), 1)  # clockwise
+        left, right, base, height = box.left, box.right, y.value, box.top - box.bottom
         if angle:
             across, up = math.cos(angle), math.sin(angle)
             ends = [
@@ -166,6 +173,9 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
                 for height in (box.bottom, box.top)
             ]
             left, right, base = min(ends), max(ends), y.value * across - x.value * up
+            height = height if abs(across) > abs(up) else box.right - box.left
+        if size < MIN_FONT_SIZE or size > 2 * height > 0:  # some producers scale the page
+            size = height * 0.85
         yield _Letter(text, left, right, base, size, angle, at, is_blank)
 
 
@@ -176,7 +186,7 @@ def _line(text_page: Any, letters: Sequence[_Letter], spell: Spell) -> PdfLine:
     text = " ".join(_text(piece, spell) for piece in pieces)
     cells = join_symbols(_cells(pieces, spell), size)
     words = tuple(_cells(_words(letters), spell))
-    is_bold = _is_bold(text_page, visible[0].at)
+    is_bold = all(_is_bold(text_page, visible[at].at) for at in (0, -1))
     return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, cells, words)
 
 
@@ -194,8 +204,24 @@ def _cells(pieces: Iterable[Sequence[_Letter]], spell: Spell) -> list[PdfCell]:
 
 
 def _text(letters: Sequence[_Letter], spell: Spell) -> str:
-    halves = "".join(letter.text for letter in letters).encode("utf-16-le", "surrogatepass")
-    return BLANKS.sub(" ", spell(halves.decode("utf-16-le", "ignore"))).strip(" ")
+    written = "".join(
+        f" {letter.text}" if _is_note(letters[max(0, at - NOTED) : at], letter) else letter.text
+        for at, letter in enumerate(letters)
+    )
+    halves = written.encode("utf-16-le", "surrogatepass")
+    text = LEADERS.sub(" ", spell(halves.decode("utf-16-le", "ignore")))
+    return BLANKS.sub(" ", text).strip(" ")
+
+
+def _is_note(before: Sequence[_Letter], letter: _Letter) -> bool:
+    """Whether it begins the number of a note: raised, and after a word; units are shorter."""
+    return (
+        len(before) == NOTED
+        and letter.text.isdigit()
+        and letter.size < SMALL * before[-1].size
+        and letter.base > before[-1].base
+        and all(each.text.isalpha() and each.size == before[-1].size for each in before)
+    )
 
 
 def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
@@ -271,3 +297,26 @@ def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCel
             yield PdfCell(sign, right + 1, cell.right)
         else:
             yield cell
+
+
+def join_lines(lines: Sequence[str]) -> str:
+    """One paragraph: words cut at a line's end are put together, short lines keep their break."""
+    longest = max(map(len, lines), default=0)
+    text = ""
+    for at, line in enumerate(lines):
+        if at == 0:
+            text = line
+            continue
+        text = _joined(text, line, is_full=len(lines[at - 1]) > longest * 0.6 and longest > 45)
+    return text
+
+
+def _joined(text: str, line: str, *, is_full: bool) -> str:
+    if text.endswith("\u00ad"):
+        return text[:-1] + line
+    cut = text.endswith(("-", "‐")) and LETTER_BEFORE.search(text[:-1])
+    if cut and line[:1].islower():
+        return text[:-1] + line
+    if cut or text.endswith("/"):
+        return text + line
+    return f"{text} {line}" if is_full else f"{text}\n{line}"

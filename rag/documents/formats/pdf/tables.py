@@ -25,7 +25,7 @@ from rag.documents.formats.pdf.headers import (
     place_in,
     units_in,
 )
-from rag.documents.formats.pdf.lines import PdfCell, PdfLine
+from rag.documents.formats.pdf.lines import PdfCell, PdfLine, join_lines
 
 AMOUNT = re.compile(r"[$€£¥%]|\d[,.]\d|\(\d+\)")
 FARTHEST = 3.4  # of the type size: rows that belong together are not further apart
@@ -362,5 +362,5 @@ def _overlapping(blocks: Sequence[_Block]) -> list[list[_Block]]:
 def _texts(blocks: Sequence[_Block], width: int) -> list[str]:
     cells = [""] * width
     for block in blocks:
-        cells[block.column] = f"{cells[block.column]} {' '.join(block.texts)}".strip()
+        cells[block.column] = f"{cells[block.column]} {join_lines(block.texts)}".strip()
     return cells
