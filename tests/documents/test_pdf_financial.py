@@ -165,3 +165,73 @@ def test_a_page_number_below_is_no_row():
 )
 def test_a_filing_is_titled_by_company_form_and_period(cover, title):
     assert document(statement([], above=cover)).title == title
+
+
+def page_of(draw) -> bytes:
+    from reportlab.pdfgen.canvas import Canvas
+
+    out = io.BytesIO()
+    canvas = Canvas(out)
+    canvas.setFont("Helvetica", 9)
+    draw(canvas)
+    canvas.save()
+    return out.getvalue()
+
+
+COUNTS = [("Year", "Total", "Boys", "Girls")] + [
+    (f"{year}", f"{year}1", f"{at}1,20{at}", f"{at}2,30{at}")
+    for at, year in enumerate(range(2011, 2016))
+]
+
+
+def test_rows_of_years_written_column_by_column_are_rows():
+    def draw(canvas):
+        for column in range(4):
+            for at, row in enumerate(COUNTS):
+                canvas.drawRightString(150 + 60 * column, 700 - 12 * at, row[column])
+
+    header, _rule, *rows = rows_of(page_of(draw))
+    assert header == list(COUNTS[0])
+    assert rows == [list(row) for row in COUNTS[1:]]
+
+
+@pytest.mark.parametrize("angle", [90, 270])
+def test_a_table_on_a_turned_page_is_read(angle):
+    def draw(canvas):
+        canvas.translate(300, 400)
+        canvas.rotate(angle)
+        for at, row in enumerate(COUNTS):
+            for column, cell in enumerate(row):
+                canvas.drawRightString(60 * column, -12 * at, cell)
+
+    assert ["2013", "20131", "21,202", "22,302"] in rows_of(page_of(draw))
+
+
+def test_a_column_of_words_stands_between_label_and_figures():
+    rows = [("Notes due 2024", "Level 2", "$1,199"), ("Funds", "Level 1", "124")]
+
+    def draw(canvas):
+        canvas.drawCentredString(365, 720, "2024")
+        canvas.drawCentredString(265, 720, "Category")
+        for at, (label, words, figure) in enumerate(rows):
+            canvas.drawString(60, 700 - 12 * at, label)
+            canvas.drawString(250, 700 - 12 * at, words)
+            canvas.drawRightString(380, 700 - 12 * at, figure)
+
+    header, _rule, *found = rows_of(page_of(draw))
+    assert header == ["Category", "2024"]  # and nothing above the labels
+    assert found == [list(row) for row in rows]
+
+
+def test_the_mark_of_a_note_is_no_part_of_a_word_and_a_power_is():
+    def draw(canvas):
+        canvas.drawString(60, 700, "Total revenue")
+        canvas.setFont("Helvetica", 5)
+        canvas.drawString(60 + canvas.stringWidth("Total revenue", "Helvetica", 9), 703, "3")
+        canvas.setFont("Helvetica", 9)
+        canvas.drawString(122, 700, "for 12 m")
+        canvas.setFont("Helvetica", 5)
+        canvas.drawString(122 + canvas.stringWidth("for 12 m", "Helvetica", 9), 703, "2")
+
+    [section] = document(page_of(draw)).sections
+    assert section.text == "Total revenue 3 for 12 m2"

@@ -36,6 +36,7 @@ MAX_LETTERS = 5_000  # of a line
 BOLD_WEIGHT = 600
 BOLD_FONTS = (b"bold", b"black", b"heavy")
 FONT_NAME_BYTES = 200
+QUARTER = math.pi / 2
 NOTHING = (0, 0xFFFD)  # a letter whose font does not say which it is
 CUT = 2  # pdfium's own code of a hyphen at the end of a line
 NO_BLANKS = "\x0b\x0c\r\x1c\x1d\x1e\x1f"  # may be letters in a font of its own
@@ -73,9 +74,6 @@ def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
 
     Programs write tables column by column, or the header last. Columns of prose stay as they are.
     """
-    tabular = sum(len(line.words) for line in lines if len(line.cells) >= TABULAR)
-    if tabular * 2 <= sum(len(line.words) for line in lines):
-        return list(lines)
     rows: list[list[PdfLine]] = []
     for line in sorted(lines, key=lambda line: -line.bottom):
         above = rows[-1][0] if rows else line
@@ -85,7 +83,10 @@ def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
             rows[-1].append(line)
         else:
             rows.append([line])
-    if sum(sum(len(line.words) >= PROSE_WORDS for line in row) > 1 for row in rows) > 1:
+    tabular = [row for row in rows if sum(len(line.cells) for line in row) >= TABULAR]
+    words = sum(len(line.words) for row in tabular for line in row)
+    prose = sum(sum(len(line.words) >= PROSE_WORDS for line in row) > 1 for row in rows)
+    if prose > 1 or words * 2 <= sum(len(line.words) for line in lines):
         return list(lines)
     return [line for row in rows for line in _beside(sorted(row, key=lambda line: line.left))]
 
@@ -163,7 +164,8 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
         raw.FPDFText_GetCharOrigin(text_page, at, x, y)
         raw.FPDFText_GetLooseCharBox(text_page, at, box)  # as high as the font, not as the letter
         size = raw.FPDFText_GetFontSize(text_page, at)
-        angle = -round(raw.FPDFText_GetCharAngle(text_page, at), 1)  # clockwise
+        turned = raw.FPDFText_GetCharAngle(text_page, at)  # clockwise
+        angle = -round(turned / QUARTER, 2) * QUARTER
         left, right, base, height = box.left, box.right, y.value, box.top - box.bottom
         if angle:
             across, up = math.cos(angle), math.sin(angle)
@@ -204,11 +206,14 @@ def _cells(pieces: Iterable[Sequence[_Letter]], spell: Spell) -> list[PdfCell]:
 
 
 def _text(letters: Sequence[_Letter], spell: Spell) -> str:
-    written = "".join(
-        f" {letter.text}" if _is_note(letters[max(0, at - NOTED) : at], letter) else letter.text
-        for at, letter in enumerate(letters)
-    )
-    halves = written.encode("utf-16-le", "surrogatepass")
+    written: list[str] = []
+    is_noted = False
+    for at, letter in enumerate(letters):
+        begins = _is_note(letters[max(0, at - NOTED) : at], letter)
+        ends = is_noted and letter.text.isalnum() and letter.size > letters[at - 1].size
+        is_noted = begins or (is_noted and not ends)
+        written += [" ", letter.text] if begins or ends else [letter.text]
+    halves = "".join(written).encode("utf-16-le", "surrogatepass")
     text = LEADERS.sub(" ", spell(halves.decode("utf-16-le", "ignore")))
     return BLANKS.sub(" ", text).strip(" ")
 
