@@ -208,7 +208,7 @@ def _sent(seen: Transcript, given: list[MessageDict], limits: _TrimLimits) -> li
         ).text()
         if text and isinstance(content, str):
             said[-1]["content"] = f"{text}\n{content}"
-        elif text:
+        elif text and isinstance(content, list | tuple):
             said[-1]["content"] = [{"type": "text", "text": text}, *content]
     return [system, *said]
 

@@ -52,3 +52,14 @@ def test_odd_messages_fit_and_lose_no_number(odd, budget):
     assert [m["role"] for m in trimmed.messages].count("system") == 1
     assert trimmer.trim(messages).messages == trimmed.messages
     assert repr(messages) == before
+
+
+@pytest.mark.parametrize("content", [42, 4.5, True, {"text": "What of part 7?"}], ids=repr)
+def test_an_odd_question_stays_as_it_is(content):
+    asked = [SYSTEM, *conversation(40), user(content)]
+
+    trimmed = HistoryTrimmer(max_tokens=150).trim(asked)
+
+    assert trimmed.was_trimmed
+    assert trimmed.messages[-1]["content"] == content
+    assert size(trimmed.messages) <= 150
