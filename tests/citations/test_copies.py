@@ -165,6 +165,40 @@ def test_what_is_worked_out_uses_all_that_is_counted_and_nothing_else(
     assert judged(said, FEES).verdict is verdict
 
 
+LOUDER = "The Vega 7 is louder than the Lyra 3."
+
+
+@pytest.mark.parametrize(
+    ("said", "source", "verdict"),
+    [
+        ("The Lyra 3 is not louder than the Vega 7", LOUDER, Verdict.OPEN),
+        ("The Lyra 3 is not as loud as the Vega 7", LOUDER, Verdict.OPEN),
+        ("The Vega 7 is not louder than the Lyra 3", LOUDER, Verdict.CONTRADICTED),
+        (
+            "Die Lyra ist nicht lauter als die Vega",
+            "Die Vega ist lauter als die Lyra.",
+            Verdict.OPEN,
+        ),
+        (
+            "Die Vega ist nicht lauter als die Lyra",
+            "Die Vega ist lauter als die Lyra.",
+            Verdict.CONTRADICTED,
+        ),
+    ],
+)
+def test_what_is_denied_the_other_way_round_follows(
+    said: str, source: str, verdict: Verdict
+) -> None:
+    assert judged(said, source).verdict is verdict
+
+
+def test_a_word_of_the_title_is_no_denial() -> None:
+    """`Notes` and `Not` have the stem `not`, which may not stand for `nicht`."""
+    citation = judged("Die Pumpe Vega ist nicht sehr laut", "Die Pumpe Vega ist sehr laut.")
+
+    assert citation.verdict is Verdict.CONTRADICTED
+
+
 def test_a_refusal_is_no_denial_of_what_follows() -> None:
     passage = "The app works without an account as long as it is in the same network."
 

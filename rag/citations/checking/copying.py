@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from rag.citations.checking.given import tells
 from rag.citations.checking.naming import are_siblings, same_name
-from rag.citations.checking.reading import Place, Reading, SourceText, Term
+from rag.citations.checking.reading import NOT, Place, Reading, SourceText, Term
 from rag.text.amounts import Figure, agree
 from rag.text.languages import told
 from rag.text.related import opposites
@@ -180,7 +180,7 @@ def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:
     kept: list[Term] = []
     denials: set[int] = set()
     for term in terms:
-        if term.limits and term.key == "not":
+        if term.limits and term.key == NOT:
             denials.add(len(kept))
         else:
             kept.append(term)

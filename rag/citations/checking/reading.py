@@ -29,6 +29,7 @@ _COUNTING = _NUMBERS | all_meanings("ordinals").keys() | all_meanings("fractions
 _NEGATIONS = all_words("negations")
 _LIMITS = all_words("limits")
 _TELLING = all_words("telling")
+NOT = "¬"  # the key of every plain denial: no word has it for its stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,7 @@ class Reading:
 
     def _denial(self, lowered: str, token: Token) -> Iterator[Term]:
         is_function = is_function_word(lowered)
-        key = "not" if is_function else canonical(stem(lowered, self.language.code))
+        key = NOT if is_function else canonical(stem(lowered, self.language.code))
         place = (token.start, token.end)
         yield Term(key, lowered, *place, is_word=not is_function, limits=True, denies=True)
 

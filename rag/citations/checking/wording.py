@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rag.citations.checking.case import Case
 from rag.citations.checking.reading import Place, Reading, within
 from rag.text.amounts import Figure, agree
-from rag.text.languages import all_words, any_of
+from rag.text.languages import all_words, any_of, told
 
 _DIVIDES = re.compile(
     rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+", re.IGNORECASE
@@ -23,6 +23,7 @@ _LIMITING = (
     - all_words("hedging")
 )
 _UNIVERSAL = all_words("universal")
+_THAN = frozenset(told("than").split("|"))
 _MANY, _MOST = 0.66, 0.8  # of a statement's words in one part, to tell of its limits, its denial
 
 
@@ -33,6 +34,8 @@ class DenialPart:
     own: frozenset[str]
     words: frozenset[str]  # with those of the first that is no condition
     raw: frozenset[str]
+    order: tuple[str, ...]  # its own words
+    beyond: frozenset[str]  # those behind `than` alone
     is_denied: bool
     is_unsure: bool  # a condition, or what a denial before it may bear upon
 
@@ -60,14 +63,19 @@ def parts(reading: Reading) -> tuple[DenialPart, ...]:
 
 
 def _part(reading: Reading, start: int, end: int, before: Sequence[DenialPart]) -> DenialPart:
-    terms = within(reading.terms, start, end)
-    own = frozenset(str(each.key) for each in terms if each.is_word)
-    raw = frozenset(each.lowered for each in within(reading.tokens, start, end))
+    terms, tokens = within(reading.terms, start, end), within(reading.tokens, start, end)
+    order = tuple(str(each.key) for each in terms if each.is_word)
+    own = frozenset(order)
+    raw = frozenset(each.lowered for each in tokens)
+    than = next((each.start for each in tokens if each.lowered in _THAN), end)
+    behind = sum(each.is_word for each in within(terms, than, end))
+    beyond = own.difference(order[: len(order) - behind])
     is_denied = any(each.denies for each in terms)
     is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((each for each in before if not each.is_unsure), None)
-    return DenialPart(own, own | main.own if main else own, raw, is_denied, is_unsure)
+    words = own | main.own if main else own
+    return DenialPart(own, words, raw, order, beyond, is_denied, is_unsure)
 
 
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
@@ -119,6 +127,9 @@ def _is_otherwise(case: Case, said: DenialPart, nearest: _Near) -> str:
         return ""
     if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
+    ends = [each in there.beyond for each in said.order if each in there.own]
+    if ends and ends[0] and not ends[-1]:
+        return ""  # compared the other way round: A is louder than B, so B is not louder than A
     return "denies" if said.is_denied != there.is_denied else ""
 
 
