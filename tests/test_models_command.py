@@ -144,12 +144,13 @@ def test_a_judge_is_shown_asked_for_got_tried_and_set(run, judge_files):
     assert "nli_model" not in run.settings()["checks"]
 
 
-def test_nothing_is_got_without_a_yes(run, judge_files):
-    hub = Hub(judge_files)
+def test_nothing_is_got_without_a_yes(run):
+    hub = Hub({"config.json": b"{}", "model.safetensors": b"0"})
 
     done = run(hub, "add", NAME, input="n\n")
 
     assert done.exit_code == 1
+    assert "licence apache-2.0" in done.output
     assert not [each for each in hub.asked if "/resolve/" in each]
     assert "checks" not in run.settings()
 
