@@ -9,6 +9,11 @@ from rag.settings import Settings
 from tests.applications import application_of
 
 LIBRARY = Path(__file__).parents[2] / "data" / "library"
+SONGS = """school,fight,official,seconds,departure_day,of
+North,yes,yes,60,100,A
+South,no,yes,90,200,A
+West,no,no,70,900,B
+"""
 SALARIES = """major,monthly_pay,openings
 Nursing,48000,1200
 Physics,45000,340
@@ -20,6 +25,7 @@ Drama,27000,1068
 def application(tmp_path_factory):
     application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
     files = [IncomingFile.from_bytes("majors.csv", SALARIES.encode())]
+    files.append(IncomingFile.from_bytes("fight-songs.csv", SONGS.encode()))
     files += [
         IncomingFile.from_path(path, name=str(path.relative_to(LIBRARY)))
         for path in sorted(LIBRARY.rglob("*"))
@@ -79,6 +85,18 @@ def test_a_year_is_no_figure_of_a_column_that_never_comes_near(application, sess
     question = "Which major had the most openings between 2010 and 2014?"
 
     assert asked(application, session, question).result is None
+
+
+def test_what_the_rows_are_called_is_no_condition(application, session):
+    text = asked(application, session, "How many fight songs are official?").text
+
+    assert "**2**" in text
+
+
+def test_no_figure_is_added_up_of_whose_name_only_a_part_is_said(application, session):
+    answer = asked(application, session, "Which of had the most departures?")
+
+    assert answer.result is None
 
 
 def test_a_column_that_is_named_twice_is_one_figure(application, session):

@@ -93,7 +93,9 @@ def _ordered(reading: Matched, plan: TablePlan, target: str, adds: bool) -> Tabl
         return None  # an end of what is one thing
     if target and reading.index.repeats(name) and (adds or (plan.limit or 1) > 1):
         kind = Kind.SUM if adds else Kind.MAX if order.descending else Kind.MIN
-        if kind is not Kind.SUM:
+        if kind is Kind.SUM:
+            reading.leave(order.by)  # "departures" may be none of "departure day"
+        else:
             reading.doubts.append(f"took the {kind} of {order.by} of each: it is not added up")
         by = (Order(FIRST, order.descending),)
         measures = (Measure(kind, order.by),)

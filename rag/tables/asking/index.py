@@ -90,7 +90,8 @@ class TableIndex:
                     forms |= {" ".join(way) for way in _ways(plain)}
                 for form in forms - {""}:
                     self._exact.setdefault(form, defaultdict(list))[column].append(value)
-                for word in set(plain) if len(plain) <= LONGEST else ():
+                is_spoken = len(plain) <= LONGEST and "://" not in value
+                for word in set(plain) if is_spoken else ():
                     self._by_word.setdefault(word, defaultdict(list))[column].append(value)
 
     # ── Columns ──────────────────────────────────────────────────────────────────────────────

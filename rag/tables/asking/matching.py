@@ -32,6 +32,7 @@ from rag.tables.plan import Filter
 from rag.tables.wordforms import unaccented
 
 MOST_READINGS = 6
+NAMED = 1  # of the weight of a column whose whole name is said
 OF_AN_END = 0.25  # more weight where an end or a measure is said: "the cheapest car"
 OF_SUBJECT = 0.15  # more weight of a value that names what a row is about
 UNWRITTEN = 0.15  # less weight of a value that does not stand in the question sign by sign
@@ -59,6 +60,12 @@ class Matched:
             if each is not None and each not in self.used:
                 self.used.append(each)
                 self.doubts += [each.doubt] if each.doubt else []
+
+    def leave(self, name: str) -> None:
+        """A column of whose name only a part is said may be another thing."""
+        said = [each for each in self.used if each.kind == "column" and each.name == name]
+        if all(each.weight < NAMED for each in said):
+            self.used = [each for each in self.used if each not in said]
 
     def of(self, *kinds: str) -> list[Use]:
         return [each for each in self.uses if each.kind in kinds]

@@ -12,7 +12,7 @@ from rag.records import ColumnType, TableColumn
 from rag.tables.asking.conditions import filters_of, read_conditions
 from rag.tables.asking.ends import is_end, ranked
 from rag.tables.asking.index import TableIndex, Use
-from rag.tables.asking.matching import Matched, readings
+from rag.tables.asking.matching import NAMED, Matched, readings
 from rag.tables.asking.words import (
     ADJECTIVES,
     ASKED,
@@ -50,7 +50,6 @@ FIRST = f"{MEASURED}1"
 KINDS = {"sum": Kind.SUM, "average": Kind.AVERAGE, "median": Kind.MEDIAN}
 MOST_FIGURES = 4
 TIMES = (ColumnType.DATE, ColumnType.QUARTER, ColumnType.DURATION)
-NAMED = 1  # of the weight of a column whose whole name is said
 MOST_WAYS = 3  # to take a question, of columns that fit alike
 
 
