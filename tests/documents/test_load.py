@@ -421,6 +421,13 @@ class TestPdf:
 
         assert found[3] == "Text of page d here."
 
+    def test_loses_what_ends_each_page_wherever_its_text_ends(self):
+        pages = [[*["A line."] * n, f"Text {n}.", f"Acme | Report | {n}"] for n in range(1, 6)]
+
+        found = texts(read("a.pdf", office_files.pdf(pages)))
+
+        assert [text.split("\n")[-1][-7:] for text in found] == [f"Text {n}." for n in range(1, 6)]
+
     def test_keeps_tables_whose_cells_wrap(self):
         from reportlab.platypus import Paragraph, Table
 

@@ -24,6 +24,7 @@ HEADING_CHARS = 110
 HEADING_WORDS = 14
 HEADING_LINES = 3
 EDGE_LINES = 2
+LAST = -1  # in place of a height
 Bookmarks = dict[int, list[tuple[int, str]]]
 Running = tuple[str, int]
 
@@ -57,9 +58,9 @@ def without_running_lines(pages: Sequence[Page]) -> list[Page]:
         return list(pages)
     seen: Counter[Running] = Counter()
     for page in pages:
-        seen.update({_running(page.lines[at]) for at in _edges(page)})
+        seen.update(key for keys in _running(page).values() for key in keys)
     often = max(2, len(pages) * 0.4)
-    running = {key for key, count in seen.items() if count >= often}
+    running = {key for key, count in seen.items() if count >= often + (key[1] == LAST)}
     return [_without(page, running) for page in pages]
 
 
@@ -82,13 +83,22 @@ def _is_row(lines: Sequence[PdfLine], at: int) -> bool:
     return is_near and is_below and len(line.cells) == len(other.cells)
 
 
-def _running(line: PdfLine) -> Running:
-    """The same words, whatever their figures, at the same height."""
-    return DIGITS.sub("0", line.text.lower()), round(line.bottom / 4)
+def _running(page: Page) -> dict[int, set[Running]]:
+    """Of each line at the edge its words, whatever their figures, and its height.
+
+    What ends a page may stand at any height: pages of filings end where their text does.
+    """
+    found: dict[int, set[Running]] = {}
+    for at in _edges(page):
+        line, is_last = page.lines[at], at == len(page.lines) - 1
+        words = DIGITS.sub("0", line.text.lower())
+        heights = (round(line.bottom / 4), LAST) if is_last else (round(line.bottom / 4),)
+        found[at] = {(words, height) for height in heights}
+    return found
 
 
 def _without(page: Page, running: set[Running]) -> Page:
-    dropped = {at for at in _edges(page) if _running(page.lines[at]) in running}
+    dropped = {at for at, keys in _running(page).items() if keys & running}
     kept = tuple(line for at, line in enumerate(page.lines) if at not in dropped)
     # A page with nothing else keeps them: they are all that it says.
     return replace(page, lines=kept or page.lines)
