@@ -45,12 +45,14 @@ def brought_source(number: int, text: str, name: str, **more: Any) -> Source:
     """One that somebody brings along: there is no document of it here. `more` are other fields."""
     passage = more.get("passage") or text
     known = {"document_id": "", "document_title": name, "locator": "", "heading_path": ()}
-    own = {"chunk_id": more.get("chunk_id") or f"imported:{number}", "passage": passage}
+    content = content_hash(passage)
+    unnamed = f"imported:{number}:{content[:16]}"  # what says otherwise is another source
+    own = {"chunk_id": more.get("chunk_id") or unnamed, "passage": passage}
     return Source(
         number=number,
         text=text,
         document_name=name,
-        content_hash=content_hash(passage),
+        content_hash=content,
         **known | more | own,
     )
 

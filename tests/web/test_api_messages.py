@@ -282,6 +282,16 @@ class TestImport:
 
         assert response.status_code == 409
 
+    def test_refuses_a_number_that_stands_for_another_text(self, client, session_id):
+        answer = {"role": "assistant", "content": "It weighs 3 kg [2]."}
+
+        def bring(text):
+            body = {"messages": [answer], "sources": [{"n": 2, "document": "a.md", "text": text}]}
+            return client.post(f"/api/v1/sessions/{session_id}/import", json=body).status_code
+
+        assert bring("It weighs 3 kg.") == bring("It weighs 3 kg.") == 201
+        assert bring("It weighs 9 kg.") == 409
+
 
 class TestContext:
     def test_shows_what_would_be_sent(self, client, session_id, asked):
