@@ -58,6 +58,12 @@ LEAVE = (
     "Working from another country is possible for 20 days a year within the European Union."
 )
 
+RELEASE = (
+    "Version 4.2 introduced encrypted backups; earlier ones store them as plain text. "
+    "The old import dialog was removed in 4.2. Of the 240 people asked, 180 were satisfied. "
+    "Remote work is possible on up to two days a week, except during the first three months."
+)
+
 
 def verdict(passage: str, said: str) -> Verdict:
     source = replace(AERO, document_title="Notes", heading_path=(), text="", passage=passage)
@@ -188,6 +194,15 @@ def test_warns_of_what_the_source_says_otherwise(passage: str, said: str) -> Non
                 ),
             ),
             (PUMPS, ("Anders als der HD 140 wiegt der HD 180 19,6 kg",)),
+            (
+                RELEASE,
+                (
+                    "Before version 4.2, backups were not encrypted",
+                    "There is no import dialog any more in 4.2",
+                    "60 of those asked were not satisfied",
+                    "Remote work is not possible in the first 90 days or so",
+                ),
+            ),
         )
         for said in those
     ],

@@ -26,6 +26,10 @@ RENT = """Die Kaltmiete beträgt 840 Euro im Monat, die Nebenkosten 190 Euro im 
 kostet 60 Euro im Monat. Die Wohnung hat 70 m², der Keller 12 m². Ruhezeit ist von 22:00 bis 6:00
 Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % Rabatt."""
 
+PUMP = """The pump lifts 40 litres per minute. The backup starts at 23:30 and takes about 40
+minutes.
+Of the 240 people asked, 180 were satisfied and 24 were not. The course begins at 09:00."""
+
 
 @pytest.mark.parametrize(
     ("source", "said", "right", "wrong"),
@@ -68,6 +72,25 @@ Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % 
         ),
         pytest.param(
             BOATS, "The deposit for two rowing boats is {}", "€100", ["€160", "€80"], id="deposit"
+        ),
+        pytest.param(
+            PUMP, "In one hour the pump lifts {}", "2,400 litres", ["240 litres"], id="an-hour-of"
+        ),
+        pytest.param(
+            PUMP, "The pump lifts {} per hour", "2,400 litres", ["40 litres"], id="per-hour"
+        ),
+        pytest.param(
+            PUMP,
+            "The backup is over at {}",
+            "00:10",
+            ["00:20", "23:50", "09:40"],
+            id="so-long-after",
+        ),
+        pytest.param(
+            PUMP, "{} of the people asked were satisfied", "75%", ["80%", "10%"], id="a-share-of"
+        ),
+        pytest.param(
+            PUMP, "Three out of {} people asked were satisfied", "four", ["five"], id="out-of"
         ),
         pytest.param(
             BOATS, "Three dry bags for a day cost {}", "€9", ["€12", "€15"], id="three-threes"

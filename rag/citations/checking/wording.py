@@ -125,12 +125,22 @@ def _is_otherwise(case: Case, said: DenialPart, nearest: _Near) -> str:
     narrows = [each.raw & _LIMITING for each in (said, there)]
     if there.is_unsure or nearest.share < _MOST or narrows[0] != narrows[1]:
         return ""
+    if said.is_denied and not _is_of_the_same(case.reading, there, place):
+        return ""
     if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
     ends = [each in there.beyond for each in said.order if each in there.own]
     if ends and ends[0] and not ends[-1]:
         return ""  # compared the other way round: A is louder than B, so B is not louder than A
     return "denies" if said.is_denied != there.is_denied else ""
+
+
+def _is_of_the_same(said: Reading, there: DenialPart, place: Place) -> bool:
+    """Whether a denial would deny what the window says: that, no other amount, no other time."""
+    if said.raw & _LIMITING != place.own.raw & _LIMITING:
+        return False
+    is_said = len(there.own & frozenset(said.words)) >= _MANY * len(there.own)
+    return is_said and all(any(agree(e, o) for o in place.own.figures) for e in said.figures)
 
 
 def _is_widened(said: DenialPart, place: Place, figures: Sequence[Figure]) -> bool:
