@@ -298,8 +298,10 @@ def _json_text(value: object) -> str:
 def _usage(value: object) -> Usage | None:
     if not isinstance(value, Mapping):
         return None
-    prompt = value.get("prompt_tokens", value.get("input_tokens"))
-    completion = value.get("completion_tokens", value.get("output_tokens"))
-    if not isinstance(prompt, int) or prompt <= 0:
-        return None
-    return Usage(prompt, completion if isinstance(completion, int) else 0)
+    prompt = _count(value.get("prompt_tokens", value.get("input_tokens")))
+    completion = _count(value.get("completion_tokens", value.get("output_tokens")))
+    return Usage(prompt, completion) if prompt else None
+
+
+def _count(value: object) -> int:
+    return max(0, value) if isinstance(value, int) and not isinstance(value, bool) else 0

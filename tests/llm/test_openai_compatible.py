@@ -31,6 +31,16 @@ class TestAGoodReply:
         assert len(found) > 3
         assert found[-1].usage == Usage(11, 7)
 
+    @pytest.mark.parametrize("told", [-7, True, "7", 7.5, None])
+    def test_counts_no_tokens_that_are_no_count(self, told):
+        usage = {"prompt_tokens": 11, "completion_tokens": told}
+        with OpenAIServer(
+            reply("Yes.", usage=usage), reply("Yes.", usage=dict.fromkeys(usage, told))
+        ) as server:
+            found, without = (list(model_at(server).stream(asked()))[-1].usage for _ in range(2))
+
+        assert (found, without) == (Usage(11, 0), None)
+
     def test_is_asked_for_as_the_request_says(self):
         with OpenAIServer(reply("Yes.")) as server:
             complete(model_at(server), asked(temperature=0.3, tools=(SEARCH,)))
