@@ -517,6 +517,11 @@ class TestAnAnswerOfNoUse:
         assert weakness("How long does a refund take?", cited, sources, ()) == ELSEWHERE
         assert weakness("How long does a refund take?", in_german, sources, ()) == ""
 
+    def test_where_nothing_was_found_nothing_stands_first(self):
+        said = "It lands at the northern harbour in the first week of June with twelve people."
+
+        assert weakness("Where does it fly?", Answer(said), {}, (), HashEmbedder()) == ""
+
     @pytest.mark.parametrize(
         ("said", "is_weak"),
         [

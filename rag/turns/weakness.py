@@ -56,6 +56,8 @@ def _beside_what_was_found(
     question: str, answer: Answer, sources: Mapping[int, Source], embedder: Embedder | None
 ) -> str:
     """Of an answer that nothing is certain of: whether it has anything of the sources."""
+    if not sources:
+        return ""
     language = language_of(answer.text)
     passages = [each.passage for each in sources.values()]
     cited = [sources[each.number].passage for each in answer.citations if each.number in sources]
