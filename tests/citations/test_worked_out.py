@@ -26,6 +26,18 @@ RENT = """Die Kaltmiete beträgt 840 Euro im Monat, die Nebenkosten 190 Euro im 
 kostet 60 Euro im Monat. Die Wohnung hat 70 m², der Keller 12 m². Ruhezeit ist von 22:00 bis 6:00
 Uhr. Ein Sack Erde wiegt 6 kg und kostet 4,40 Euro. Ab zehn Stück gibt es 15 % Rabatt."""
 
+COMPARED = """| Year | Visitors |
+|---|---|
+| 2021 | 12,400 |
+| 2022 | 15,500 |
+
+| Ferry | Adult |
+|---|---|
+| Mull | £12.40 |
+| Coll | £18.90 |
+
+The Aero 5 weighs 410 g and the Aero 5 Pro 620 g. Alpha costs €20, Beta costs €35 and Gamma €60."""
+
 PUMP = """The pump lifts 40 litres per minute. The backup starts at 23:30 and takes about 40
 minutes.
 Of the 240 people asked, 180 were satisfied and 24 were not. The course begins at 09:00."""
@@ -87,6 +99,13 @@ Of the 240 people asked, 180 were satisfied and 24 were not. The course begins a
             id="so-long-after",
         ),
         pytest.param(
+            "The Eco programme takes 3 hours 10 minutes.",
+            "The Eco programme runs for {}",
+            "190 minutes",
+            ["310 minutes"],
+            id="side-by-side",
+        ),
+        pytest.param(
             PUMP, "{} of the people asked were satisfied", "75%", ["80%", "10%"], id="a-share-of"
         ),
         pytest.param(
@@ -117,6 +136,37 @@ def test_what_follows_is_worked_out_and_nothing_else(
 )
 def test_no_difference_is_taken_from_what_is_not_compared(said: str) -> None:
     assert verdict(BOATS, said) != "computed"
+
+
+@pytest.mark.parametrize(
+    ("said", "reversed_"),
+    [
+        (
+            "The Aero 5 Pro is 210 g heavier than the Aero 5",
+            "The Aero 5 is 210 g heavier than the Aero 5 Pro",
+        ),
+        (
+            "The Aero 5 is 210 g lighter than the Aero 5 Pro",
+            "The Aero 5 Pro is 210 g lighter than the Aero 5",
+        ),
+        (
+            "The ferry to Coll is £6.50 more expensive than the ferry to Mull",
+            "The ferry to Mull is £6.50 more expensive than the ferry to Coll",
+        ),
+        (
+            "In 2022 there were 3,100 more visitors than in 2021",
+            "In 2021 there were 3,100 more visitors than in 2022",
+        ),
+        (
+            "In 2021 there were 3,100 fewer visitors than in 2022",
+            "In 2022 there were 3,100 fewer visitors than in 2021",
+        ),
+        ("Beta costs €15 more than Alpha", "Alpha costs €15 more than Beta"),
+    ],
+)
+def test_a_difference_is_worked_out_in_its_own_direction(said: str, reversed_: str) -> None:
+    assert verdict(COMPARED, said) == "computed"
+    assert verdict(COMPARED, reversed_) != "computed"
 
 
 @pytest.mark.parametrize(

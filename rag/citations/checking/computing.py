@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import combinations, product
 
 from rag.citations.checking.case import Case
-from rag.citations.checking.given import Given, given_by
+from rag.citations.checking.given import Given, Side, compared, given_by
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import share
 from rag.text.amounts import UNIT_SIGNS, Figure, agree, number_shown, times_in
@@ -20,6 +20,9 @@ _DIFFERENCE = re.compile(
     rf"\b(?<!or )(?:{'|'.join(map(told, ('increases', 'decreases', 'differences')))})\b"
     rf"(?! (?:{told('than')}) (?:[€$£]|EUR )?\d)",
     re.IGNORECASE,
+)
+_INCREASE, _DECREASE = (
+    re.compile(rf"\b(?:{told(each)})\b", re.IGNORECASE) for each in ("increases", "decreases")
 )
 _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
@@ -59,7 +62,7 @@ class WorkedOut:
         if (figure, is_proof) not in self._found:
             fits = (
                 how
-                for value, how in self._results(figure, self._named if is_proof else self._nearest)
+                for value, how in self._results(figure, is_proof=is_proof)
                 if _is_as_much(value, figure)
             )
             self._found[figure, is_proof] = next(fits, "")
@@ -119,8 +122,9 @@ class WorkedOut:
 
     # ── Worked out ──
 
-    def _results(self, figure: Figure, given: Sequence[Given]) -> Iterator[_Result]:
+    def _results(self, figure: Figure, *, is_proof: bool) -> Iterator[_Result]:
         """Products as often as the statement itself says; the others where its words name them."""
+        given = self._named if is_proof else self._nearest
         text, own = self._text, [each for each in self._figures if each is not figure]
         known = own + [each.figure for each in given]
         amounts = [each for each in known if each.unit or not figure.unit or each not in own]
@@ -129,15 +133,32 @@ class WorkedOut:
             counts = []  # `the three plans together` are not three times one of them
         yield from self._products(figure, same, counts, known)
         if _DIFFERENCE.search(text):
-            pairs = _pairs(same)
+            pairs = [e for e in _pairs(same) if not is_proof or not self._is_reversed(*e)]
             yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         if _SUM.search(text):
             yield from _sums(_alike(figure, amounts, each_once=False))
+        yield from _compound(given)
         yield from _later(figure, own, given)
         yield from _ratios(figure, own, given, self._case.reading.raw)
         is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._named)
         shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
         yield from _shares(shared, known)
+
+    def _is_reversed(self, more: Figure, less: Figure) -> bool:
+        """Whether the statement calls the lower of two the higher one: what stands before `than`
+        is what the lower is given for."""
+        is_higher, is_lower = (bool(e.search(self._text)) for e in (_INCREASE, _DECREASE))
+        sides = compared(self._case.reading, _THAN)
+        if sides is None or is_higher is is_lower:
+            return False
+        told = [
+            _leaning(one, other, sides)
+            for one in self._named
+            for other in self._named
+            if agree(one.figure, more) and agree(other.figure, less)
+        ]
+        best = max(told, default=0) if is_higher else -min(told, default=0)
+        return best < 0
 
     def _products(
         self,
@@ -165,6 +186,17 @@ class WorkedOut:
                     yield amount.base * n, f"{each.shown} × {amount.shown}"
 
 
+def _leaning(more: Given, less: Given, sides: Sequence[Side]) -> int:
+    """Above 0 where the higher of two is what stands before `than`, below where the lower is."""
+    subject, other = (side.words.union(side.names, side.dates) for side in sides)
+    own, rival = (
+        each.words.union(each.lent, each.dates, each.names if each.is_of_cell else ())
+        for each in (more, less)
+    )
+    higher, lower = own - rival, rival - own
+    return len(higher & subject) - len(higher & other) - len(lower & subject) + len(lower & other)
+
+
 def _is_as_much(value: float, figure: Figure) -> bool:
     within = _MINUTE if figure.kind == "clock" else _TOLERANCE * max(abs(figure.base), 1e-9)
     return abs(value - figure.base) <= within
@@ -184,6 +216,15 @@ def _shares(amounts: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Res
         yield part, f"{percent.shown} of {each.shown}"
         yield each.base - part, f"{each.shown} less {percent.shown}"
         yield each.base + part, f"{each.shown} and {percent.shown} of it"
+
+
+def _compound(given: Sequence[Given]) -> Iterator[_Result]:
+    """`3 hours 10 minutes`: two amounts side by side that measure the same in other units."""
+    for one, other in product(given, repeat=2):
+        a, b = one.figure, other.figure
+        is_beside = one.place is other.place and one.place.own.text[a.end : b.start].isspace()
+        if is_beside and a.dimension == b.dimension and a.unit != b.unit:
+            yield a.base + b.base, f"{a.shown} + {b.shown}"
 
 
 def _later(figure: Figure, own: Sequence[Figure], given: Sequence[Given]) -> Iterator[_Result]:

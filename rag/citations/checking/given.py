@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
 from rag.limits.budget import paced
@@ -31,6 +32,7 @@ class Given:
     names: tuple[str, ...]
     lent: frozenset[str] = frozenset()  # before the first of its kind: they hold for later ones
     counted: frozenset[str] = frozenset()  # the word right behind it, else right before
+    dates: frozenset[float] = frozenset()  # around it, as the words
 
     @property
     def is_of_cell(self) -> bool:
@@ -60,6 +62,7 @@ def given_in(place: Place, names: tuple[str, ...]) -> Iterator[Given]:
             names=tuple(own) or names,
             lent=_keys(_between(reading, 0, first.start)) if first else frozenset(),
             counted=_counted(before, behind, start, end),
+            dates=dates_of(within(figures, left, right)),
         )
 
 
@@ -131,4 +134,36 @@ def _of_cell(place: Place) -> Iterator[Given]:
     """The figures of a cell, given for its label and its header."""
     words = frozenset((*place.around.words, *place.own.words))
     names = place.around.names or place.own.names
-    return (Given(figure, place, words, names) for figure in place.own.figures)
+    dates = dates_of((*place.around.figures, *place.own.figures))
+    return (Given(each, place, words, names, dates=dates) for each in place.own.figures)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the two things that a sentence compares."""
+
+    words: frozenset[str]
+    names: frozenset[str]
+    dates: frozenset[float]
+
+
+def compared(reading: Reading, than: frozenset[str]) -> tuple[Side, Side] | None:
+    """What stands before the one word `than` of a sentence, and what behind it."""
+    found = [each for each in reading.tokens if each.lowered in than]
+    if len(found) != 1:
+        return None
+    ends = (0, found[0].start, len(reading.text))
+    before, behind = (
+        Side(
+            _keys([e for e in within(reading.terms, *each) if isinstance(e.key, str)]),
+            frozenset(e.text.lower() for e in reading.named if each[0] <= e.start < each[1]),
+            dates_of(within(reading.figures, *each)),
+        )
+        for each in pairwise(ends)
+    )
+    return before, behind
+
+
+def dates_of(figures: Sequence[Figure]) -> frozenset[float]:
+    """The dates among some figures."""
+    return frozenset(each.base for each in figures if each.kind == "date")

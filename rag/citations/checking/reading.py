@@ -151,7 +151,7 @@ def read_alone(text: str) -> Reading:
     return read(text, Lexicon(()), language_of(text))
 
 
-Stretch = TypeVar("Stretch", Token, Term)
+Stretch = TypeVar("Stretch", Token, Term, Figure)
 
 
 def within(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
