@@ -216,6 +216,16 @@ def reindex(settings: "Settings") -> None:
 
 
 @main.command()
+@click.pass_obj
+def reread(settings: "Settings") -> None:
+    """Read the kept files of all documents anew, after an update that reads them better."""
+    from rag.commands.ingest import reread as read_again
+
+    if read_again(settings, console=_console(stderr=True)).failed:
+        raise click.exceptions.Exit(1)
+
+
+@main.command()
 @click.option("--repair", "repairs", is_flag=True, help="First make the indexes whole.")
 @as_json_option
 @click.pass_obj

@@ -2,9 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -240,6 +243,23 @@ class TestWithTheModel:
         assert all(finding["is_ok"] for finding in findings.values())
         assert findings["indexes"]["detail"] == "2 chunks, with vectors and words"
         assert "ok" in run("doctor").output
+
+    def test_reread_reads_what_is_kept_although_nothing_changed(self, run, folder, tmp_path):
+        run("ingest", folder)
+        with closing(sqlite3.connect(tmp_path / "var" / "groundnote.db")) as database, database:
+            database.execute("DELETE FROM chunks WHERE text LIKE '%five%'")
+
+        assert "1 unchanged" in run("ingest", folder).output
+        assert "five working days" not in run("ask", "How long do refunds take?").output
+        assert "1 files ingested" in run("reread").output
+        assert "five working days" in run("ask", "How long do refunds take?").output
+
+    def test_reread_says_what_was_not_kept(self, run, folder, tmp_path):
+        run("ingest", folder)
+        shutil.rmtree(tmp_path / "var" / "originals")
+
+        assert "1 documents have no kept file" in run("reread").output
+        assert "five working days" in run("ask", "How long do refunds take?").output
 
     def test_regress_writes_reports_and_sets_runs_beside_each_other(self, run, folder, tmp_path):
         place = folder.parent

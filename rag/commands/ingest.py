@@ -3,10 +3,10 @@
 import hashlib
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -18,8 +18,11 @@ from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
 from rag.progress import Progress as FileProgress
 from rag.progress import Stage
-from rag.records import DEFAULT_COLLECTION
+from rag.records import DEFAULT_COLLECTION, EVERYTHING
 from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.wiring.application import Application
 
 FILES_AHEAD = 8  # handed over before the first of them is waited for
 POLL_SECONDS = 0.3
@@ -80,17 +83,54 @@ def ingest_paths(
 
 def reindex(settings: Settings, *, console: Console) -> None:
     """Build the vector index anew."""
+    with _alone(settings, "reindex") as application, _bar(console) as bar:
+        task = bar.add_task("embedding", total=None)
+        for done, total in application.ingestion.reindex():
+            bar.update(task, completed=done, total=total)
+    console.print("The index is equal to the database again.")
+
+
+def reread(settings: Settings, *, console: Console) -> IngestCounts:
+    """Read the kept file of every document anew; what was cited stays as it was cited."""
+    counts = IngestCounts()
+    with _alone(settings, "reread") as application, _bar(console) as bar:
+        files = [
+            replace(
+                IncomingFile.from_path(path, name=each.name),
+                document_id=each.id,
+                collection_id=each.collection_id,
+                url=each.url,
+                is_again=True,
+            )
+            for each in application.documents.documents(EVERYTHING)
+            if (path := application.documents.original(each)) is not None
+        ]
+        task = bar.add_task("reading", total=len(files))
+        for report in application.ingestion.ingest(files):
+            if report.is_final:
+                counts.take(report)
+                bar.advance(task)
+        lacking = len(application.documents.documents(EVERYTHING)) - len(files)
+    for failed in counts.failed:
+        console.print(f"[red]not read[/red] {escape(failed['reason'])}", soft_wrap=True)
+    _tell(counts, console)
+    if lacking:
+        console.print(f"{lacking} documents have no kept file: ingest those again.")
+    return counts
+
+
+@contextmanager
+def _alone(settings: Settings, command: str) -> Iterator["Application"]:
+    """The library, while no server holds its index."""
     from rag.web.server import opened
     from rag.wiring.running import running_server
 
     url = running_server(settings.data_dir)
     if url is not None:
-        raise UserError(f"The server at {url} holds the index. Stop it, then run reindex again.")
-    with opened(settings) as application, _bar(console) as bar:
-        task = bar.add_task("embedding", total=None)
-        for done, total in application.ingestion.reindex():
-            bar.update(task, completed=done, total=total)
-    console.print("The index is equal to the database again.")
+        told = f"The server at {url} holds the index. Stop it, then run {command} again."
+        raise UserError(told)
+    with opened(settings) as application:
+        yield application
 
 
 def _here(

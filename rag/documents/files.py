@@ -30,6 +30,7 @@ class IncomingFile:
     job_id: str = ""  # of an upload
     document_id: str = ""  # that it is to be, whatever its name; "" leaves it to the name
     url: str = ""  # where people open it
+    is_again: bool = False  # read although nothing of it changed
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":

@@ -85,7 +85,8 @@ class FileReader:
                 document_id = file.document_id or self._store.free_id(file)
                 return self._parse(file, data, content_hash, document_id)
             self._check_owner(file, known)
-            if known.content_hash == content_hash and self._tables.has_rows_of(known.id):
+            is_same = known.content_hash == content_hash and self._tables.has_rows_of(known.id)
+            if is_same and not file.is_again:
                 self._store.note_arrival(file)
                 self._store.keep_original(content_hash, data)  # of before they were kept
                 return Progress(file.name, Stage.UNCHANGED, document_id=known.id)
