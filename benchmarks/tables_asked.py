@@ -23,6 +23,7 @@ from rag.wiring.application import Application
 from rag.wiring.building import build
 
 QUESTIONS = Path(__file__).parent / "strangers" / "asked.jsonl"
+PARTS = ("first", "second", "third", "fourth", "fifth", "sixth")
 NEAR = 0.002  # of a figure: what rounding for people changes
 Asked = dict[str, Any]
 
@@ -96,7 +97,7 @@ def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--part", choices=("first", "second", "third", "fourth"), default="first")
+    parser.add_argument("--part", choices=PARTS, default=PARTS[0])
     parser.add_argument("--told", action="store_true", help="print what became of each")
     parser.add_argument("--library", type=Path, help="kept there, to ask it again")
     given = parser.parse_args()

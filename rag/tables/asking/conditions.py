@@ -101,9 +101,11 @@ def _yes_or_no(reading: Matched, uses: list[Use]) -> None:
         return
     said = {reading.words[at] for each in uses for at in range(each.start, each.end)}
     if denied is None and all(map(reading.index.is_named, said)):  # a fight song is no fight
-        rows = {each: replace(each, kind="rows") for each in uses}
-        reading.uses = [rows.get(each, each) for each in reading.uses]
-        return
+        reading.ways = max(reading.ways, 2)
+        if reading.way % 2:
+            rows = {each: replace(each, kind="rows") for each in uses}
+            reading.uses = [rows.get(each, each) for each in reading.uses]
+            return
     _add(reading, start, Filter(column.name, Op.IS, (denied is None,)))
     reading.use(*uses, denied)
 

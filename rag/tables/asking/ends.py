@@ -79,6 +79,9 @@ def _most_rows(
         return None
     if noun is None and at < len(reading.words):
         return None  # a word that nobody knows
+    behind = reading.after(noun.end) if noun is not None else None
+    if is_of_rows and behind is not None and behind.name == target:
+        return None  # "the most common surname"
     reading.use(noun)
     order = (Order(FIRST, end.name in MOST),)
     return replace(plan, group=(Key(target),), measures=(Measure(Kind.COUNT),), order=order)

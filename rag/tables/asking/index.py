@@ -151,12 +151,12 @@ class TableIndex:
             for name in dict.fromkeys(held):
                 yield Use(start, start + 1, "column", name, self._part_of(name, start, words))
             for name in self.told.columns(words[start]):
-                yield Use(start, start + 1, "column", name, 0.4)
+                yield Use(start, start + 1, "column", name, 0.4, is_whole=False)
 
     def _part_of(self, name: str, at: int, words: Sequence[str]) -> float:
         """More, the more of its name stands there: "q3 income" of "Income Q3", "Income Q4"."""
         said = [{*stems(word), *SYNONYMS.get(word, ())} for word in words]
-        parts = [part for part in parts_of(name) if not is_unit(part)]
+        parts = [part for part in parts_of(name) if not is_unit(part) and part not in IDLE]
         own = {form for part in parts for form in stems(part)}
         held = min(sum(not own.isdisjoint(each) for each in said), len(parts))
         return 0.5 + 0.12 * min(held, 3) + 0.15 * held / max(1, len(parts))

@@ -242,7 +242,8 @@ def _figures(words: Sequence[str]) -> Iterator[Use]:
 
 def _of_rows(words: Sequence[str], index: TableIndex) -> Iterator[Use]:
     for at, (word, follows) in enumerate(pairwise(words)):  # "on the price list"
-        if index.is_named(word) and index.is_named(follows):
+        is_cue = (word,) in CUES or word in ADJECTIVES  # "average ticket price"
+        if index.is_named(word) and index.is_named(follows) and not is_cue:
             yield Use(at, at + 2, "rows", "", 0.9)
     for at, word in enumerate(words):
         weight = index.names_rows(word) or 0.3 * (word in PEOPLE)
