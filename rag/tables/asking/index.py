@@ -151,7 +151,8 @@ class TableIndex:
             for name in dict.fromkeys(held):
                 yield Use(start, start + 1, "column", name, self._part_of(name, start, words))
             for name in self.told.columns(words[start]):
-                yield Use(start, start + 1, "column", name, 0.4, is_whole=False)
+                doubt = f"took “{words[start]}” for {name}, by its description"
+                yield Use(start, start + 1, "column", name, 0.4, doubt=doubt)
 
     def _part_of(self, name: str, at: int, words: Sequence[str]) -> float:
         """More, the more of its name stands there: "q3 income" of "Income Q3", "Income Q4"."""

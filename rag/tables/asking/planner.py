@@ -64,7 +64,7 @@ def understand(text: str, index: TableIndex) -> list[Understood]:
             continue
         plan = replace(plan, chart=chart_of(reading))
         _explain(reading, plan)
-        is_partly = not all(e.is_whole for e in reading.of("value", "column"))
+        is_partly = not all(e.is_whole for e in reading.of("value"))
         doubts = tuple(dict.fromkeys(reading.doubts))
         made = Understood(plan, reading.score(), reading.unused(), doubts, is_partly)
         if plan not in found:
