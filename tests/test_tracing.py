@@ -180,7 +180,6 @@ class TestACollectorThatDoesNotAnswer:
         traces.close()
         assert 0 < len(collector.spans) < 6_000
 
-    @pytest.mark.slow
     def test_is_told_of_in_one_line(self, monkeypatch, caplog):
         monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:9")  # nobody listens
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")

@@ -67,7 +67,7 @@ def _marked(unit: str, number: int) -> str:
 
 
 def _short(passage: ShownPassage) -> str:
-    words = gist(passage).split()
+    words = _as_markdown(gist(passage)).split()
     if len(words) <= LONGEST_KEY:
         return cited(" ".join(words), passage.number)
     kept = " ".join(words[:LONGEST_KEY])

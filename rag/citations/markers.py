@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from rag.citations import grammar
 from rag.citations.scanner import Marker, MarkerGroup, Scanner
@@ -73,10 +74,8 @@ _CANDIDATE = re.compile(
 
 
 _STAND_IN = "\ue000"  # of private use
-# Figures in brackets with the name that they index; in mathematics there is no code.
-_PLAIN = re.compile(
-    r"\$[^$\n]+\$|\\\(.{0,500}?\\\)|(?P<plain>(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+)"
-)
+# Figures in brackets, with the name that they index.
+_PLAIN = re.compile(r"(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+")
 
 
 @remembered
@@ -102,12 +101,15 @@ def as_it_stands(text: str) -> str:
     kept: list[str] = []
 
     def put_by(found: re.Match[str]) -> str:
-        if found["plain"] is None:
-            return found[0]
-        kept.append(found["plain"])
+        kept.append(found[0])
         return _STAND_IN
 
-    others = neutralise(_PLAIN.sub(put_by, text))
+    tokens = (
+        each if isinstance(each, str) else each.text for each in Scanner().scan(text, final=True)
+    )
+    runs = ((is_apart, "".join(run)) for is_apart, run in groupby(tokens, key=_is_apart))
+    plain = "".join(run if is_apart else _PLAIN.sub(put_by, run) for is_apart, run in runs)
+    others = neutralise(plain)
     put_back = iter(kept)
     shown = re.sub(_STAND_IN, lambda _: f"`{next(put_back)}`", others)
     is_safe = not find_markers(shown) and not find_markers(f"> {shown}")
@@ -116,8 +118,12 @@ def as_it_stands(text: str) -> str:
 
 def _within(token: str) -> str:
     """Mathematics and code may be none any more where a text goes on behind it."""
-    is_apart = token[0] in "$\\<" and len(token) > 2
-    return token[0] + neutralise(token[1:]) if is_apart else token
+    return token[0] + neutralise(token[1:]) if _is_apart(token) else token
+
+
+def _is_apart(token: str) -> bool:
+    """Mathematics, code or a tag."""
+    return token[:1] in ("$", "\\", "<") and len(token) > 2
 
 
 def _harmless(found: re.Match[str]) -> str:

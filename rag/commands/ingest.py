@@ -63,17 +63,7 @@ def ingest_paths(
     url = running_server(settings.data_dir)
     wanted = collection or DEFAULT_COLLECTION
     reports = _over_there(settings, url, files, wanted) if url else _here(settings, files, wanted)
-    with _bar(console) as bar:
-        task = bar.add_task("reading", total=len(files))
-        for report in reports:
-            bar.update(task, description=escape(f"{report.stage} {_short(report.name)}"))
-            if report.is_final:
-                counts.take(report)
-                bar.advance(task)
-                if report.stage is Stage.FAILED:
-                    console.print(f"[red]not read[/red] {escape(report.reason)}", soft_wrap=True)
-        bar.update(task, description="done")
-    _tell(counts, console)
+    _follow(reports, counts, len(files), console)
     if files:  # what comes into an empty folder later was not read before
         stamp = _stamp(settings, paths)
         stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +83,8 @@ def reindex(settings: Settings, *, console: Console) -> None:
 def reread(settings: Settings, *, console: Console) -> IngestCounts:
     """Read the kept file of every document anew; what was cited stays as it was cited."""
     counts = IngestCounts()
-    with _alone(settings, "reread") as application, _bar(console) as bar:
+    with _alone(settings, "reread") as application:
+        documents = application.documents.documents(EVERYTHING)
         files = [
             replace(
                 IncomingFile.from_path(path, name=each.name),
@@ -102,21 +93,32 @@ def reread(settings: Settings, *, console: Console) -> IngestCounts:
                 url=each.url,
                 is_again=True,
             )
-            for each in application.documents.documents(EVERYTHING)
+            for each in documents
             if (path := application.documents.original(each)) is not None
         ]
-        task = bar.add_task("reading", total=len(files))
-        for report in application.ingestion.ingest(files):
+        _follow(application.ingestion.ingest(files), counts, len(files), console)
+    if len(documents) > len(files):
+        console.print(
+            f"{len(documents) - len(files)} documents have no kept file: ingest those again."
+        )
+    return counts
+
+
+def _follow(
+    reports: Iterator[FileProgress], counts: IngestCounts, total: int, console: Console
+) -> None:
+    """Tell how each file ends, and how many ended how."""
+    with _bar(console) as bar:
+        task = bar.add_task("reading", total=total)
+        for report in reports:
+            bar.update(task, description=escape(f"{report.stage} {_short(report.name)}"))
             if report.is_final:
                 counts.take(report)
                 bar.advance(task)
-        lacking = len(application.documents.documents(EVERYTHING)) - len(files)
-    for failed in counts.failed:
-        console.print(f"[red]not read[/red] {escape(failed['reason'])}", soft_wrap=True)
+                if report.stage is Stage.FAILED:
+                    console.print(f"[red]not read[/red] {escape(report.reason)}", soft_wrap=True)
+        bar.update(task, description="done")
     _tell(counts, console)
-    if lacking:
-        console.print(f"{lacking} documents have no kept file: ingest those again.")
-    return counts
 
 
 @contextmanager

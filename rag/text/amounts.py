@@ -17,7 +17,6 @@ UNIT_SIGNS: dict[str, str] = {
 } | all_meanings("units")
 
 _TOLERANCE = 1e-6
-_MONTH = 30.44 * 24 * 3600  # seconds, for who says `about`
 _ROUNDED = 0.06  # by so much of its value a figure may be off that is called approximate
 
 _DEGREES = {"angle", "warmth", "fahrenheit"}  # degrees that nobody says what of may be any
@@ -88,8 +87,6 @@ def agree(said: Figure, there: Figure) -> bool:
 def _agree(said: Figure, there: Figure) -> bool:
     if {said.kind, there.kind} == {"date", "amount"}:
         return _plain_number(said) == _plain_number(there) > 0
-    if {said.dimension, there.dimension} == {"months", "time"}:
-        return said.comparator == "~" and _equal(_seconds(said), _seconds(there), said)
     if {said.kind, there.kind} == {"clock", "amount"}:  # `between 7 and 9`
         return said.value == there.value and not said.unit and not there.unit
     if not comparable(said, there) or (said.per and there.per and said.per != there.per):
@@ -141,20 +138,6 @@ def _equal(one: float, other: float, said: Figure) -> bool:
     if said.comparator == "~":
         margin = max(margin, _ROUNDED * abs(other))
     return abs(one - other) <= margin
-
-
-def _seconds(figure: Figure) -> float:
-    return figure.base * (_MONTH if figure.dimension == "months" else 1)
-
-
-def times_in(figure: Figure, unit: str) -> float:
-    """How often a unit goes into an amount: 90 for an hour and a half and `min`; 0 if never."""
-    if figure.kind != "amount" or not figure.unit or not unit:
-        return 0.0
-    if figure.unit == unit:
-        return figure.value
-    measure, factor = DIMENSIONS.get(unit, (unit, 1.0))
-    return figure.base / factor if figure.dimension == measure else 0.0
 
 
 def _same_date(one: Figure, other: Figure) -> bool:

@@ -58,6 +58,11 @@ TABLE = source(2, WEIGHTS, "Price list", ("Weights",))
 
 
 class TestPassages:
+    def test_keep_in_one_line_what_looks_like_a_tag(self):
+        folded = [source(n, f"Or WAIT [TIME=<seconds>] {n}.") for n in range(1, OPEN + 2)]
+
+        assert written(asked("wait?", *folded)).split("More passages:")[1].count("\\<seconds>") == 1
+
     def test_keep_in_markdown_what_looks_like_a_tag_and_leave_code_alone(self):
         passage = "Say `SET a=<b>` now.\n\nOr WAIT [TIME=<seconds>] once.\n\n    echo <name>"
 

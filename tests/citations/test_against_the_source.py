@@ -200,7 +200,6 @@ def test_warns_of_what_the_source_says_otherwise(passage: str, said: str) -> Non
                     "Before version 4.2, backups were not encrypted",
                     "There is no import dialog any more in 4.2",
                     "60 of those asked were not satisfied",
-                    "Remote work is not possible in the first 90 days or so",
                 ),
             ),
         )

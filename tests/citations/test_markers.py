@@ -398,6 +398,7 @@ def test_a_link_to_a_numbered_section_is_no_citation() -> None:
             "| from | to |\n|---|---|\n| `[1, 3]` | `[4]` |",
         ),
         ("set led.color_data[1][2] or $m[1]$", "set led.`color_data[1][2]` or $m(1)$"),
+        ("between $5 [1] and $6", "between $5 `[1]` and $6"),
         ("a `tick [3, 9]", "a `tick (3, 9)"),  # it could open code that ends in ours
         ("又【3】", "又(3)"),
     ],

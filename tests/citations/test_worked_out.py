@@ -38,9 +38,7 @@ COMPARED = """| Year | Visitors |
 
 The Aero 5 weighs 410 g and the Aero 5 Pro 620 g. Alpha costs €20, Beta costs €35 and Gamma €60."""
 
-PUMP = """The pump lifts 40 litres per minute. The backup starts at 23:30 and takes about 40
-minutes.
-Of the 240 people asked, 180 were satisfied and 24 were not. The course begins at 09:00."""
+PUMP = "Of the 240 people asked, 180 were satisfied and 24 were not."
 
 
 @pytest.mark.parametrize(
@@ -84,26 +82,6 @@ Of the 240 people asked, 180 were satisfied and 24 were not. The course begins a
         ),
         pytest.param(
             BOATS, "The deposit for two rowing boats is {}", "€100", ["€160", "€80"], id="deposit"
-        ),
-        pytest.param(
-            PUMP, "In one hour the pump lifts {}", "2,400 litres", ["240 litres"], id="an-hour-of"
-        ),
-        pytest.param(
-            PUMP, "The pump lifts {} per hour", "2,400 litres", ["40 litres"], id="per-hour"
-        ),
-        pytest.param(
-            PUMP,
-            "The backup is over at {}",
-            "00:10",
-            ["00:20", "23:50", "09:40"],
-            id="so-long-after",
-        ),
-        pytest.param(
-            "The Eco programme takes 3 hours 10 minutes.",
-            "The Eco programme runs for {}",
-            "190 minutes",
-            ["310 minutes"],
-            id="side-by-side",
         ),
         pytest.param(
             PUMP, "{} of the people asked were satisfied", "75%", ["80%", "10%"], id="a-share-of"

@@ -61,7 +61,6 @@ def test_up_to_a_megabyte_is_read_and_what_it_says_is_found(filler, secret, aske
     assert said.strip("- ") in sent[-1]["content"]
 
 
-@pytest.mark.slow
 def test_a_megabyte_of_code_and_data_fits_and_cites_nothing():
     code = "```python\n" + "x = rows[77]\n" * (MEGABYTE // 13) + "```"
     data = '{"ids": [' + ", ".join(["77"] * (MEGABYTE // 4)) + "]}"
@@ -82,7 +81,6 @@ def test_a_megabyte_of_code_and_data_fits_and_cites_nothing():
     assert 77 not in numbers_in("\n".join(str(each["content"]) for each in sent))
 
 
-@pytest.mark.slow
 def test_five_thousand_turns_fit_and_the_first_is_found():
     said = [f"It is crate {number} of the pier [{number}]. {FILLER}" for number in range(8, 5008)]
     messages = [SYSTEM, user("Where is the key?"), assistant(SECRET)]

@@ -10,7 +10,6 @@ from tests.sources.folder_model import Life, live
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.slow
 def test_so_it_is_on_postgresql(office_on_postgres):
     life = Life(office_on_postgres, 4)
     office_on_postgres.add()

@@ -111,7 +111,6 @@ def test_what_is_wrong_is_said(run, arguments, says):
     assert "Traceback" not in result.output
 
 
-@pytest.mark.slow
 def test_beside_a_server_the_server_does_it(tmp_path, folder, converted):
     """The index belongs to one process: this one is asked through the database."""
     data = tmp_path / "served"

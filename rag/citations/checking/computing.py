@@ -11,7 +11,7 @@ from rag.citations.checking.case import Case
 from rag.citations.checking.given import Given, Side, compared, given_by
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import share
-from rag.text.amounts import UNIT_SIGNS, Figure, agree, number_shown, times_in
+from rag.text.amounts import UNIT_SIGNS, Figure, agree, number_shown
 from rag.text.languages import all_meanings, told
 from rag.text.words import stem
 
@@ -28,7 +28,6 @@ _SUM = re.compile(rf"\b(?:{told('sums')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{told('shares')})\b", re.IGNORECASE)
 _THAN = frozenset(told("than").split("|"))
 _TOLERANCE = 0.005
-_MINUTE = 1 / 120  # half of one, in hours
 _FINEST = 3  # decimals that a percentage is rounded to
 _ONE = frozenset(word for word, number in all_meanings("numbers").items() if number == 1)
 _MOST = 14  # figures of one dimension that are combined
@@ -137,8 +136,6 @@ class WorkedOut:
             yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         if _SUM.search(text):
             yield from _sums(_alike(figure, amounts, each_once=False))
-        yield from _compound(given)
-        yield from _later(figure, own, given)
         yield from _ratios(figure, own, given, self._case.reading.raw)
         is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._named)
         shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
@@ -180,10 +177,9 @@ class WorkedOut:
                 if long in periods and self._is_per(amount, short)
             ]
             yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
-            for each in known if not figure.per else [Figure(1, figure.per)]:
-                n = times_in(each, amount.per)
-                if each.unit == amount.per or n not in (0, 1):  # `24 h` of so much a day is it
-                    yield amount.base * n, f"{each.shown} × {amount.shown}"
+            for each in known:
+                if each.unit and each.unit == amount.per:
+                    yield amount.base * each.value, f"{each.shown} × {amount.shown}"
 
 
 def _leaning(more: Given, less: Given, sides: Sequence[Side]) -> int:
@@ -198,8 +194,7 @@ def _leaning(more: Given, less: Given, sides: Sequence[Side]) -> int:
 
 
 def _is_as_much(value: float, figure: Figure) -> bool:
-    within = _MINUTE if figure.kind == "clock" else _TOLERANCE * max(abs(figure.base), 1e-9)
-    return abs(value - figure.base) <= within
+    return abs(value - figure.base) <= _TOLERANCE * max(abs(figure.base), 1e-9)
 
 
 def _uses(way: str, count: Figure) -> bool:
@@ -216,26 +211,6 @@ def _shares(amounts: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Res
         yield part, f"{percent.shown} of {each.shown}"
         yield each.base - part, f"{each.shown} less {percent.shown}"
         yield each.base + part, f"{each.shown} and {percent.shown} of it"
-
-
-def _compound(given: Sequence[Given]) -> Iterator[_Result]:
-    """`3 hours 10 minutes`: two amounts side by side that measure the same in other units."""
-    for one, other in product(given, repeat=2):
-        a, b = one.figure, other.figure
-        is_beside = one.place is other.place and one.place.own.text[a.end : b.start].isspace()
-        if is_beside and a.dimension == b.dimension and a.unit != b.unit:
-            yield a.base + b.base, f"{a.shown} + {b.shown}"
-
-
-def _later(figure: Figure, own: Sequence[Figure], given: Sequence[Given]) -> Iterator[_Result]:
-    """A time of day so long after or before another, as the statement or one sentence tells."""
-    pairs = list(product([*own, *(each.figure for each in given)], own))
-    pairs += [(a.figure, b.figure) for a, b in product(given, repeat=2) if a.place is b.place]
-    for clock, each in pairs:
-        hours = times_in(each, "h")
-        if hours and each.upper is None and clock.kind == figure.kind == "clock":
-            yield (clock.value + hours) % 24, f"{clock.shown} + {each.shown}"
-            yield (clock.value - hours) % 24, f"{clock.shown} − {each.shown}"
 
 
 def _ratios(
