@@ -13,6 +13,7 @@ from rag.database.engine import (
     writing,
 )
 from rag.database.schema import (
+    answer_fingerprints,
     audit,
     chunks,
     collection_members,
@@ -45,6 +46,7 @@ from rag.database.within import inside, mark_changed, versions
 __all__ = [
     "MIGRATIONS",
     "SQLITE_PRAGMAS",
+    "answer_fingerprints",
     "as_utc",
     "audit",
     "chunks",
