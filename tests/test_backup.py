@@ -5,10 +5,12 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import zipfile
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -17,8 +19,9 @@ from click.testing import CliRunner
 from sqlalchemy import insert, select
 
 from rag.cli import main
-from rag.database import audit, documents, writing
+from rag.database import audit, documents, open_engine, writing
 from rag.database.blobs import FolderBlobs, open_blobs
+from rag.database.engine import upgrade
 from rag.database.holds import deletions_put_off, deletions_wait
 from rag.errors import Conflict, SetupError, StorageFailed, UserError
 from rag.records import EVERYTHING, DocumentSource, JobState
@@ -453,11 +456,24 @@ class TestSecrets:
 class TestAnOlderVersion:
     @pytest.fixture
     def old(self, world, tmp_path):
-        """The library as an earlier version left it."""
+        """The library as an earlier version left it: the first schema, with the same rows."""
         world.application.stop()
-        with writing(world.application.engine) as connection:
-            connection.exec_driver_sql("DROP TABLE holds")
-            connection.exec_driver_sql("UPDATE alembic_version SET version_num = '0018'")
+        path = world.settings.data_dir / "groundnote.db"
+        newer = path.rename(path.with_name("newer.db"))
+        older = open_engine(f"sqlite:///{path}")
+        with writing(older, follows_keys=False) as connection:
+            upgrade(connection, "0018")
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("ATTACH DATABASE ? AS newer", (str(newer),))
+            for table in ("collections", "documents", "sections", "chunks", "tables", "sessions"):
+                info = connection.execute(f"PRAGMA main.table_info({table})").fetchall()
+                columns = ", ".join(f'"{column[1]}"' for column in info)
+                connection.execute(
+                    f"INSERT OR REPLACE INTO main.{table} ({columns}) "
+                    f"SELECT {columns} FROM newer.{table}"
+                )
+        older.dispose()
+        newer.unlink()
         return world
 
     def test_is_backed_up_before_it_is_changed_and_can_be_gone_back_to(self, old):

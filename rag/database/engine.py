@@ -204,18 +204,27 @@ def storable(text: str) -> str:
     )
 
 
+_REVISION = re.compile(r'^(revision|down_revision)[^=\n]*= *"?(\w+)', re.MULTILINE)
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BEFORE_RELEASE = "a9da5e2b"  # the last with the steps that led to the first schema
 
 
-@cache
 def newest_revision() -> str:
-    """Revisions are numbered by the names of their files."""
-    return _revisions()[-1]
+    """The last of them."""
+    return revisions()[-1]
 
 
-def _revisions() -> list[str]:
-    return sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+@cache
+def revisions() -> list[str]:
+    """From the first to the newest, as each says which comes before it."""
+    following: dict[str, str] = {}
+    for path in (MIGRATIONS / "versions").glob("[0-9]*.py"):
+        told = dict(_REVISION.findall(path.read_text(encoding="utf-8")))
+        following[told["down_revision"]] = told["revision"]
+    chain = [following["None"]]
+    while chain[-1] in following:
+        chain.append(following[chain[-1]])
+    return chain
 
 
 def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
@@ -226,28 +235,28 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
     revision = revision_of(engine)
     if revision == newest_revision():
         return  # nearly always, and without loading Alembic
-    if revision is not None and revision < _revisions()[0]:
+    if revision is not None and revision < revisions()[0]:
         raise SetupError(
             f"The database {engine.url.render_as_string()} was made before the first release (its "
-            f"schema is {revision}, the first that was released {_revisions()[0]}). Start it once "
+            f"schema is {revision}, the first that was released {revisions()[0]}). Start it once "
             f"with commit {BEFORE_RELEASE} of Groundnote, which brings it up to date, or name "
             "another database and add the documents again."
         )
     with _alone(engine, is_needed=before is not None):
         revision = revision_of(engine)
-        if before is not None and revision is not None and revision in _revisions()[:-1]:
+        if before is not None and revision is not None and revision in revisions()[:-1]:
             before(revision)
         with writing(engine, follows_keys=False) as connection:
-            _upgrade(connection, "head")
+            upgrade(connection, "head")
 
 
 @contextmanager
 def restored_schema(engine: Engine, revision: str) -> Iterator[Connection]:
     """A transaction in an empty database with the schema of a revision; at its end, the newest."""
     with writing(engine, follows_keys=False) as connection:
-        _upgrade(connection, revision)
+        upgrade(connection, revision)
         yield connection
-        _upgrade(connection, "head")
+        upgrade(connection, "head")
 
 
 @contextmanager
@@ -268,7 +277,8 @@ def _alone(engine: Engine, *, is_needed: bool) -> Iterator[None]:
             yield
 
 
-def _upgrade(connection: Connection, revision: str) -> None:
+def upgrade(connection: Connection, revision: str) -> None:
+    """In the transaction of this connection. Raises SetupError for an unknown revision."""
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError

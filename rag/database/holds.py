@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, delete, insert, or_, select, update
+from sqlalchemy import Connection, Engine, delete, insert, inspect, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.database.engine import as_utc, reading, writing
@@ -42,6 +42,11 @@ def deletions_put_off(engine: Engine) -> Iterator[None]:
         thread.join()
         with writing(engine) as connection:
             connection.execute(delete(holds).where(holds.c.id == hold_id))
+
+
+def has_holds(engine: Engine) -> bool:
+    """Whether this database knows of any."""
+    return inspect(engine).has_table(holds.name)
 
 
 def deletions_wait(engine: Engine) -> bool:

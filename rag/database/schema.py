@@ -362,3 +362,16 @@ holds = Table(
     Column("since", DateTime(timezone=True), nullable=False),
     Column("until", DateTime(timezone=True)),  # without one: until somebody lets it go
 )
+
+# The language model that was connected in the browser, and the one that is being tried there.
+model_connections = Table(
+    "model_connections",
+    metadata,
+    Column("standing", String(20), primary_key=True),
+    Column("base_url", Text, nullable=False),  # empty once it was disconnected
+    Column("model", Text, nullable=False),
+    Column("api_key", Text, nullable=False),  # encrypted
+    Column("choices", JSON, nullable=False, server_default="[]"),
+    Column("version", Integer, nullable=False),
+    Column("changed_at", DateTime(timezone=True), nullable=False),
+)

@@ -11,15 +11,14 @@ from pathlib import Path
 
 from sqlalchemy import Connection, Engine, func, select
 
-from rag.database import documents, jobs, revision_of, sessions, source_files, tables
+from rag.database import documents, jobs, sessions, source_files, tables
 from rag.database.blobs import Blobs, FolderBlobs, blocks
-from rag.database.holds import deletions_put_off
+from rag.database.holds import deletions_put_off, has_holds
 from rag.errors import StorageFailed
 from rag.storage.kept import ENDING, NotedFile
 from rag.storage.repository import BackupManifest, BackupRepository, folder_beside, room_for
 from rag.storage.snapshot import Snapshot, size_of, taken
 
-FIRST_WITH_HOLDS = "0020"
 SPARE_BYTES = 64 << 20
 LATE_SECONDS = 5.0  # in which the file of a document that came just before is written, too
 FileReport = Callable[[int, int], None]  # files done, and in all
@@ -66,7 +65,7 @@ def back_up(
     staging = folder_beside(repository.blobs, library.staging)
     with ExitStack() as held:
         held.enter_context(repository.being_made(backup_id))
-        if (revision_of(library.engine) or "") >= FIRST_WITH_HOLDS:
+        if has_holds(library.engine):  # not before the migration that makes them
             held.enter_context(deletions_put_off(library.engine))
         snapshot = held.enter_context(taken(library.engine, staging))
         database = {

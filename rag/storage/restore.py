@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag.database import newest_revision
+from rag.database import newest_revision, revisions
 from rag.database.blobs import Blobs, FolderBlobs, blocks
 from rag.errors import Conflict, SetupError, UserError
 from rag.storage.backup import FileReport
@@ -72,7 +72,7 @@ def refuse_unfinished(folder: Path) -> None:
 
 
 def _refuse_newer(manifest: BackupManifest) -> None:
-    if manifest.revision > newest_revision():
+    if manifest.revision not in revisions():
         raise SetupError(
             f"Backup {manifest.id} was made by version {manifest.version} (schema "
             f"{manifest.revision}), which is newer than this one ({newest_revision()}). Install "
