@@ -11,7 +11,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -73,9 +81,24 @@ class LlmSettings(_SettingsSection):
     written_calls: bool = True  # read those that a model writes as text, too
     calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
 
+    _api_key: SecretStr | None = PrivateAttr(None)  # of a model that was connected in the browser
+
     @property
     def is_configured(self) -> bool:
         return self.model is not None
+
+    @property
+    def api_key(self) -> str | None:
+        """What the server is sent; None where it asks for none."""
+        if self._api_key is not None:
+            return self._api_key.get_secret_value() or None
+        return os.environ.get(self.api_key_env)
+
+    def connected(self, base_url: str, model: str, api_key: str) -> "LlmSettings":
+        """These settings with another server, model and key; an empty key is none."""
+        other = self.model_copy(update={"base_url": base_url, "model": model})
+        other._api_key = SecretStr(api_key)
+        return other
 
 
 class EmbeddingSettings(_SettingsSection):

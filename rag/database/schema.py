@@ -352,3 +352,16 @@ measurements = Table(
     Column("samples", JSON, nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
 )
+
+# The language model that was connected in the browser, and the one that is being tried there.
+model_connections = Table(
+    "model_connections",
+    metadata,
+    Column("standing", String(20), primary_key=True),
+    Column("base_url", Text, nullable=False),  # empty once it was disconnected
+    Column("model", Text, nullable=False),
+    Column("api_key", Text, nullable=False),  # encrypted
+    Column("choices", JSON, nullable=False, server_default="[]"),
+    Column("version", Integer, nullable=False),
+    Column("changed_at", DateTime(timezone=True), nullable=False),
+)

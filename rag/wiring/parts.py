@@ -135,7 +135,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
     model = OpenAIChatModel(
         llm.base_url or OPENAI,
         chosen,
-        api_key=os.environ.get(llm.api_key_env),
+        api_key=llm.api_key,
         timeout_seconds=llm.timeout_seconds,
         max_retries=llm.max_retries,
         asking=Asking(llm.reasoning, llm.extra_body, llm.written_calls),
@@ -158,9 +158,8 @@ def open_window(settings: Settings) -> ModelWindow | None:
     llm = settings.llm
     if llm.model is None:
         return None
-    key = os.environ.get(llm.api_key_env)
     base_url = llm.base_url or OPENAI
-    return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window)
+    return ModelWindow(base_url, llm.model, api_key=llm.api_key, configured=llm.context_window)
 
 
 def load_limits(settings: Settings) -> "LoadLimits":
