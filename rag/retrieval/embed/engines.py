@@ -122,7 +122,8 @@ class Reference:
             raise SetupError(
                 f"The embedding model in {self._folder} is no encoder of BERT's kind, "
                 "or not in safetensors: it needs sentence-transformers, which is not "
-                "installed: `pip install sentence-transformers`. Or leave embedding.model out for the packaged model."
+                "installed: `pip install sentence-transformers`. Or leave embedding.model out "
+                "for the packaged model."
             ) from error
 
         disable_progress_bar()  # "Loading weights"
