@@ -118,13 +118,8 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _embedding(settings: Settings) -> str:
-    from rag.retrieval.embed.known import folder_of, name_of, works_as_before
-    from rag.wiring.parts import models_folder, open_embedder
+    from rag.wiring.parts import open_embedder
 
-    embedding = settings.embedding
-    folder = folder_of(embedding.model) if embedding.base_url is None else None
-    if folder is not None and (known := works_as_before(folder, models_folder(settings))):
-        return f"{name_of(embedding.model)}, {known.dimensions} dimensions"
     embedder = open_embedder(settings)
     embedder.embed(["How long do refunds take?"])
     return f"{embedder.name}, {embedder.dimensions} dimensions"
@@ -158,7 +153,7 @@ def _indexes(settings: Settings) -> str:
 
 def _ids_in_file(settings: Settings) -> set[str] | None:
     """What the embedded index holds, as far as that is known without loading it."""
-    from rag.retrieval.embed.known import name_of
+    from rag.retrieval.embed.local import name_of
     from rag.retrieval.held.contents import ids_in_file
     from rag.retrieval.held.holding import holding
     from rag.wiring.parts import index_folder

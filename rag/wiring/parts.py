@@ -93,7 +93,6 @@ def open_embedder(settings: Settings) -> Embedder:
             embedding.model,
             batch_size=embedding.batch_size,
             allow_download=embedding.allow_download,
-            cache=models_folder(settings),
         )
     if embedding.model is None:
         raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")
@@ -105,11 +104,6 @@ def open_embedder(settings: Settings) -> Embedder:
         api_key=os.environ.get(embedding.api_key_env),
         batch_size=embedding.batch_size,
     )
-
-
-def models_folder(settings: Settings) -> Path:
-    """Of converted models; several libraries may share one."""
-    return settings.embedding.cache_dir or settings.data_dir / "models"
 
 
 def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":
