@@ -60,14 +60,6 @@ def check_figures(
     return tuple(marks)
 
 
-def missing_in_words(mark: CheckedFigure) -> str:
-    """What stands behind a figure that was not found: "not in source 1"."""
-    *others, last = map(str, mark.cited)
-    if not others:
-        return f"not in source {last}"
-    return f"not in sources {', '.join(others)} and {last}"
-
-
 class _Figures:
     """The figures of a text, and its versions."""
 

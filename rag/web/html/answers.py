@@ -11,10 +11,16 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup, escape
 
-from rag.citations.figure_check import missing_in_words
 from rag.citations.markers import find_markers
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
-from rag.web.html.warned import Warned, statement_end, unfound_in, verdict_in_words, warned_in
+from rag.web.html.warned import (
+    Warned,
+    missing_in_words,
+    statement_end,
+    unfound_in,
+    verdict_in_words,
+    warned_in,
+)
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
 OPEN, CLOSE = "⸢", "⸣"

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.citations.figure_check import missing_in_words
 from rag.citations.statements import read_statements
 from rag.records import CheckedFigure, Citation, FigureStatus, Message, Verdict
 
@@ -62,6 +61,14 @@ def with_warnings(message: Message) -> str:
     for end, note in sorted(notes, reverse=True):
         text = f"{text[:end]} *({_SIGNS.sub(_escaped, note)})*{text[end:]}"
     return text
+
+
+def missing_in_words(mark: CheckedFigure) -> str:
+    """What stands behind a figure that was not found: "not in source 1"."""
+    *others, last = map(str, mark.cited)
+    if not others:
+        return f"not in source {last}"
+    return f"not in sources {', '.join(others)} and {last}"
 
 
 def unfound_in(figures: Sequence[CheckedFigure]) -> list[CheckedFigure]:
