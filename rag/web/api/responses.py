@@ -12,6 +12,7 @@ from rag.records import (
     Answer,
     Citation,
     ContextConfig,
+    FigureStatus,
     Finished,
     Judging,
     Mention,
@@ -100,6 +101,19 @@ class CitationModel(Described):
         return dict(values) | {"by": "judge" if values.get("judged_by") else "words"}
 
 
+class FigureModel(Described):
+    """A figure of a statement that cites something: `text[start:end]`.
+
+    `n` is the source that it stands in; null where only the user said it, where it follows from
+    others, and where it stands nowhere (`unfound`).
+    """
+
+    start: int
+    end: int
+    status: FigureStatus
+    n: int | None = Field(validation_alias="number")
+
+
 class ShownPassageModel(Described):
     """A passage of source `n` as it stands there; `marked` is what is nearest to the question."""
 
@@ -132,6 +146,7 @@ class MessageModel(Described):
     revision: int
     citations: list[CitationModel]
     unsourced: list[Unsourced]
+    figures: list[FigureModel]
     declined: bool
     card: CardModel | None
     resolved_query: str | None

@@ -28,7 +28,7 @@ from rag.render.gate import Rewritten
 from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.api.responses import CitationModel, SourceModel
+from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
 from rag.web.openai.asked import ClientRequest
@@ -194,6 +194,10 @@ class AnswerToClient(ABC):
             "unsourced": to_jsonable_python(
                 answer.unsourced if answer and not answer.given else ()
             ),
+            "figures": [
+                FigureModel.of(each).as_json()
+                for each in (answer.figures if answer and not answer.given else ())
+            ],
             "judging": answer.judging if answer else Judging.OFF,
             "notices": notices_of(answer) if answer else [],
             "offers": [each.label for each in answer.offers] if answer else [],

@@ -228,8 +228,15 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
 
 def _html(message: Message, register: Register) -> Markup:
     answer = message.answer
-    citations, unsourced = (answer.citations, answer.unsourced) if answer else ((), ())
-    return answer_html(message.content, register, citations=citations, unsourced=unsourced)
+    if answer is None:
+        return answer_html(message.content, register)
+    return answer_html(
+        message.content,
+        register,
+        citations=answer.citations,
+        unsourced=answer.unsourced,
+        figures=answer.figures,
+    )
 
 
 def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
