@@ -9,7 +9,6 @@ from typing import Protocol
 from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
-from rag.citations.gate import MarkerGate
 from rag.citations.markers import cited_numbers, neutralise
 from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
 from rag.hangup import has_hung_up
@@ -30,6 +29,7 @@ from rag.records import (
     ToolUsed,
     Verdict,
 )
+from rag.render.gate import AnswerGate
 from rag.seams import (
     DirectAnswer,
     DirectAnswers,
@@ -117,7 +117,7 @@ class Answering:
         self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
     ) -> Generator[Event, None, Answer]:
         """An answer without a writer, through the gate like any other; nothing is added to it."""
-        gate = MarkerGate(Registered(session, direct.sources))
+        gate = AnswerGate(Registered(session, direct.sources))
         for delta in kept_to([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens):
             draft.note(delta)
             yield from draft.take(gate, gate.feed(delta.text))

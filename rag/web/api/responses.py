@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import to_jsonable_python
@@ -16,6 +16,7 @@ from rag.records import (
     Finished,
     Judging,
     Mention,
+    Message,
     Notice,
     Offer,
     Quotation,
@@ -25,6 +26,7 @@ from rag.records import (
     Unsourced,
     Usage,
 )
+from rag.render.gate import outgoing
 from rag.seams import FoundMessage
 from rag.web.described import Described
 
@@ -157,6 +159,11 @@ class MessageModel(Described):
     judging_failure: str
     set_aside: SetAside | None
     offers: list[Offer]
+
+    @classmethod
+    def of(cls, record: Any = None, **more: Any) -> Self:
+        """Its text leaves by the one gate."""
+        return super().of(outgoing(record) if isinstance(record, Message) else record, **more)
 
     @model_validator(mode="before")
     @classmethod
