@@ -5,10 +5,11 @@ Variables win over the file, the file over the defaults. `GROUNDNOTE_LLM__MODEL`
 """
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import (
     BaseModel,
@@ -29,6 +30,8 @@ from pydantic_settings import (
 from rag.errors import SetupError
 from rag.limits.patience import ANSWER, FOLLOW_UP, JUDGEMENT, THREAD
 
+log = logging.getLogger(__name__)
+
 PREFIX = "GROUNDNOTE_"
 NESTED = "__"
 GROUP = "group:"  # begins the name of a group where members are named
@@ -48,6 +51,17 @@ class _EmptyIsUnset(BaseModel):
 
 class _SettingsSection(_EmptyIsUnset):
     model_config = ConfigDict(frozen=True, extra="forbid")
+    removed: ClassVar[Mapping[str, str]] = {}  # settings of before, and why they do nothing now
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_removed(cls, values: Any) -> Any:
+        """An older file still starts the server; what does nothing any more is named."""
+        if not isinstance(values, Mapping):
+            return values
+        for key in cls.removed.keys() & values.keys():
+            log.warning("The setting %s does nothing any more: %s", key, cls.removed[key])
+        return {key: value for key, value in values.items() if key not in cls.removed}
 
 
 class LlmSettings(_SettingsSection):
@@ -90,12 +104,12 @@ class LlmSettings(_SettingsSection):
 class EmbeddingSettings(_SettingsSection):
     """The embedding model; the packaged MiniLM unless another one is named."""
 
+    removed = {"cache_dir": "embedding.cache_dir held converted models; none is converted now."}
     model: str | None = None
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     batch_size: int = Field(64, ge=1, le=2048)
     allow_download: bool = False
-    cache_dir: Path | None = None  # of converted models; `models` in data_dir unless named
 
     @property
     def is_packaged(self) -> bool:
@@ -172,6 +186,7 @@ class DocumentSettings(_SettingsSection):
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
     keep_originals: bool = True
+    originals_url: str | None = None  # a folder or URL, where several machines open each file
     ocr_languages: tuple[str, ...] = ()  # of pictures, besides those that the packaged model reads
 
 
