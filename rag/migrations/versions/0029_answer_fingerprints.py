@@ -5,8 +5,8 @@ from alembic import op
 
 from rag.sessions.fingerprints import ANYBODY, stored_keys
 
-revision = "0028"
-down_revision = "0027"
+revision = "0029"
+down_revision = "0028"
 
 AT_ONCE = 500  # messages
 
