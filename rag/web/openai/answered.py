@@ -3,7 +3,7 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -46,7 +46,6 @@ from rag.web.openai.transcripts import (
 from rag.web.turns import RunningTurn, turns
 
 EXTENSION = "groundnote-transcripts"
-JUDGE_SECONDS = 15.0  # that a stream stays open for a judge, unless the client says otherwise
 HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 
 
@@ -137,25 +136,30 @@ class AnswerToClient(ABC):
                     yield self.failed(event)
                 elif isinstance(event, Finished):
                     self.remember(table, event, streamed)
-                    yield from self.closing(event)
-                    yield from self._judged(turn, event)
+                    yield from self.ending(turn, event)
                     if self.done:
                         yield self.done
 
-    def _judged(self, turn: RunningTurn, end: Finished) -> Frames:
-        """What a judge says of it, if it says so soon: the text is there, nobody waits for that."""
+    def ending(self, turn: RunningTurn, end: Finished) -> Frames:
+        """The end at once, then what a judge said: only who asked for that reads on."""
+        yield from self.closing(end)
+        judged = yield from self.wait_for_judge(turn, end)
+        if judged is not end:
+            yield from self.judged(judged)
+
+    def wait_for_judge(self, turn: RunningTurn, end: Finished) -> Generator[str, None, Finished]:
+        """The end with a judge's verdicts, for a client that wants to wait for them."""
         if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
-            return
-        until = time.monotonic() + self.body.seconds_for_judge(JUDGE_SECONDS)
+            return end
+        until = time.monotonic() + self.body.seconds_for_judge
         judged = end
         while judged is end and (left := until - time.monotonic()) > 0:
             judged = turn.judged(end, timeout=min(left, PING_SECONDS))
             if judged is end and turn.ended_at is not None:
-                return
+                return end
             if judged is end:
                 yield PING
-        if judged is not end:
-            yield from self.judged(judged)
+        return judged
 
     def events(self, turn: RunningTurn) -> Iterator[Event | None]:
         """As this client is told them; None now and then while nothing happens."""
@@ -238,7 +242,7 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
         waiting = ": waiting, {} before you\n\n".format
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn, answering = begin()
-    end = turn.judged(finished(turn), timeout=body.seconds_for_judge(0))
+    end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 

@@ -14,7 +14,7 @@ from rag.records import Answer, Failed, Finished, Message, Role
 from rag.seams import SessionHandle
 from rag.sessions.transcript import ERASED
 from rag.web.access.rights import open_session
-from rag.web.api.sse import failure, frame
+from rag.web.api.sse import Frames, failure, frame
 from rag.web.current import application
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import AnswerToClient, answered
@@ -23,6 +23,7 @@ from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
 from rag.web.openai.told import calls_of, counted, given_text, is_whole
 from rag.web.openai.transcripts import FoundSession, copy_of
 from rag.web.problems import openai_problem
+from rag.web.turns import RunningTurn
 
 api = DescribedApi(
     "responses",
@@ -210,6 +211,10 @@ class Responding(AnswerToClient):
         error = {"code": "server_error", "message": failure(event)["detail"]}
         state = self._state(event.index or 0) | {"status": "failed", "error": error}
         return self._event("response.failed", response=state)
+
+    def ending(self, turn: RunningTurn, end: Finished) -> Frames:
+        """Nothing may follow `response.completed`: who waits for a judge waits for that."""
+        yield from self.closing((yield from self.wait_for_judge(turn, end)))
 
     def closing(self, end: Finished) -> Iterator[str]:
         calls = self._calls(end)
