@@ -150,10 +150,9 @@ def test_the_api_answers_as_it_did(library):
 
 
 @pytest.mark.slow
-def test_what_was_begun_is_ended_and_what_was_known_is_found(library, models):
+def test_what_was_begun_is_ended_and_what_was_known_is_found(library):
     """Last, because it goes on from there: jobs, answers, clients, questions."""
-    settings = Settings(**library.settings, embedding={"cache_dir": models})
-    application = build(settings)
+    application = build(Settings(**library.settings))
     client = create_app(application).test_client()
     session = "/api/v1/sessions"
     try:
