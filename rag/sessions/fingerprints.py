@@ -14,7 +14,7 @@ from hashlib import sha256
 from rag.citations.gate import canonical
 from rag.citations.given import in_words
 from rag.citations.markers import find_markers
-from rag.database import storable
+from rag.db import storable
 
 ANYBODY = "\0anybody"  # of answers that were given before callers were told apart
 ENOUGH_WORDS = 8  # content words and figures without which an answer alone tells no conversation
@@ -70,7 +70,7 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
 
 def _readings(answer: str) -> Iterator[tuple[str, int]]:
     """The letters of an answer and its words; then without what a client put below or above it."""
-    from rag.text.words import content_words  # stemmers, which no page needs
+    from rag.language.words import content_words  # stemmers, which no page needs
 
     text = _cleaned(answer)
     lines = _lines(text)

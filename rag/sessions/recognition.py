@@ -15,7 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from rag.citations.gate import canonical
 from rag.citations.given import in_words
 from rag.citations.markers import cited_numbers, find_markers, marker_text
-from rag.database import (
+from rag.db import (
     answer_fingerprints,
     reading,
     sessions,

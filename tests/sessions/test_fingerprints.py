@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag.database import answer_fingerprints, writing
+from rag.db import answer_fingerprints, writing
 from rag.records import ContextConfig, ImportedMessage, Role
 from rag.sessions.fingerprints import ANYBODY, HEAD, possible_fingerprints, stored_keys
 from rag.sessions.recognition import ConversationFinder, FingerprintTable, Recognised
@@ -176,7 +176,7 @@ def test_the_migration_makes_those_of_stored_answers(engine):
     session = store.create("anna")
     said = [ImportedMessage(role, text) for role, text in (("user", "Hi?"), ("assistant", ANSWER))]
     session.append([*said, *said], [])
-    migration = import_module("rag.migrations.versions.0029_answer_fingerprints")
+    migration = import_module("rag.db.migrations.versions.0029_answer_fingerprints")
 
     with writing(engine) as connection:
         migration.AT_ONCE = 3  # so that a question and its answer are read apart
