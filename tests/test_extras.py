@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from rag.answers.judging import InferenceJudge
+from rag.connectors.kinds import open_source
 from rag.errors import IndexAway, ModelUnavailable, SetupError
-from rag.retrieval.embed.engines import Reference
-from rag.retrieval.rerank import CrossEncoderReranker
+from rag.llm.judging import InferenceJudge
 from rag.seams import SourceOptions
-from rag.sources.kinds import open_source
+from rag.search.embedders.engines import Reference
+from rag.search.rerank import CrossEncoderReranker
 from rag.wiring.readiness import check_judge
 
 ROOT = Path(__file__).parents[1]

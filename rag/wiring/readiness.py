@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.database import reading
+from rag.db import reading
 from rag.errors import IndexAway, ModelUnavailable, SetupError, StorageFailed, needs_extra
-from rag.storage import check_room, refuse_emptied, set_back
+from rag.operations import check_room, refuse_emptied, set_back
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -70,7 +70,7 @@ def ask_judge(application: "Application") -> None:
 
 def check_judge(folder: Path | None) -> str:
     """Which verdicts it gives; "" where there is none. Raises SetupError."""
-    from rag.answers.judging import labels_of
+    from rag.llm.judging import labels_of
 
     if folder is None:
         return ""
