@@ -1,7 +1,7 @@
 """Recognise the conversation that a client of the OpenAI protocols goes on with.
 
 Such clients name no session: they send what they keep of it, all of it or a little. Our own answers
-among that, with their numbers, tell which conversation it is (`rag.sessions.fingerprints`).
+among that, with their numbers, tell which conversation it is (`rag.citations.fingerprints`).
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -12,6 +12,7 @@ from hashlib import sha256
 from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from rag.citations.fingerprints import Fingerprint, possible_fingerprints
 from rag.citations.gate import canonical
 from rag.citations.given import in_words
 from rag.citations.markers import cited_numbers, find_markers, marker_text
@@ -25,7 +26,6 @@ from rag.db import (
 )
 from rag.records import ContextConfig, ImportedMessage, Role, Session, Source
 from rag.seams import ConversationStore, SessionHandle
-from rag.sessions.fingerprints import Fingerprint, possible_fingerprints
 
 MOST_ANSWERS = 50  # of a request that are looked up, the newest
 MOST_SESSIONS = 20  # of those that say the same, the last used

@@ -10,6 +10,7 @@ from typing import Any
 from flask import Response, current_app, request
 from pydantic_core import to_jsonable_python
 
+from rag.citations.fingerprints import stored_keys
 from rag.citations.given import calls_in_words
 from rag.citations.markers import cited_numbers
 from rag.errors import RagError, UserError
@@ -27,7 +28,6 @@ from rag.records import (
 )
 from rag.render.gate import Rewritten
 from rag.seams import SessionHandle, Wishes
-from rag.sessions.fingerprints import stored_keys
 from rag.sessions.recognition import (
     ConversationFinder,
     FingerprintTable,

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rag.citations.fingerprints import ANYBODY, HEAD, possible_fingerprints, stored_keys
 from rag.db import answer_fingerprints, writing
 from rag.records import ContextConfig, ImportedMessage, Role
-from rag.sessions.fingerprints import ANYBODY, HEAD, possible_fingerprints, stored_keys
 from rag.sessions.recognition import ConversationFinder, FingerprintTable, Recognised
 from rag.sessions.store import SqlConversationStore
 from tests.made import made_chunk, made_hit

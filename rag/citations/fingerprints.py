@@ -14,7 +14,6 @@ from hashlib import sha256
 from rag.citations.gate import canonical
 from rag.citations.given import in_words
 from rag.citations.markers import find_markers
-from rag.db import storable
 
 ANYBODY = "\0anybody"  # of answers that were given before callers were told apart
 ENOUGH_WORDS = 8  # content words and figures without which an answer alone tells no conversation
@@ -84,7 +83,7 @@ def _readings(answer: str) -> Iterator[tuple[str, int]]:
 
 def _cleaned(answer: str) -> str:
     """With its citations spelled as ours are, and without what comes and goes."""
-    text = _THOUGHTS.sub("", storable(answer[:MOST_CHARACTERS]))
+    text = _THOUGHTS.sub("", answer[:MOST_CHARACTERS])
     return _URL.sub("", _LINK.sub(r"\1", canonical(in_words(text))))
 
 
@@ -100,7 +99,7 @@ def _lines(text: str) -> list[str]:
 
 def _letters(text: str) -> str:
     """Letters and figures in any case, and ends of lines."""
-    folded = unicodedata.normalize("NFKC", storable(text)).casefold()
+    folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in folded if sign.isalnum() or sign == "\n")
 
 
@@ -111,4 +110,4 @@ def _head(whole: str) -> str:
 
 
 def _key(user: str, kind: str, *told: str) -> str:
-    return sha256("\0".join((user, kind, *told)).encode()).hexdigest()
+    return sha256("\0".join((user, kind, *told)).encode("utf-8", "replace")).hexdigest()
