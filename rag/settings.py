@@ -19,7 +19,7 @@ from pydantic_settings import (
 )
 
 from rag.errors import SetupError
-from rag.limits.patience import ANSWER, FOLLOW_UP, JUDGEMENT, THREAD
+from rag.limits.patience import ANSWER, FOLLOW_UP, JUDGEMENT, SUMMARY
 
 PREFIX = "GROUNDNOTE_"
 NESTED = "__"
@@ -120,7 +120,7 @@ class SummarizationSettings(_SettingsSection):
     summary_temperature: float = Field(0.3, ge=0, le=2)
     summary_model: str | None = None
     thread: bool = False  # a model writes a short thread besides, without figures
-    timeout_seconds: float = Field(THREAD.seconds, gt=0)
+    timeout_seconds: float = Field(SUMMARY.seconds, gt=0)
 
 
 class FollowUpSettings(_SettingsSection):

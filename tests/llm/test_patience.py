@@ -10,9 +10,10 @@ import pytest
 from rag.answers.judging import ModelJudge
 from rag.errors import ModelUnavailable
 from rag.followups.resolve import FollowUps
+from rag.hangup import HangUp
 from rag.limits import patience
 from rag.limits.patience import ANSWER, Patience
-from rag.memory.thread import asked as thread_asked
+from rag.memory.summariser import ApplicationModel
 from rag.records import EVERYTHING
 from rag.seams.judging import OpenStatement
 from rag.settings import Settings
@@ -115,10 +116,8 @@ class TestSettings:
         history = [("What does the Aero 5 cost?", "It costs 5 [1].")]
         assert resolve("And the Aero 6?", history, EVERYTHING).method == "rules"
 
-    def test_of_a_thread(self, settings):
-        limit = patience.THREAD.set_to(0.2)
+    def test_of_a_summary(self, settings):
+        limit = patience.SUMMARY.set_to(0.2)
 
         with pytest.raises(ModelUnavailable, match=r"raise summarization_settings\.timeout_sec"):
-            thread_asked(
-                open_model(settings), "Say", "text", max_tokens=9, temperature=0, patience=limit
-            )
+            ApplicationModel(open_model(settings), 9, 0, limit)("Say", "text", HangUp())
