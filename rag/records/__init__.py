@@ -2,7 +2,9 @@
 
 from rag.records.answers import (
     Answer,
+    CheckedFigure,
     Citation,
+    FigureStatus,
     Judging,
     Notice,
     NoticeKind,
@@ -79,6 +81,7 @@ __all__ = [
     "Before",
     "Card",
     "ChatMessage",
+    "CheckedFigure",
     "Chunk",
     "Citation",
     "Cited",
@@ -93,6 +96,7 @@ __all__ = [
     "DocumentSource",
     "Event",
     "Failed",
+    "FigureStatus",
     "Finished",
     "Hit",
     "ImportedMessage",
