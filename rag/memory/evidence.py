@@ -7,9 +7,9 @@ from functools import lru_cache
 from rag.citations.leaning import leans
 from rag.citations.markers import cited_numbers
 from rag.citations.statements import Statement, read_statements
+from rag.language.layout import asks
 from rag.memory.paragraphs import size
 from rag.records import Role
-from rag.text.layout import asks
 
 WHOLE = 200  # bytes of a message that is quoted whole
 LONGEST = 600  # characters of a quotation; what is longer is no line of a summary

@@ -10,15 +10,15 @@ from typing import Any
 
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
+from rag.language.layout import asks
+from rag.language.names import Lexicon, find_names
+from rag.language.sentences import split_sentences
 from rag.memory.evidence import SpokenMessage, TurnEvidence
 from rag.memory.paragraphs import read_paragraphs, size
 from rag.memory.phrases import Phrases, fenced, phrases_of
 from rag.memory.recall import Index
 from rag.records import Role
 from rag.seams import TokenCounter
-from rag.text.layout import asks
-from rag.text.names import Lexicon, find_names
-from rag.text.sentences import split_sentences
 
 MARGIN = 3  # tokens that texts put together may take more
 LABEL_TOKENS = 3  # of "Assistant:", and of what stands for what is left out

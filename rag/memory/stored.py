@@ -12,7 +12,8 @@ from threading import Lock, RLock
 from typing import Any
 
 from rag.errors import ModelError, UserError
-from rag.hangup import HangUp
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS
 from rag.memory.evidence import TurnEvidence, flat
 from rag.memory.past import Past, ShownParagraphs
 from rag.memory.summariser import Summariser, corrected
@@ -34,9 +35,8 @@ from rag.records import (
     SummaryLine,
     Within,
 )
+from rag.runtime.hangup import HangUp
 from rag.seams import Embedder, SessionHandle, TokenCounter
-from rag.sessions.context import MESSAGE_TOKENS
-from rag.text.names import Lexicon
 
 MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
 CAUGHT_UP = 400  # messages embedded in one go

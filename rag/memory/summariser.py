@@ -15,15 +15,15 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.errors import ModelUnavailable, RagError
-from rag.hangup import HangUp
-from rag.limits.patience import SUMMARY, Patience
 from rag.memory.evidence import TurnEvidence, flat, numbers_in
 from rag.memory.phrases import all_phrases, unfenced
 from rag.memory.summary import SummaryDraft
 from rag.memory.verifier import Verifier, Witness, is_excusable, is_typed, shared
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
+from rag.runtime.hangup import HangUp
+from rag.runtime.short_calls import reply_in_time
 from rag.seams import ChatModel, TokenCounter
-from rag.short_calls import reply_in_time
+from rag.seams.patience import SUMMARY, Patience
 
 MOST_CALLS = 4  # of one compaction, the judge's included
 MOST_LINES = 200  # of one reply

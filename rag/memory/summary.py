@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, groupby, islice, takewhile
 
 from rag.citations.markers import cited_numbers, neutralise
+from rag.language.names import Lexicon
+from rag.language.words import language_of
 from rag.memory.evidence import LEAST, LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.paragraphs import size
 from rag.memory.past import Past
@@ -29,8 +31,6 @@ from rag.records import (
     SummarySection,
 )
 from rag.seams import TokenCounter
-from rag.text.names import Lexicon
-from rag.text.words import language_of
 
 LISTS_SHARE = 0.5  # of the history's room, at most: numbers and names
 MOST_LINES_SHARE = 1 / 3  # of it, at most: lines; what lists leave is at least a quarter

@@ -9,14 +9,14 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from rag.citations.markers import cited_numbers
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.memory.past import Past
 from rag.memory.phrases import CLOSES, OPENS, all_phrases
 from rag.memory.recall import Embed
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, SummaryDraft, spelled_out
 from rag.records import Role, Summary, SummarySection
 from rag.seams import TokenCounter
-from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
-from rag.text.names import Lexicon
 
 if TYPE_CHECKING:
     from rag.memory.trimmer import SummaryWriting

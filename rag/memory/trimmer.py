@@ -8,6 +8,8 @@ from operator import itemgetter
 from typing import Any
 
 from rag.errors import TooLarge
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.memory.recall import Embed
 from rag.memory.summariser import Summariser, client_asked
 from rag.memory.summary import Room, SummaryDraft, lists_tokens, summarise
@@ -20,8 +22,6 @@ from rag.memory.transcript import (
     unfold,
 )
 from rag.records import Role, Summary, SummaryReport
-from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
-from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
 TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first

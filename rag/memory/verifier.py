@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from rag.citations.markers import without_markers
-from rag.memory.evidence import Claim, SpokenSentence, TurnEvidence, read_evidence
-from rag.records import SummaryLine
-from rag.text.amounts import Figure
-from rag.text.figures import read_figures
-from rag.text.languages import LANGUAGES, Language, read_lists, words
-from rag.text.names import find_names
-from rag.text.related import canonical
-from rag.text.words import (
+from rag.language.amounts import Figure
+from rag.language.figures import read_figures
+from rag.language.languages import LANGUAGES, Language, read_lists, words
+from rag.language.names import find_names
+from rag.language.related import canonical
+from rag.language.words import (
     UNSPACED,
     is_function_word,
     language_of,
     stem,
     tokens,
 )
+from rag.memory.evidence import Claim, SpokenSentence, TurnEvidence, read_evidence
+from rag.records import SummaryLine
 
 LEAST_ORDER = 0.8  # of shared stems that stand in the same order
 LEAST_SHARED = 0.5  # of a clause's stems that one message holds: it speaks of something there

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
-from rag.database import sessions, storable, summaries
+from rag.db import sessions, storable, summaries
 from rag.records import Summary, SummaryLine
 from rag.seams import Overview
 from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, found

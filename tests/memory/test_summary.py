@@ -9,12 +9,12 @@ import pytest
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
+from rag.language.names import Lexicon
 from rag.memory.past import Past
 from rag.memory.phrases import CLOSES, OPENS
 from rag.memory.summariser import ModelReply, Summariser, corrected
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, spelled_out, summarise
 from rag.records import LineMark, SummarySection
-from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
 LEGAL = [
