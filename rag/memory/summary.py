@@ -87,7 +87,7 @@ def summarise(
     began = time.monotonic()
     past.cover(end)
     evidence = past.evidence(past.first, past.covered)
-    layout = _Layout(past.phrases, past.count, room)
+    layout = _SummaryLayout(past.phrases, past.count, room)
     lists = _lists(past, layout, documents)
     layout.weigh(draft.lines, weigh)
     extracted = _extracted(past, evidence)
@@ -195,7 +195,7 @@ def _newest(evidence: TurnEvidence) -> Iterator[int]:
 
 
 def _by_weight(
-    layout: "_Layout", lines: Iterator[SummaryLine], weigh: Weigh
+    layout: "_SummaryLayout", lines: Iterator[SummaryLine], weigh: Weigh
 ) -> Iterator[SummaryLine]:
     """Of some at once those first that their sources carry, last those that were warned of."""
     while some := list(islice(lines, WEIGHED_AT_ONCE)):
@@ -207,7 +207,7 @@ def _by_weight(
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class _SummaryLayout:
     """How the text is written, and what that costs."""
 
     phrases: Phrases
@@ -246,7 +246,7 @@ class _Layout:
 class _LineSelection:
     """Lines as long as there is room for them, each once."""
 
-    layout: _Layout
+    layout: _SummaryLayout
     left: int
     chosen: list[SummaryLine] = field(default_factory=list)
     _texts: set[str] = field(default_factory=set)
@@ -276,7 +276,7 @@ class _LineSelection:
 
 
 def _chosen(
-    layout: _Layout,
+    layout: _SummaryLayout,
     draft: SummaryDraft,
     extracted: Mapping[SummarySection, Iterator[SummaryLine]],
     listed: int,
@@ -346,7 +346,7 @@ def _is_edited(line: SummaryLine, edits: Sequence[LineEdit]) -> bool:
 
 
 def _composed(
-    layout: _Layout,
+    layout: _SummaryLayout,
     chosen: Sequence[SummaryLine],
     lists: "_Lists",
 ) -> tuple[str, tuple[Quotation, ...]]:
@@ -373,7 +373,7 @@ class _Lists:
     tokens: int
 
 
-def _lists(past: Past, layout: _Layout, documents: Documents) -> _Lists:
+def _lists(past: Past, layout: _SummaryLayout, documents: Documents) -> _Lists:
     """Each number and name, literally if both fit into their share; else numbers in ranges.
 
     What does not fit even so is left to recall: the longest ranges stay, and the newest names.
