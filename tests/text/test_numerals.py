@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 from babel import numbers
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.tables.reading.types import reading_of
@@ -57,6 +57,7 @@ LOCALES = [
 ]
 
 
+@settings(deadline=None)
 @given(locale=st.sampled_from(LOCALES), cents=st.integers(-(10**14), 10**14))
 def test_no_spelling_of_a_locale_is_read_wrong(locale, cents):
     value = Decimal(cents) / 100
@@ -67,6 +68,7 @@ def test_no_spelling_of_a_locale_is_read_wrong(locale, cents):
     assert read is None or not read.exact or read.value == value, written
 
 
+@settings(deadline=None)
 @given(
     locale=st.sampled_from(LOCALES), values=st.lists(st.integers(0, 10**11), min_size=1, max_size=5)
 )
