@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from rag.language.numerals import decimal_sign
 from rag.records import ColumnType, RawTable, TableColumn
 from rag.tables.bounds import MOST_COLUMNS
 from rag.tables.reading.layout import LONGEST_SPLIT, Grid, grids, is_total
 from rag.tables.reading.profile import profile
 from rag.tables.reading.types import BLANK, ROW, TOTAL, ColumnReading, is_blank, reading_of
-from rag.text.numerals import decimal_sign
 
 SAMPLED = 200  # rows of each column that tell the decimal sign of a table
 DECIDING = 2_000  # distinct texts that decide what a column is
