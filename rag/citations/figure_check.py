@@ -18,7 +18,7 @@ from rag.citations.markers import find_markers
 from rag.citations.statements import Statement
 from rag.limits.budget import paced
 from rag.records import CheckedFigure, FigureStatus, Source
-from rag.text.amounts import DIMENSIONS, Figure, agree
+from rag.text.amounts import DIMENSIONS, Figure, agree, date_parts
 from rag.text.figures import read_figures
 from rag.text.languages import Language
 from rag.text.late import regex
@@ -29,6 +29,7 @@ MOST_OPERANDS = 12  # figures of one statement that are combined
 _EMPHASIS = frozenset("*_`~\\")
 _VERSION = regex.compile(r"(?<![\w.])v?(\d+(?:\.\d+){2,})(?![\w.]*\d)")
 _ROUNDING = regex.compile(r"\d[.,](\d+)(?!.*\d)")
+_OF_YEARS = regex.compile(r"\b\d{4}[-–/]$")  # 2018–19
 _CODE = regex.compile(r"(`+)[^`\n]+\1")
 _SHARE = "%"
 
@@ -76,12 +77,21 @@ class _Figures:
         return language_of(self.text)
 
     def have(self, figure: Figure, spelled: str) -> bool:
-        """Whether it stands there: the same, rounded, in another unit or another spelling."""
+        """Whether it stands there: the same, rounded, in another unit or another spelling.
+
+        The year of a date must be named as well: a day without one fits any.
+        """
+        if figure.kind == "date" and not self._names_year(date_parts(figure)[0]):
+            return False
         ends = [replace(figure, value=end, upper=None) for end in figure.ends]
         return all(
             any(tells(end, other) or is_rounded(end, other, spelled) for other in self.all)
             for end in ends
         ) or self.hold(spelled)
+
+    def _names_year(self, year: int) -> bool:
+        dates = (date_parts(each)[0] for each in self.all if each.kind == "date")
+        return not year or year in dates or self.hold(str(year))
 
     def hold(self, spelled: str) -> bool:
         """Whether it stands there letter by letter, as codes and versions do."""
@@ -138,7 +148,8 @@ def _figures_of(text: str, statement: Statement) -> Iterator[tuple[Figure, str]]
         yield Figure(0.0, unit=found[1], kind="version", start=start, end=end), found[1]
     for figure in read_figures(plain, language_of(plain)):
         is_taken = any(start < figure.end and figure.start < end for start, end in taken)
-        if is_taken or not _is_claimed(figure):
+        is_years_end = _OF_YEARS.search(plain[: figure.start]) and figure.end - figure.start == 2
+        if is_taken or is_years_end or not _is_claimed(figure):
             continue
         spelled = plain[figure.start : figure.end].strip()
         start, end = places[figure.start], places[max(figure.start, figure.end - 1)] + 1
