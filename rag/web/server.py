@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from rag.errors import RagError, SetupError
-from rag.retrieval.held.holding import holder_of, holding
+from rag.search.cache.holding import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.api.uploads import BYTES_PER_MB

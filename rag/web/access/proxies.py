@@ -10,8 +10,8 @@ from typing import Any
 
 from flask import Flask, request
 
-from rag.calm import tell
 from rag.llm.connection import SecretBox
+from rag.runtime.calm import tell
 from rag.wiring.listeners import RELAY_HEADER, ListenerPolicy, is_among, relayed_client
 
 PEER = "groundnote.peer"  # the address that the connection came from
