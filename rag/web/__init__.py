@@ -9,6 +9,7 @@ from flask import Flask
 from flask_openapi3.models.info import Info
 
 from rag.llm.connection import SecretBox
+from rag.sessions.recognition import FingerprintTable
 from rag.web import turns
 from rag.web.access.limits import limit_rates
 from rag.web.access.owner import find_owners
@@ -30,7 +31,6 @@ from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
 from rag.web.json_requests import JsonRequest
 from rag.web.openai import answered, chat, responses
-from rag.web.openai.transcripts import TranscriptTable
 from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
@@ -116,7 +116,7 @@ def configure(app: Flask, application: "Application") -> None:
     app.request_class = JsonRequest
     app.extensions[EXTENSION] = application
     app.extensions[turns.EXTENSION] = turns.Turns(settings.web.threads)
-    app.extensions[answered.EXTENSION] = TranscriptTable(application.engine)
+    app.extensions[answered.EXTENSION] = FingerprintTable(application.engine)
     largest = settings.documents.max_file_mb * BYTES_PER_MB
     app.config.update(
         MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),
