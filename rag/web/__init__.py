@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from flask import Flask
 from flask_openapi3.models.info import Info
 
+from rag.llm.connection import SecretBox
 from rag.sessions.recognition import FingerprintTable
 from rag.web import turns
 from rag.web.access.limits import limit_rates
@@ -44,6 +45,7 @@ from rag.web.serving.budgets import give_budgets
 from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
+from rag.wiring.listeners import listener_policy
 from rag.wiring.shipped import shipped
 
 if TYPE_CHECKING:
@@ -121,11 +123,12 @@ def configure(app: Flask, application: "Application") -> None:
         MAX_FORM_PARTS=2000,
         SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
     )
-    believe_proxies(app, settings.auth.believed_proxies)
+    policy = listener_policy(settings, settings.web.host)
+    believe_proxies(app, policy, SecretBox(settings.data_dir))
     find_owners(app, settings, application.engine)
     handle_errors(app)
     compress_texts(app)
-    protect(app, settings.web)
+    protect(app, policy)
     give_budgets(app)
     limit_rates(app, settings)
     are_one = settings.auth.mode == "single"
