@@ -41,3 +41,8 @@ def test_it_begins_where_the_first_turns_fall_out(client):
 @pytest.mark.parametrize("query", ["window=7", "turn=x"])
 def test_what_is_not_there_is_refused(client, query):
     assert client.get(f"/long-talk?{query}").status_code in (400, 422)
+
+
+@pytest.mark.parametrize("fact", ["Marta Lind", "380 m²", "1987", "EUR 22,000", "Jonas Weber"])
+def test_what_the_user_said_of_herself_is_in_what_is_sent_for_an_overview(fact):
+    assert fact in "".join(each["content"] for each in replay(2_000)[-1].messages)
