@@ -48,7 +48,7 @@ def read_talk() -> dict[str, Any]:
 @lru_cache(maxsize=len(WINDOWS))
 def replay(window: int) -> tuple[SentTurn, ...]:
     """Every question of the talk with what is sent for it, in order, by one trimmer."""
-    from rag import HistoryTrimmer
+    from rag.memory.trimmer import HistoryTrimmer
 
     talk = read_talk()
     trimmer = HistoryTrimmer(
