@@ -20,6 +20,7 @@ from rag.memory.paragraphs import size
 from rag.memory.past import Past
 from rag.memory.phrases import Phrases, fenced
 from rag.memory.recall import telling
+from rag.memory.verifier import is_taken_out
 from rag.records import (
     LineEdit,
     LineMark,
@@ -328,18 +329,13 @@ def _left_out(
     stated = {number for line in written for number in line.numbers}
     behind = {message for line in written for message in line.messages}
     for line in quoted:
-        if _is_edited(line, draft.edits):
+        if is_taken_out(line.text, draft.edits):
             continue
         is_read = bool(written) and all(at < draft.written_to for at in line.messages)
         is_stated = bool(line.numbers) and stated.issuperset(line.numbers)
         if is_read and (is_stated or behind.issuperset(line.messages)):
             continue
         yield replace(line, mark=LineMark.PUT_BACK) if is_read else line
-
-
-def _is_edited(line: SummaryLine, edits: Sequence[LineEdit]) -> bool:
-    """Whether a person took out, or put in other words, just this."""
-    return any(flat(each.original).casefold() == line.text.casefold() for each in edits)
 
 
 # ── Composed ─────────────────────────────────────────────────────────────────────────────────

@@ -24,9 +24,10 @@ from rag.language.words import (
     tokens,
 )
 from rag.memory.evidence import Claim, SpokenSentence, TurnEvidence, read_evidence
-from rag.records import SummaryLine
+from rag.records import LineEdit, SummaryLine
 
 LEAST_ORDER = 0.8  # of shared stems that stand in the same order
+SAME_LINE = 0.9  # of stems in common: what a person took out, said again
 LEAST_SHARED = 0.5  # of a clause's stems that one message holds: it speaks of something there
 MOST_LATER = 400  # messages that may replace a value
 _LISTS = read_lists("framing")
@@ -371,3 +372,12 @@ def _spoken_share(clause: str, text: str) -> float:
         return 0.0
     stems = {one for each in every for one in each.stems}
     return len(stems.intersection(ours.stems)) / len(set(ours.stems))
+
+
+def is_taken_out(text: str, edits: Sequence[LineEdit]) -> bool:
+    """Whether a person corrected or took out what this says."""
+    return any(
+        shared(text, each.original) >= SAME_LINE and shared(each.original, text) >= SAME_LINE
+        for each in edits
+        if text != each.text
+    )

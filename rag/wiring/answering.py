@@ -71,6 +71,8 @@ def memory_of(application: "Application") -> Memory:
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
+        recall_tokens=context.recall_tokens,
+        one_at_a_time=settings.llm.calls_at_once == 1,
         recalls=model is not None,
     )
     return Memory(
