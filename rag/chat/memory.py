@@ -19,6 +19,7 @@ from rag.memory.context import (
     ContextParts,
     HistoryRoom,
     Selection,
+    as_messages,
     assemble,
     message_tokens,
     pairs_of,
@@ -118,6 +119,9 @@ class Memory:
         if state is None:
             state = self._state(session)
             self._turns.keep(session, state)
+        state, before = _as_asked(state, wishes), turn.question.index
+        if wishes.past is not None:
+            before = state.session.message_count - 2
         budget = self._budget(state.session.config)
         budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
@@ -129,12 +133,13 @@ class Memory:
         if state.requested and not fewer:
             session.forget_slice()  # it is shown in one context, and in its shorter tries
         prompt = question_prompt(question, fitted.text, resolved)
-        context = self._assembled(state, budget, prompt, turn.question.index, requested, fewer)
-        if self._rules.recalls and not fewer:
+        context = self._assembled(state, budget, prompt, before, requested, fewer)
+        may_recall = wishes.past is None
+        if self._rules.recalls and may_recall and not fewer:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
-        is_compressed, asked = context.is_compressed, resolved or question
+        is_compressed, asked = context.is_compressed and may_recall, resolved or question
         told, waiting, described = offered(
             offer, session, asked, leaves_out=is_compressed, is_sure=shown.is_sure
         )
@@ -404,6 +409,19 @@ def _log(summary: Summary) -> None:
         report.unchecked,
         report.dropped,
         "".join(f" {problem}" for problem in report.problems),
+    )
+
+
+def _as_asked(state: State, wishes: Wishes) -> State:
+    """With the asker's own instructions, and nothing but its own past where it sends that."""
+    if wishes.instructions is not None:
+        state = replace(state, instructions=wishes.instructions)
+    if wishes.past is None:
+        return state
+    told = as_messages(wishes.past)
+    session = replace(state.session, message_count=len(told) + 2)
+    return replace(
+        state, session=session, summaries=(), recent=tuple(pairs_of(told)), requested=None
     )
 
 
