@@ -34,6 +34,8 @@ from rag.records import (
 from rag.seams import TokenCounter
 
 LISTS_SHARE = 0.5  # of the history's room, at most: numbers and names
+LISTS_AND_LINES = 0.45  # of it, for both, where lists are short …
+LEAST_LINES_SHARE = 0.25  # … and for lines where they are long
 MOST_LINES_SHARE = 1 / 3  # of it, at most: lines; what lists leave is at least a quarter
 ABOUT_SHARE, OPEN_SHARE = 0.6, 0.2  # of the lines, as long as answers want room as well
 INF = float("inf")
@@ -288,7 +290,8 @@ def _chosen(
     """
     history = layout.room.history
     own = layout.room.tokens - layout.frame - listed
-    share = min(own, int(layout.room.lines * history))
+    spare = max(LEAST_LINES_SHARE, LISTS_AND_LINES - listed / max(1, history))
+    share = min(own, int(min(layout.room.lines, spare) * history))
     selection = _LineSelection(layout, max(0, share))
     about, answered, opened = SummarySection
     written = {s: [each for each in draft.lines if each.section is s] for s in SummarySection}
