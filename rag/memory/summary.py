@@ -155,15 +155,28 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
 
 
 def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:
-    """Of each answer the sentence that answers its question: some first, then the newest."""
-    newest = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
-    for at in islice(dict.fromkeys(chain(first, newest)), MOST_MESSAGES):
+    """Of each answer the sentence that answers its question, the newest first.
+
+    Before the rest what was asked again, and answers to those who said something of themselves.
+    """
+    newest = [at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT]
+    newest = newest[:MOST_MESSAGES]
+    own = (at for at in newest if at and _says_something(evidence, at - 1))
+    for at in dict.fromkeys(chain(first, own, newest)):
         sentence = _answering(evidence.question(at), evidence.sentences(at))
         quoted = evidence.quotation(at, sentence) if sentence else ""
         if sentence and len(quoted) > LONGEST:
             quoted = sentence.quotation
         if quoted and len(quoted) <= LONGEST:
             yield _quoted(SummarySection.ANSWERED, quoted, at)
+
+
+def _says_something(evidence: TurnEvidence, message: int) -> bool:
+    """Whether a user's message holds a sentence that asks nothing."""
+    if evidence.messages[message].role != Role.USER:
+        return False
+    sentences = evidence.sentences(message)
+    return any(not each.asks and size(each.text) >= LEAST for each in sentences)
 
 
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
