@@ -371,7 +371,7 @@ class Memory:
         self, session: SessionHandle, state: State, context: Context, question: str, spare: int = 0
     ) -> Context:
         """The context with what the turns say that it leaves out, as far as there is room."""
-        if not context.is_compressed:
+        if not context.is_compressed or _slides(state.session.config):
             return context
         before = context.original_messages
         asked = [pair.question.index for pair in state.recent if pair.question.index < before]
