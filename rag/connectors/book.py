@@ -239,7 +239,8 @@ class SourceBook:
 def _standing(source: DocumentSource, sync: LastSync) -> tuple[SyncState, str]:
     """Its state and why: a job tells more than the source where it runs, or failed by itself."""
     if sync.is_unfinished and source.state is not SyncState.REMOVING:
-        return SyncState.RUNNING, sync.error
+        waits = "It waits for its turn." if sync.state == "queued" else ""
+        return SyncState.RUNNING, sync.error or waits
     if sync.state == "failed":
         return SyncState.FAILED, sync.error
     return source.state, source.reason
