@@ -15,6 +15,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.connectors.kinds import FOLDER
 from rag.connectors.table import SYNC
 from rag.db import reading, uploads, writing
+from rag.db.audit import acting
 from rag.db.holds import deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable
@@ -281,7 +282,10 @@ class Background:
 
     def _ingest_file(self, running: RunningJob, file: IncomingFile) -> None:
         last: Progress | None = None
-        with limited(Budget(math.inf, owner=file.owner)):  # a file is read under limits of its own
+        with (
+            acting(file.owner, "a job"),
+            limited(Budget(math.inf, owner=file.owner)),
+        ):  # a file is read under limits of its own
             for progress in self._ingestion().ingest([file]):
                 running.report(progress.done, progress.total)
                 last = progress

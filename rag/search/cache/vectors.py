@@ -96,7 +96,8 @@ class CachedVectors:
 
     def vector(self, chunk_id: str) -> NDArray[np.float32]:
         """Of one that is there."""
-        return self.halves[self.rows[chunk_id]].astype(np.float32)
+        vector: NDArray[np.float32] = self.halves[self.rows[chunk_id]].astype(np.float32)
+        return vector
 
 
 class ExactVectors:
