@@ -97,6 +97,7 @@ __all__ = [
     "Judged",
     "Judging",
     "Mention",
+    "MissingIdentifier",
     "Message",
     "MessageStatus",
     "Notice",

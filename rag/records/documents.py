@@ -75,6 +75,14 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
+class MissingIdentifier:
+    """A code that a question names and no readable document holds, with those near to it."""
+
+    written: str
+    near: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A file we loaded."""
 

