@@ -37,9 +37,8 @@ from rag.documents.chunk import document_id_for
 from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
-from rag.retrieval.fuse import ranked
 from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.search import HybridRetriever
+from rag.retrieval.search import HybridRetriever, ranked
 from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder, Matrix
 

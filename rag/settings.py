@@ -110,7 +110,7 @@ class EmbeddingSettings(_SettingsSection):
     api_key_env: str = "OPENAI_API_KEY"
     batch_size: int = Field(64, ge=1, le=2048)
     allow_download: bool = False
-    multilingual: bool = True  # a second model beside the packaged one, worked out in the background
+    multilingual: bool = True  # a second model beside the packaged one
 
     @property
     def is_packaged(self) -> bool:
@@ -187,6 +187,7 @@ class DocumentSettings(_SettingsSection):
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
     keep_originals: bool = True
+    originals_url: str | None = None  # a folder or URL, where several machines open each file
     ocr_languages: tuple[str, ...] = ()  # of pictures, besides those that the packaged model reads
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from rag.commands.remote import ServerEvent
@@ -16,6 +17,18 @@ from rag.errors import RagError
 PIPES = re.compile(r"((?:^\|.*\|\n)\|[-: |]+\|(?:\n\|.*\|)*)", re.MULTILINE)
 LINKS = re.compile(r"\[([^\[\]\n]+)\]\(/documents[^()\s]*\)")  # to a page that is not here
 CELL_ENDS = re.compile(r"(?<!\\)\|")
+
+
+def progress_bar(console: Console) -> Progress:
+    """How far something is, on a terminal alone."""
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(
+        TextColumn("{task.description}", markup=False),  # a file's name, whatever it holds
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 class Failure(RagError):

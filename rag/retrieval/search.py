@@ -105,11 +105,8 @@ class HybridRetriever:
         standing, alone = self._standing(dense_query, before, within, list(wanted))
         said = [(_either(text), weight) for text, weight in before.words if text.strip()]
         queries = dict.fromkeys((dense_query, lexical_query, *(text for text, _ in said)))
-        shares = dict(
-            zip(
-                queries, self._lexical.coverages(list(queries), within, list(standing)), strict=True
-            )
-        )
+        found = self._lexical.coverages(list(queries), within, list(standing))
+        shares = dict(zip(queries, found, strict=True))
         coverage = {
             key: max(shares[dense_query][key], shares[lexical_query][key]) for key in standing
         }
@@ -143,13 +140,7 @@ class HybridRetriever:
             cosines = lowest | {key: float(row @ each) for key, row in known.items()}
             found.append(spread.standardised(cosines))
         opinions = second(keys)
-        first, alone = (
-            {
-                key: (score + opinions[key]) / 2 if key in opinions else score
-                for key, score in of.items()
-            }
-            for of in found
-        )
+        first, alone = (_averaged(of, opinions) for of in found)
         return first, alone
 
     def _second_standing(

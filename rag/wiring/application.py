@@ -24,7 +24,6 @@ from rag.settings import Settings
 from rag.storage import (
     Differences,
     documents_of,
-    documents_without_original,
     note_manifest,
     noted,
     refuse_emptied,
@@ -120,7 +119,6 @@ class Application:
     @once
     def words(self) -> "LexicalIndex":
         from rag.retrieval.lexical import LexicalIndex
-    from rag.retrieval.multilingual import MultilingualVectors
 
         return LexicalIndex(self.engine)
 
@@ -373,10 +371,10 @@ class Application:
         return found
 
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
-        """Names of documents by id, whose file was kept, and is gone or another one now."""
-        before, places = noted(self.settings.data_dir), kept_places(self.settings)
-        kept = before.originals if before and self.settings.documents.keep_originals else {}
-        return documents_without_original(self.engine, places, kept, reads=reads)
+        """Names of documents by id, whose file is not there, or another one; `reads` all files."""
+        if not self.settings.documents.keep_originals:
+            return {}
+        return self.documents.without_original(reads=reads)
 
     def without_rows(self, *, reads: bool = False) -> set[str]:
         """Ids of tables whose rows are gone, or are not those that were noted."""

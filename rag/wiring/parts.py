@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
+from rag.database.blobs import FolderBlobs, open_blobs
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
 from rag.documents.storing.originals import Originals
 from rag.errors import SetupError
@@ -64,14 +65,23 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
 def kept_places(settings: Settings) -> Places:
     """Where the files beside the database lie, as far as they lie on this machine."""
     rows = Path(settings.tables.url) if settings.tables.url else settings.data_dir / "tables"
-    return Places(
-        settings.data_dir / "originals", None if "://" in str(settings.tables.url) else rows
-    )
+    return Places(None if "://" in str(settings.tables.url) else rows)
 
 
 def open_originals(settings: Settings) -> Originals:
     """The files that documents are read from."""
-    return Originals(settings.data_dir / "originals", is_on=settings.documents.keep_originals)
+    here, url = local_originals(settings), settings.documents.originals_url
+    return Originals(
+        here if url is None else open_blobs(url),
+        cache=settings.data_dir / "originals-cache",
+        local=None if url is None else here,
+        is_on=settings.documents.keep_originals,
+    )
+
+
+def local_originals(settings: Settings) -> FolderBlobs:
+    """Where they lie unless they are kept elsewhere, and where earlier ones lie then."""
+    return FolderBlobs(settings.data_dir / "originals")
 
 
 def open_embedder(settings: Settings) -> Embedder:

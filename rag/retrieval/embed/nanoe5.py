@@ -109,7 +109,7 @@ class _ModelFile:
 
     def check(self) -> None:
         """Raises SetupError for another file than was measured."""
-        found = hashlib.sha256(memoryview(self._data)).hexdigest()
+        found = hashlib.sha256(self._data.data).hexdigest()
         if found != SHA256:
             raise SetupError(
                 f"{self._path} is another file than expected (SHA-256 {found}, expected {SHA256}). "
