@@ -73,7 +73,7 @@ def usual_spread(embed: Callable[[Sequence[str]], Vectors]) -> Spread:
     return Spread.of((rows @ rows.T)[~np.eye(len(rows), dtype=bool)])
 
 
-class Background:
+class QuestionBackground:
     """A sample of the chunks that an asker may read: always the same, until they change."""
 
     def __init__(self, engine: Engine, index: ChunkIndex) -> None:

@@ -5,6 +5,8 @@ first model and by words. They follow the database by themselves, since a chunk'
 vector along when it goes.
 """
 
+from __future__ import annotations
+
 import threading
 import time
 from collections import OrderedDict
@@ -20,6 +22,7 @@ from sqlalchemy import Connection, Engine, Select, delete, func, insert, select
 from rag.database import chunks, inside, reading, second_vectors, versions, writing
 from rag.records import Within
 from rag.retrieval.background import SAMPLE, Spread, usual_spread
+from rag.retrieval.embed.local import Vector
 from rag.seams import Embedder, Matrix
 
 MOST_HELD = (
@@ -28,8 +31,6 @@ MOST_HELD = (
 AT_ONCE = 64  # chunks that are embedded between two writes
 SHARE_OF_TIME = 0.02  # that reading a growing collection again may take
 STEPS = 127  # of a number that is kept in one byte
-
-Vector = NDArray[np.float32]
 
 
 class QuestionEmbedder(Embedder, Protocol):
@@ -113,8 +114,14 @@ class MultilingualVectors:
                 if key in part.rows
             }
         table = second_vectors
-        query = select(table.c.chunk_id, table.c.vector).where(
-            table.c.chunk_id.in_(list(chunk_ids)), table.c.model == self._embedder.name
+        query = (
+            select(table.c.chunk_id, table.c.vector)
+            .join(chunks)
+            .where(
+                table.c.chunk_id.in_(list(chunk_ids)),
+                table.c.model == self._embedder.name,
+                inside(chunks.c.collection_id, within),
+            )
         )
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()

@@ -16,15 +16,14 @@ from numpy.typing import NDArray
 
 from rag.errors import IndexAway
 from rag.records import NOTHING_BEFORE, Before, Chunk, Hit, Within
-from rag.retrieval.background import Background, Spread, usual_spread
+from rag.retrieval.background import QuestionBackground, Spread, usual_spread
 from rag.retrieval.confidence import relevance
+from rag.retrieval.embed.local import Vector
 from rag.retrieval.identifiers import IdentifierIndex
 from rag.retrieval.lexical import LexicalIndex
 from rag.retrieval.multilingual import MultilingualVectors
 from rag.retrieval.passages import grown, merged, section_of
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
-
-Vector = NDArray[np.float32]
 
 CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
@@ -63,7 +62,7 @@ class HybridRetriever:
         self._documents = documents
         self._reranker = reranker
         self._second = second
-        self._background = Background(lexical.engine, index)
+        self._background = QuestionBackground(lexical.engine, index)
         self._identifiers = IdentifierIndex(lexical.engine)
 
     def search(
