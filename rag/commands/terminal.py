@@ -104,10 +104,18 @@ def _end(turn: dict[str, Any], written: str, console: Console) -> None:
         state = "" if source["state"] == "current" else f" ({source['state']} since)"
         place = " ".join(part for part in (source["document"], source["locator"]) if part)
         console.print(f"[dim]\\[{source['n']}] {escape(place + state)}[/dim]", soft_wrap=True)
+    _warn(turn, console)
+
+
+def _warn(turn: dict[str, Any], console: Console) -> None:
     for citation in turn["citations"]:
         if citation["verdict"] in ("contradicted", "off_subject"):
             warning = f"\\[{citation['n']}] {escape(citation['reason'])}"
             console.print(f"[yellow]{warning}[/yellow]", soft_wrap=True)
+    for figure in turn["figures"]:
+        if figure["status"] == "unfound":
+            spelled = escape(turn["content"][figure["start"] : figure["end"]])
+            console.print(f"[yellow]{spelled} stands in no cited source[/yellow]", soft_wrap=True)
     for statement in turn["unsourced"]:
         sentence = turn["content"][statement["start"] : statement["end"]]
         console.print(f"[yellow]without a source: {escape(sentence)}[/yellow]", soft_wrap=True)

@@ -2,7 +2,9 @@
 
 from rag.records.answers import (
     Answer,
+    CheckedFigure,
     Citation,
+    FigureStatus,
     Judging,
     Notice,
     NoticeKind,
@@ -76,6 +78,7 @@ __all__ = [
     "Before",
     "Card",
     "ChatMessage",
+    "CheckedFigure",
     "Chunk",
     "Citation",
     "Cited",
@@ -90,6 +93,7 @@ __all__ = [
     "DocumentSource",
     "Event",
     "Failed",
+    "FigureStatus",
     "Finished",
     "Hit",
     "ImportedMessage",

@@ -24,14 +24,15 @@ from rag.records import (
     Role,
     Text,
 )
+from rag.render.gate import Rewritten
 from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.api.responses import CitationModel, SourceModel
+from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
 from rag.web.openai.asked import ClientRequest
-from rag.web.openai.linked import Linked, in_links, linked
+from rag.web.openai.linked import in_links, linked
 from rag.web.openai.passed_on import NOBODY
 from rag.web.openai.requests import AskingBody
 from rag.web.openai.told import calls_of, given_text, notices_of, placed
@@ -73,10 +74,10 @@ class AnswerToClient(ABC):
         """The page of a source."""
         return f"{self.base_url}sessions/{self.session.id}/sources/{number}"
 
-    def told(self, end: Finished) -> Linked:
+    def told(self, end: Finished) -> Rewritten:
         """The answer's text as this client is told it."""
         text = given_text(end)
-        return linked(text, self.url_of) if self.wants_links else Linked(text, ())
+        return linked(text, self.url_of) if self.wants_links else Rewritten(text)
 
     @property
     def wants_links(self) -> bool:
@@ -193,6 +194,10 @@ class AnswerToClient(ABC):
             "unsourced": to_jsonable_python(
                 answer.unsourced if answer and not answer.given else ()
             ),
+            "figures": [
+                FigureModel.of(each).as_json()
+                for each in (answer.figures if answer and not answer.given else ())
+            ],
             "judging": answer.judging if answer else Judging.OFF,
             "notices": notices_of(answer) if answer else [],
             "offers": [each.label for each in answer.offers] if answer else [],

@@ -11,6 +11,7 @@ from pydantic import BaseModel
 
 from rag.errors import NotFound
 from rag.records import Answer, Failed, Finished, Message, Role
+from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.sessions.transcript import ERASED
 from rag.web.access.rights import open_session
@@ -60,7 +61,7 @@ def read_response(path: ResponsePath) -> dict[str, Any]:
     session, answer = _answer_of(path.response_id)
     question = ResponseBody(input=session.message(answer.index - 1).content)
     cited = {each.number for each in answer.answer.citations} if answer.answer else set()
-    end = Finished(answer, tuple(session.sources(sorted(cited))))
+    end = Finished(outgoing(answer), tuple(session.sources(sorted(cited))))
     rounds = answer.answer.rounds if answer.answer else ()
     before = rounds[:-1] if rounds and rounds[-1].tool_calls else rounds
     return Responding(session, replace(question.asked(), rounds=before), question).whole(end)
