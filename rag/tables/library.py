@@ -9,8 +9,8 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import TooLarge, UserError
-from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn, Within
+from rag.runtime.budget import paced
 from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex
 from rag.tables.asking.meaning import Meaning, Told, descriptions
 from rag.tables.asking.planner import understand

@@ -7,8 +7,8 @@ from functools import cached_property
 
 from rapidfuzz import fuzz, process
 
-from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn
+from rag.runtime.budget import paced
 from rag.tables.asking.meaning import Told
 from rag.tables.asking.words import (
     BRACKETS,

@@ -10,12 +10,12 @@ from functools import cached_property
 from typing import Any
 
 from rag.errors import ModelError
+from rag.language.words import STOP_WORDS, stem
 from rag.records import Table
 from rag.seams.retrieval import Matrix
 from rag.tables.asking.words import IDLE
 from rag.tables.running.engine import Answered
 from rag.tables.wordforms import normalised
-from rag.text.words import STOP_WORDS, stem
 
 LONGEST_DICTIONARY = 300  # rows
 NAMES_MOST = 0.5  # of the columns, the least that a dictionary names

@@ -8,6 +8,7 @@ use stays open, and what two readings say alike is both of them.
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from rag.language.words import language_of
 from rag.records import ColumnType, TableColumn
 from rag.tables.asking.conditions import filters_of, read_conditions
 from rag.tables.asking.ends import is_end, ranked
@@ -43,7 +44,6 @@ from rag.tables.plan import (
     named_columns,
 )
 from rag.tables.wordforms import is_identifier
-from rag.text.words import language_of
 
 DRAWINGS = {"pie": "share", "bar": "bar", "line": "line", "chart": "auto"}
 FIRST = f"{MEASURED}1"

@@ -4,12 +4,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rag.language.languages import read_lists
+from rag.language.words import STOP_WORDS, language_of
 from rag.records import Offer, Table
 from rag.seams import TABLES, DirectAnswer
 from rag.tables.asking.words import IDLE, TABLE_WORDS
 from rag.tables.plan import Choice, Kind, Op, TablePlan, Understood, filter_words, in_words
-from rag.text.languages import read_lists
-from rag.text.words import STOP_WORDS, language_of
 
 ASKED = "Several tables fit this question equally well"
 READ = "This question can be read in several ways"
