@@ -45,7 +45,7 @@ OPEN = {
     "sales.csv": "Product,Region,Revenue\nAero 5,North,120\nAero 5,South,80\n",
 }
 HIDDEN = {
-    "nimbus.md": "# Nimbus 7\n\nThe Nimbus 7 weighs 950 g, the Aero 5 less. Its NB-7001-C is dear.\n",
+    "nimbus.md": "# Nimbus 7\n\nThe Nimbus 7 weighs 950 g, the Aero 5 less. NB-7001-C is dear.\n",
     "margins.md": "# Margins\n\nThe Nimbus 7 and the Aero 5 earn much.\n",
     "nimbus.csv": "Product,Region,Margin\nNimbus 7,North,41\nNimbus 7,East,17\n",
 }
