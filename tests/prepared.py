@@ -4,7 +4,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from rag import database
+from rag import db as database
 from rag.db import migrate, open_engine
 
 
