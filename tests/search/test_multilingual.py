@@ -96,7 +96,7 @@ def test_the_cosines_are_those_of_the_vectors(library, second, monkeypatch, most
 def test_what_only_the_second_model_knows_is_found(library, retriever, second):
     for number in range(30):
         library.add(f"Note {number}", f"Meeting {number} was about budgets.")
-    [lamp] = library.add("Light", "Dim the lamp.")
+    [lamp] = library.add("Wall", "Dim the lamp.")
     question = "Leuchte"
     before = [hit.chunk.id for hit in retriever.search(question, EVERYTHING, limit=1)]
 
