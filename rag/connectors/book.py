@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rag.connectors.kinds import check_open, kind_of, open_source, short_name, shown, tidied
-from rag.connectors.logins import check_no_password, with_password
+from rag.connectors.logins import check_no_password, opened_address, sealed
 from rag.connectors.table import LastSync, SourceTable, next_due
 from rag.connectors.wanted import wanted
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import Conflict, Forbidden, SourceAway, UserError
+from rag.llm.connection import SecretBox
 from rag.records import DocumentSource, SourceFile, Standing, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
@@ -49,6 +50,7 @@ class SourceBook:
     documents: SqlDocumentStore
     settings: SourceSettings
     submit: Submit
+    box: SecretBox
 
     def add(self, wish: DocumentSource) -> DocumentSource:
         """One more, looked at soon. Raises UserError, Forbidden and Conflict."""
@@ -58,7 +60,7 @@ class SourceBook:
             check_open(address, self.settings)
         source = replace(
             wish,
-            address=address,
+            address=sealed(address, self.box),
             kind=kind_of(address),
             name=short_name(address),
             every_seconds=_checked_every(wish.every_seconds, watch=wish.watch),
@@ -74,8 +76,9 @@ class SourceBook:
         """Have it say at once what is wrong with it; one that is away is looked at later."""
         private = self.settings.private_hosts
         options = SourceOptions(source.include, source.exclude, source.depth, private_hosts=private)
+        opened = opened_address(source.address, self.settings.passwords, self.box)
         with suppress(SourceAway):
-            open_source(with_password(source.address, self.settings.passwords), options).close()
+            open_source(opened.address, replace(options, secrets=opened.secrets)).close()
 
     def change(
         self,

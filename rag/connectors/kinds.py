@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from rag.errors import Forbidden, SetupError, UserError
+from rag.errors import Forbidden, SetupError, UserError, needs_extra
 from rag.seams import OpenSource, Source, SourceOptions
 from rag.settings import SourceSettings
 
@@ -25,6 +26,10 @@ OPENERS = {  # each is loaded when one of its kind is opened
     GITHUB: "rag.connectors.git.github:open_github",
     STORE: "rag.connectors.stores:open_store",
 }
+EXTRAS = {  # the package that a kind cannot do without, and what brings it
+    WEB: ("trafilatura", "web"),
+    GIT: ("dulwich", "git"),
+}
 STORES = frozenset(
     "s3 gs gcs abfs abfss az sftp ssh webdav webdavs dav davs smb ftp ftps zip".split()  # noqa: SIM905
 )
@@ -33,6 +38,7 @@ OF_THE_WEB = ("http", "https", "git+https")
 LONGEST_ADDRESS = 2_000
 LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
 NAMED_PASSWORD = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
+SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
 IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
 SECRET = re.compile(
     r"(?<=[?&])((?:[\w-]*(?:token|secret|passw|signature|api[_-]?key|auth)[\w-]*|key|sig)=)[^&#\s]+",
@@ -86,6 +92,9 @@ def added_kinds() -> set[str]:
 def open_source(address: str, options: SourceOptions) -> Source:
     """Raises UserError, SetupError where a package is missing, and SourceAway."""
     kind = kind_of(address)
+    package, extra = EXTRAS.get(kind, ("", ""))
+    if package and find_spec(package) is None:
+        raise SetupError(needs_extra(f"A source of the kind {kind}", extra))
     try:
         return _opener(kind)(address, options)
     except ImportError as error:

@@ -16,6 +16,7 @@ from rag.db.engine import (
     writing,
 )
 from rag.db.schema import (
+    answer_fingerprints,
     audit,
     chunks,
     collection_members,
@@ -51,6 +52,7 @@ from rag.db.within import inside, mark_changed, versions
 __all__ = [
     "MIGRATIONS",
     "SQLITE_PRAGMAS",
+    "answer_fingerprints",
     "as_utc",
     "audit",
     "chunks",

@@ -323,15 +323,25 @@ uploads = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
-# States of conversations that clients of the OpenAI protocol have seen and will send back.
+# Answers by what they are known again by when a client of the OpenAI protocols sends them back.
+answer_fingerprints = Table(
+    "answer_fingerprints",
+    metadata,
+    Column("owner", String(200), primary_key=True),
+    Column("key", String(64), primary_key=True),
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("index", Integer, primary_key=True),  # of the answer
+    Index("answer_fingerprints_by_session", "session_id", "index"),
+)
+
+# Names of conversations with clients of the OpenAI protocols, and what they go on from.
 transcript_hashes = Table(
     "transcript_hashes",
     metadata,
     Column("owner", String(200), primary_key=True),
     Column("hash", String(64), primary_key=True),
     Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
-    # Messages of the session in that state; with a minus once somebody went on from there.
-    Column("index", Integer, nullable=False),
+    Column("index", Integer, nullable=False),  # messages of the session at that place, if it is one
     Index("transcript_hashes_by_session", "session_id"),
 )
 

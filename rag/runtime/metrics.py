@@ -32,6 +32,11 @@ class Metrics:
         self.summary_names = self._counter(
             "summary_names", "Required product names of summaries, by what became of them.", "fate"
         )
+        self.conversations = self._counter(
+            "conversations",
+            "Requests over /v1 by how their conversation was found.",
+            "by",
+        )
         self.documents = self._counter("documents", "Files by how their ingestion ended.", "state")
 
     def _counter(self, name: str, what: str, label: str) -> Counter:

@@ -189,10 +189,17 @@ class SqlSession:
             scope = messages.c.session_id == self.id
             return transcript.search(connection, scope, text, limit=limit)
 
-    def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
+    def append(
+        self,
+        messages: Sequence[ImportedMessage],
+        sources: Sequence[Source],
+        *,
+        fills_gaps: bool = True,
+    ) -> int:
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
         with self._writing() as (connection, session):
-            register_rows.bring(connection, self._key, spelled, sources)
+            cited = register_rows.cited_in(spelled) if fills_gaps else None
+            register_rows.bring(connection, self._key, cited, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
 
@@ -228,6 +235,10 @@ class SqlSession:
 
     def source_count(self) -> int:
         return self._look(register_rows.source_count)
+
+    def reserve_numbers(self, highest: int) -> None:
+        with self._writing() as (connection, _):
+            register_rows.reserve(connection, self.id, highest)
 
     # Summaries
 

@@ -14,6 +14,7 @@ from rag.connectors.book import SourceBook
 from rag.connectors.table import SourceTable
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
+from rag.llm.connection import SecretBox
 from rag.memory.stored import Remembered
 from rag.records import (
     Answer,
@@ -224,8 +225,9 @@ class FakeApplication:
         self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
+        box = SecretBox(settings.data_dir)
         self.sources = SourceBook(
-            SourceTable(engine), self.documents, settings.sources, lambda source: None
+            SourceTable(engine), self.documents, settings.sources, lambda source: None, box
         )
         self.remembered = Remembered(len)
         self.metrics = self.figures = Metrics()

@@ -59,16 +59,15 @@ class TestCompletion:
         assert client.post(CHAT, json={**body, "tool_choice": "none"}).status_code == 200
         assert client.post(CHAT, json=body).status_code == 200
 
-    def test_keeps_the_clients_instructions(self, client, application):
-        messages = [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "How heavy?"},
-        ]
+    @pytest.mark.parametrize("role", ["system", "developer"])
+    def test_hands_the_clients_instructions_to_this_answer_alone(self, client, application, role):
+        messages = [{"role": role, "content": "Be brief."}, {"role": "user", "content": "How?"}]
 
         completion = client.post(CHAT, json={"messages": messages}).get_json()
 
+        assert application.assistant.wishes.instructions == "Be brief."
         session = application.store.open(completion["session_id"], owner="local")
-        assert session.message(0).content == "Be brief."
+        assert [each.role for each in session.said()] == ["user", "assistant"]
 
     @pytest.mark.parametrize(
         ("body", "param"),

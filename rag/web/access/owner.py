@@ -13,7 +13,8 @@ from rag.web.access.audit import AuditTrail
 from rag.web.access.counters import NOWHERE, place_of_counters
 from rag.web.access.guesses import Guesses
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
-from rag.web.access.proxies import is_among, networks_of, peer_address
+from rag.web.access.proxies import peer_address
+from rag.wiring.listeners import is_among, networks_of
 
 if TYPE_CHECKING:  # an extra
     from rag.web.access.oidc import LoginProvider
@@ -153,7 +154,6 @@ def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
         case "proxy":
             app.extensions[EXTENSION] = named_by_header(auth)
         case "single":
-            refuse_public(settings)
             owner = settings.sessions.default_owner
             app.extensions[EXTENSION] = lambda: owner
 
@@ -173,23 +173,6 @@ def login_provider(auth: AuthSettings) -> "LoginProvider":
             "with pip install 'groundnote[oidc]'."
         ) from error
     return LoginProvider(auth.oidc)
-
-
-def refuse_public(settings: Settings) -> None:
-    """Where everybody is the same owner, only this machine may ask. Raises SetupError."""
-    host = settings.web.host
-    if is_loopback(host) or settings.auth.allow_public:
-        return
-    raise SetupError(
-        f"web.host is {host}, which others can reach, but auth.mode is single: anybody could read, "
-        "add and delete everything. Set auth.mode to tokens, proxy or oidc, or auth.allow_public "
-        "to true if that is what you want."
-    )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def named_by_header(auth: AuthSettings) -> FindOwner:

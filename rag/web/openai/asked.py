@@ -21,6 +21,7 @@ class ClientRequest:
     past: tuple[ImportedMessage, ...]
     instructions: tuple[str, ...]
     rounds: tuple[ChatMessage, ...] = ()
+    notices: tuple[str, ...] = ()  # what of it could not be read
 
     def up_to_the_calls(self) -> tuple[ImportedMessage, ...]:
         """The transcript as it was when the tools were called last."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from rag.errors import NotFound
 from rag.records import Failed, Finished
+from rag.sessions.recognition import FoundSession, Recognised
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.sse import data_line, failure
@@ -18,7 +19,6 @@ from rag.web.openai import tasks
 from rag.web.openai.answered import AnswerToClient, answered
 from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
 from rag.web.openai.told import DONE, calls_of, calls_told, counted, head, is_whole, used
-from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
 
 api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
@@ -75,15 +75,11 @@ class Completion(AnswerToClient):
     @staticmethod
     def named(body: ChatBody) -> FoundSession | None:
         named = body.session_id()
-        return FoundSession(open_session(named), is_new=False) if named else None
+        return FoundSession(open_session(named), Recognised.NAMED) if named else None
 
     @staticmethod
     def refused(problem: dict[str, Any]) -> str:
         return data_line(openai_problem(problem))
-
-    @property
-    def is_known_by_messages(self) -> bool:
-        return not (self.body.session_id() or self.body.name)
 
     def whole(self, end: Finished) -> dict[str, Any]:
         calls, text = calls_told(calls_of(end)), self.told(end).text

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
+from flask import request
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -20,6 +21,28 @@ LINKS = "links"
 CITATION_FORMS = ("numbers", LINKS)
 MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # whose numbers are links, for clients that show only these
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
+
+# In these, clients name the conversation that a request belongs to.
+CONVERSATION_HEADERS = (
+    "X-OpenWebUI-Chat-Id",
+    "X-LibreChat-Conversation-Id",
+    "X-Conversation-Id",
+    "X-Chat-Id",
+    "X-Thread-Id",
+)
+USER_HEADER = "X-OpenWebUI-User-Id"
+LONGEST_NAME = 200
+
+
+def conversation_header() -> str:
+    """The client's name of the conversation in a header; "" where there is none."""
+    named = (
+        f"{each}: {request.headers[each].strip()}"
+        for each in CONVERSATION_HEADERS
+        if request.headers.get(each, "").strip()
+    )
+    return next(named, "")[:LONGEST_NAME]
+
 
 REFUSED: ResponseDict = {
     status: {
@@ -68,6 +91,8 @@ class AskingBody(BaseModel):
     max_output_tokens: Annotated[int, Field(ge=1)] | None = None
     stop: StopWord | Annotated[list[StopWord], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
+    user: Any = None
+    safety_identifier: Any = None
     tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: StopWord | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
@@ -89,7 +114,13 @@ class AskingBody(BaseModel):
     @property
     def name(self) -> str:
         """The client's own for this conversation; "" where it has none."""
-        return (self.metadata.session or "").strip() if self.metadata else ""
+        named = (self.metadata.session or "").strip() if self.metadata else ""
+        return named or conversation_header()
+
+    @property
+    def for_whom(self) -> str:
+        """Whom the client asks for: its users are told apart by what it calls them."""
+        return str(self.user or self.safety_identifier or request.headers.get(USER_HEADER, ""))
 
     @property
     def names_us(self) -> bool:
