@@ -5,8 +5,8 @@ from alembic import op
 
 from rag.language.identifiers import identifiers
 
-revision = "0040"
-down_revision = "0028"
+revision = "0030"
+down_revision = "0029"
 
 BATCH = 2_000
 
