@@ -188,6 +188,9 @@ CASES = {
     **{f"search/fts5.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
     **{f"search/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
     "search/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
+    "search/search.py HybridRetriever.confidence": (
+        lambda t, w: t.app.retriever.confidence("NB-7001-C", w, t.app.retriever.search(QUERY, w))
+    ),
     "search/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     "search/background.py QuestionBackground.spread": (
         lambda t, w: QuestionBackground(t.app.engine, t.app.index).spread(

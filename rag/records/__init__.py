@@ -27,7 +27,9 @@ from rag.records.collections import (
     Within,
 )
 from rag.records.documents import (
+    Certainty,
     Chunk,
+    Confidence,
     Document,
     DocumentPage,
     Hit,
@@ -81,6 +83,7 @@ __all__ = [
     "Answer",
     "Before",
     "Card",
+    "Certainty",
     "ChatMessage",
     "CheckedFigure",
     "Chunk",
@@ -89,6 +92,7 @@ __all__ = [
     "Collection",
     "ColumnType",
     "Compacted",
+    "Confidence",
     "ContextConfig",
     "Discarded",
     "Document",

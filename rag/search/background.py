@@ -63,8 +63,12 @@ class Spread:
         between = weight * (1 - weight) * (self.mean - usual.mean) ** 2
         return Spread(mean, max((within + between) ** 0.5, 1e-6), self.count)
 
+    def nearness(self, cosine: float) -> float:
+        """By how many standard deviations a cosine lies above the mean."""
+        return (cosine - self.mean) / max(self.deviation, 1e-6)
+
     def standardised(self, cosines: Mapping[str, float]) -> dict[str, float]:
-        return {key: (cosine - self.mean) / self.deviation for key, cosine in cosines.items()}
+        return {key: self.nearness(cosine) for key, cosine in cosines.items()}
 
 
 def usual_spread(embed: Callable[[Sequence[str]], Vectors]) -> Spread:

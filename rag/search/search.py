@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway
-from rag.records import NOTHING_BEFORE, Before, Chunk, Hit, Within
+from rag.records import NOTHING_BEFORE, Before, Certainty, Chunk, Confidence, Hit, Within
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 from rag.search.background import QuestionBackground, Spread, usual_spread
-from rag.search.confidence import relevance
+from rag.search.confidence import certainty, relevance
 from rag.search.embedders.local import Vector
 from rag.search.identifiers import IdentifierIndex
 from rag.search.lexical import LexicalIndex
@@ -29,6 +29,7 @@ CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
 EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
 PREFERRED = 0.9  # … for one of a document cited last
+CHOICES = 3  # documents that are named where it is not sure that they answer
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 RERANKED = 30  # candidates that a reranker reads
 
@@ -38,7 +39,7 @@ class _Scores:
     """Of candidates: the total, and what the question alone says of them."""
 
     total: dict[str, float]
-    standing: dict[str, float]  # by how many standard deviations they stand out
+    nearness: dict[str, float]  # by how many of a model's usual deviations
     coverage: dict[str, float]
 
 
@@ -89,7 +90,7 @@ class HybridRetriever:
             replace(
                 hit,
                 relevance=relevance(
-                    scores.standing.get(hit.chunk.id, 0.0), scores.coverage.get(hit.chunk.id, 0.0)
+                    scores.nearness.get(hit.chunk.id, 0.0), scores.coverage.get(hit.chunk.id, 0.0)
                 ),
             )
             for hit in found
@@ -101,7 +102,7 @@ class HybridRetriever:
         words = self._by_words(lexical_query, within, before)
         named = self._identifiers.look_up(lexical_query, within)
         wanted = dict.fromkeys((*named.exact, *named.near, *words))
-        standing, alone = self._standing(dense_query, before, within, list(wanted))
+        standing, nearness = self._standing(dense_query, before, within, list(wanted))
         said = [(_either(text), weight) for text, weight in before.words if text.strip()]
         queries = dict.fromkeys((dense_query, lexical_query, *(text for text, _ in said)))
         found = self._lexical.coverages(list(queries), within, list(standing))
@@ -116,12 +117,15 @@ class HybridRetriever:
             + NEAR * (key in named.near)
             for key, score in standing.items()
         }
-        return _Scores(total, alone, coverage)
+        return _Scores(total, nearness, coverage)
 
     def _standing(
         self, query: str, before: Before, within: Within, wanted: Sequence[str]
     ) -> tuple[dict[str, float], dict[str, float]]:
-        """Of the nearest and of those wanted besides: with what was said before, and without."""
+        """Of the nearest and those wanted besides: how they stand out, and how near they are.
+
+        What was said before leads the search; how near a passage is says the question alone.
+        """
         said = [(_either(text), weight) for text, weight in before.said if text.strip()]
         texts, weights = [query, *(text for text, _ in said)], [1.0, *(w for _, w in said)]
         rows = self._embedder.embed(texts)
@@ -133,14 +137,11 @@ class HybridRetriever:
         keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
         known = self._index.vectors(keys)
         lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
-        found = []
-        for each in (vector, own):
-            spread = self._background.spread(each, within).steadied(self._usual)
-            cosines = lowest | {key: float(row @ each) for key, row in known.items()}
-            found.append(spread.standardised(cosines))
-        opinions = second(keys)
-        first, alone = (_averaged(of, opinions) for of in found)
-        return first, alone
+        cosines = lowest | {key: float(row @ vector) for key, row in known.items()}
+        spread = self._background.spread(vector, within).steadied(self._usual)
+        alone = lowest | {key: float(row @ own) for key, row in known.items()}
+        nearness = {key: self._usual.nearness(cosine) for key, cosine in alone.items()}
+        return _averaged(spread.standardised(cosines), second(keys)), nearness
 
     def _second_standing(
         self, texts: Sequence[str], weights: Sequence[float], within: Within
@@ -163,6 +164,29 @@ class HybridRetriever:
     def _usual(self) -> Spread:
         """Of the model: what lies between texts that have nothing to do with each other."""
         return usual_spread(self._embedder.embed)
+
+    def confidence(self, query: str, within: Within, hits: Sequence[Hit]) -> Confidence:
+        """See `rag.seams.Retriever`."""
+        query = _either(query)
+        named = self._identifiers.look_up(query, within)
+        if not query or not hits:
+            return Confidence(Certainty.NOTHING, (), named.missing)
+        names = tuple(dict.fromkeys(hit.chunk.document_name for hit in hits))[:CHOICES]
+        if named.exact:
+            return Confidence(Certainty.FOUND, (), named.missing)
+        vector = self._embedder.embed([query])[0]
+        [nearest] = self._index.nearest(vector[None], within, limit=1)
+        first = self._usual.nearness(max((cosine for _, cosine in nearest), default=0.0))
+        coverage = self._lexical.coverage(query, within, [hits[0].chunk.id])[hits[0].chunk.id]
+        found = certainty(first, self._second_nearness(query, within), coverage)
+        return Confidence(found, names if found is Certainty.PERHAPS else (), named.missing)
+
+    def _second_nearness(self, query: str, within: Within) -> float | None:
+        rows = self._second.questions([query]) if self._second is not None else None
+        if self._second is None or rows is None:
+            return None
+        best = self._second.nearest(rows[0], within, limit=1).of_chunk
+        return max(map(self._second.usual.nearness, best.values()), default=None)
 
     def by_words(
         self, query: str, within: Within, *, before: Before = NOTHING_BEFORE, limit: int = 8
