@@ -115,7 +115,7 @@ class Assistant:
         Raises:
             UserError: the question is empty or too long; nothing was stored.
         """
-        self._limits.check(question)
+        self._limits.check(wishes.query or question)
         return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
 
     def regenerate(
@@ -181,7 +181,7 @@ class Assistant:
                 raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
-        question, within = turn.question.content, session.within()
+        question, within = draft.wishes.query or turn.question.content, session.within()
         with draft.trace.part("follow-up") as span:
             past = self._past(session, turn, draft.wishes)
             resolution = self._resolved(session, question, past)

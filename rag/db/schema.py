@@ -211,6 +211,7 @@ sessions = Table(
     Column("requested_end", Integer),
     Column("collections", JSON),  # ids of those that were chosen
     Column("forgotten", Integer, nullable=False, server_default="0"),  # messages: in no summary
+    Column("expires_at", DateTime(timezone=True)),  # of one in which nothing that is said is kept
     Index("sessions_by_owner", "owner", "last_used_at"),
 )
 

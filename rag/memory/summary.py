@@ -15,8 +15,7 @@ from itertools import accumulate, chain, groupby, islice, takewhile
 from rag.citations.markers import cited_numbers, neutralise
 from rag.language.names import Lexicon
 from rag.language.words import language_of
-from rag.memory.evidence import LEAST, LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
-from rag.memory.paragraphs import size
+from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.past import Past
 from rag.memory.phrases import Phrases, fenced
 from rag.memory.recall import telling
@@ -147,7 +146,7 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
     for at in islice(users, MOST_MESSAGES):
         for each in evidence.sentences(at):
-            if not each.asks and len(each.text) <= LONGEST and size(each.text) >= LEAST:
+            if not each.asks and len(each.text) <= LONGEST and each.says_something:
                 yield _quoted(SummarySection.ABOUT, each.quotation, at)
 
 

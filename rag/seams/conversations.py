@@ -169,6 +169,9 @@ class SessionHandle(Protocol):
     def source_count(self) -> int:
         """The highest number that is taken; below it there may be some that were never given."""
 
+    def expire(self, moment: datetime | None) -> None:
+        """Have it deleted then, and not listed until then; None: keep it."""
+
     def reserve_numbers(self, highest: int) -> None:
         """Give new sources numbers above this one only."""
 
@@ -235,6 +238,9 @@ class ConversationStore(Protocol):
 
     def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
         """Over all of one owner's sessions."""
+
+    def delete_expired(self) -> int:
+        """Delete sessions whose time is over; returns how many."""
 
     def delete_unused_since(self, moment: datetime) -> int:
         """Delete every owner's sessions that were last used before; returns how many."""

@@ -174,13 +174,18 @@ def quoted(message: ImportedMessage, known: Container[int] = ()) -> ImportedMess
     return replace(message, content="".join(kept) + text[at:])
 
 
-def reserve_numbers(session: SessionHandle, past: Iterable[ImportedMessage]) -> None:
-    """Have new numbers begin above those that the client shows, if these are not far away."""
+def reserve_numbers(
+    session: SessionHandle, past: Iterable[ImportedMessage], beside: int = 0
+) -> None:
+    """Have new numbers begin above those that the client shows, if these are not far away.
+
+    `beside` is the highest in what it puts beside its question.
+    """
     highest = session.source_count()
     told = (cited_numbers(each.content) for each in past if each.role == Role.ASSISTANT)
     shown = [n for numbers in told for n in numbers if highest < n <= highest + HIGHEST_JUMP]
-    if shown:
-        session.reserve_numbers(max(shown))
+    if max([*shown, beside]) > highest:
+        session.reserve_numbers(max([*shown, beside]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +197,7 @@ class ConversationFinder:
     config: ContextConfig
     owner: str
     user: str = ""  # whom the client says it asks for
+    stores: bool = True  # False: no word of the request may be kept
 
     def find(self, past: Sequence[ImportedMessage], *, is_shared: bool = True) -> FoundSession:
         """The session whose answers stand in `past`; a branch of it where it went on since.
@@ -208,7 +214,8 @@ class ConversationFinder:
             claim := self._claim(standing[0].session, standing[0].state.message_count)
         ):
             (conversation,) = standing
-            conversation.bring(past)
+            if self.stores:
+                conversation.bring(past)
             is_certain = is_certain or conversation.is_all_in(past)
             return FoundSession(conversation.session, Recognised.ANSWERS, is_certain, claim)
         return self.branch(matches[0], past, is_certain=is_certain)
@@ -238,7 +245,7 @@ class ConversationFinder:
     def begin(self, past: Sequence[ImportedMessage]) -> FoundSession:
         """A new one, in which numbers of the past are text."""
         session = self.store.create(self.owner, config=self.config)
-        if past:
+        if past and self.stores:
             session.append([quoted(each) for each in past], [], fills_gaps=False)
         return FoundSession(session, Recognised.NEW)
 
@@ -250,13 +257,15 @@ class ConversationFinder:
         It holds what its parent holds where that is the same conversation for certain, else no
         more than the request.
         """
-        match = parent.match
+        match, is_certain = parent.match, is_certain and self.stores
         count = match.indices[match.last] + 1
         rest = past[match.last + 1 :] if is_certain else past
+        rest = rest if self.stores else ()
         fork = copy_of(self.store, parent.session, count, rest, copies=is_certain)
         moved = None if is_certain else {index: place for place, index in match.indices.items()}
         self._claim(fork, fork.read().message_count)  # nobody else may find it before its turn
-        self.table.copy(parent.session, fork, count, moved)
+        if self.stores:
+            self.table.copy(parent.session, fork, count, moved)
         return FoundSession(fork, Recognised.BRANCH, is_certain)
 
     def _matches(self, past: Sequence[ImportedMessage]) -> list["_Match"]:
@@ -377,9 +386,8 @@ def copy_of(
 ) -> SessionHandle:
     """Another session with the numbers that so many messages gave, these messages, and the rest."""
     read = parent.read()
-    copy = store.create(
-        parent.owner, title=read.title, config=read.config, collections=read.collections
-    )
+    title, chosen = read.title if copies or rest else "", read.collections
+    copy = store.create(parent.owner, title=title, config=read.config, collections=chosen)
     said = parent.messages(0, count) if copies else ()
     common = [ImportedMessage(each.role, each.content) for each in said]
     sources = _sources_before(parent, count)

@@ -236,6 +236,9 @@ class SqlSession:
     def source_count(self) -> int:
         return self._look(register_rows.source_count)
 
+    def expire(self, moment: datetime | None) -> None:
+        self._set(expires_at=moment)
+
     def reserve_numbers(self, highest: int) -> None:
         with self._writing() as (connection, _):
             register_rows.reserve(connection, self.id, highest)
@@ -355,7 +358,7 @@ class SqlConversationStore:
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(sessions)
-                .where(sessions.c.owner == owner)
+                .where(sessions.c.owner == owner, sessions.c.expires_at.is_(None))
                 .order_by(sessions.c.last_used_at.desc(), sessions.c.id)
                 .limit(limit)
                 .offset(offset)
@@ -369,6 +372,12 @@ class SqlConversationStore:
     def delete_unused_since(self, moment: datetime) -> int:
         with writing(self._engine) as connection:
             old = sessions.c.last_used_at < moment
+            return connection.execute(delete(sessions).where(old)).rowcount
+
+    def delete_expired(self) -> int:
+        """Those of which nothing but their numbers was to be kept for a while."""
+        with writing(self._engine) as connection:
+            old = sessions.c.expires_at < self._clock()
             return connection.execute(delete(sessions).where(old)).rowcount
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:

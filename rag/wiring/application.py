@@ -418,10 +418,10 @@ class Application:
 
     def forget_old_sessions(self) -> int:
         """Delete sessions unused for longer than `sessions.ttl_hours`; returns how many."""
-        hours = self.settings.sessions.ttl_hours
+        hours, expired = self.settings.sessions.ttl_hours, self.store.delete_expired()
         if hours is None:
-            return 0
-        return self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
+            return expired
+        return expired + self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""

@@ -4,7 +4,9 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flask import Response, current_app, request
@@ -48,8 +50,10 @@ from rag.web.openai.linked import in_links, linked
 from rag.web.openai.passed_on import NOBODY
 from rag.web.openai.requests import AskingBody
 from rag.web.openai.told import calls_of, given_text, notices_of, placed
-from rag.web.turns import RunningTurn, turns
+from rag.web.openai.wrapping import unwrapped
+from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
 
+UNSTORED_FOR = timedelta(hours=24)
 EXTENSION = "groundnote-fingerprints"
 HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 
@@ -123,7 +127,7 @@ class AnswerToClient(ABC):
         """As it is written; an error ends it, and so does a client that leaves."""
         streamed = ""
         yield from self.first()
-        with turn.stopped_unless_ended():
+        with self.forgotten_if_broken(turn), turn.stopped_unless_ended():
             for event in self.events(turn):
                 if event is None:
                     yield PING
@@ -140,6 +144,18 @@ class AnswerToClient(ABC):
                     yield from self.ending(turn, event)
                     if self.done:
                         yield self.done
+
+    @contextmanager
+    def forgotten_if_broken(self, turn: RunningTurn) -> Iterator[None]:
+        """A turn that did not come to its end is kept no more than another one."""
+        try:
+            yield
+        finally:
+            is_broken = not isinstance(turn.end(timeout=0), Finished)
+            if self.body.store is False and is_broken:
+                turn.end(timeout=ENDING_SECONDS)
+                if turn.index is not None:
+                    forget_turn(self.session, turn.index)
 
     def ending(self, turn: RunningTurn, end: Finished) -> Frames:
         """The end at once, then what a judge said: only who asked for that reads on."""
@@ -176,6 +192,8 @@ class AnswerToClient(ABC):
             key = calls_key(self.asked.question, (call.id for call in calls))
             table.name(self.session, key, index=end.message.index + 1)
         keys = [key for text in texts for key in stored_keys(user, self.asked.question, text)]
+        if self.body.store is False:
+            forget_turn(self.session, end.message.index)
         table.remember(self.session, end.message.index, keys)
 
     def extension(self, end: Finished) -> dict[str, Any]:
@@ -230,8 +248,10 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
         found = protocol.named(body) or _known_as(body, asked) or _found_for(body, asked)
+        _keep_or_expire(found, body)
         application().metrics.conversations.labels(found.by.value).inc()
-        reserve_numbers(found.session, asked.past)
+        wrapped = unwrapped(asked.question)
+        reserve_numbers(found.session, asked.past, wrapped.highest)
         if ids is not None and tuple(ids) != found.session.read().collections:
             found.session.choose(ids)
         rounds = _rounds(found, asked, body.said_in)
@@ -241,6 +261,7 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
             past=_past_alone(found, asked),
             instructions="\n".join(asked.instructions),
             notices=asked.notices,
+            query=wrapped.question if wrapped.question != asked.question else "",
         )
         turn = _begun(found, asked, own)
         return turn, protocol(turn.session, replace(asked, rounds=rounds), body, body.for_whom)
@@ -253,7 +274,8 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
         waiting = ": waiting, {} before you\n\n".format
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn, answering = begin()
-    end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
+    with answering.forgotten_if_broken(turn):
+        end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
@@ -288,12 +310,31 @@ def _found_for(body: AskingBody, asked: ClientRequest) -> FoundSession:
 
 def _finder(body: AskingBody) -> ConversationFinder:
     store, config = application().store, default_config()
-    return ConversationFinder(store, _fingerprints(), config, current_owner(), body.for_whom)
+    owner, stores = current_owner(), body.store is not False
+    return ConversationFinder(store, _fingerprints(), config, owner, body.for_whom, stores)
+
+
+def _keep_or_expire(found: FoundSession, body: AskingBody) -> None:
+    """Where nothing is to be kept, a conversation of such turns alone goes after a day."""
+    session = found.session
+    is_kept = session.read().expires_at is None
+    if body.store is False and (found.is_new or not is_kept):
+        application().store.delete_expired()
+        session.expire(datetime.now(UTC) + UNSTORED_FOR)
+    elif body.store is not False and not is_kept:
+        session.expire(None)
+
+
+def forget_turn(session: SessionHandle, index: int) -> None:
+    """Take away what was said in a turn; its sources keep their numbers."""
+    with suppress(RagError):  # deleted meanwhile
+        session.erase(index)
 
 
 def _past_alone(found: FoundSession, asked: ClientRequest) -> tuple[ImportedMessage, ...] | None:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
-    if found.is_certain:
+    is_kept = found.session.read().expires_at is None
+    if found.is_certain and is_kept:
         return None
     cited = {n for each in asked.past for n in cited_numbers(each.content)}
     known = {source.number for source in found.session.sources(sorted(cited))}

@@ -20,6 +20,7 @@ MOST_TOOLS = 128  # as at OpenAI
 LINKS = "links"
 CITATION_FORMS = ("numbers", LINKS)
 MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # whose numbers are links, for clients that show only these
+MODEL_PLAIN = f"{MODEL}-plain"  # the language model without the library, for tasks of clients
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
 
 # In these, clients name the conversation that a request belongs to.
@@ -53,6 +54,8 @@ REFUSED: ResponseDict = {
 }
 
 
+# Of 0 and -1, clients of local servers mean none.
+TokenLimit = Annotated[int, Field(ge=-1)]
 StopWord = Annotated[str, Field(max_length=1_000)]
 WhatWasSaid = Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000), FirstWrong()]
 
@@ -86,13 +89,14 @@ class AskingBody(BaseModel):
     model: ShortText = MODEL
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: TokenLimit | None = None
+    max_completion_tokens: TokenLimit | None = None
+    max_output_tokens: TokenLimit | None = None
     stop: StopWord | Annotated[list[StopWord], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
     user: Any = None
     safety_identifier: Any = None
+    store: bool | None = None  # False: nothing that was said is kept
     tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: StopWord | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
@@ -157,7 +161,8 @@ class AskingBody(BaseModel):
             if extra.get(name) not in harmless:
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        limit = self.max_completion_tokens or self.max_output_tokens or self.max_tokens
+        limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)
+        limit = next((each for each in limits if each is not None and each > 0), None)
         as_it_is = passed_on(
             tools=self.tools,
             choice=self.tool_choice,
@@ -215,7 +220,6 @@ class ResponseBody(AskingBody):
     input: Words | WhatWasSaid
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
     previous_response_id: ShortText | None = None
-    store: bool | None = None
     text: dict[str, Any] | None = None
 
     def form(self) -> tuple[str, dict[str, Any] | None]:

@@ -276,7 +276,7 @@ class Responding(AnswerToClient):
             "metadata": self.body.metadata.attached() if self.body.metadata else {},
             "parallel_tool_calls": bool(self.body.parallel_tool_calls),
             "previous_response_id": self.body.previous_response_id,
-            "store": True,
+            "store": self.body.store is not False,
             "temperature": self.body.temperature,
             "text": self.body.text or {"format": {"type": "text"}},
             "tool_choice": self.body.tool_choice or "auto",
