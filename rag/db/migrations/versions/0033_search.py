@@ -5,8 +5,8 @@ from alembic import op
 
 from rag.language.identifiers import identifiers
 
-revision = "0030"
-down_revision = "0029"
+revision = "0033"
+down_revision = "0030"
 
 BATCH = 2_000
 
