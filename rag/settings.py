@@ -110,6 +110,7 @@ class EmbeddingSettings(_SettingsSection):
     api_key_env: str = "OPENAI_API_KEY"
     batch_size: int = Field(64, ge=1, le=2048)
     allow_download: bool = False
+    multilingual: bool = True  # a second model beside the packaged one
 
     @property
     def is_packaged(self) -> bool:

@@ -42,6 +42,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
         application.words,
         application.documents,
         reranker=open_reranker(application.settings),
+        second=application.second,
     )
 
 
