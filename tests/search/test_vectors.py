@@ -445,9 +445,9 @@ class TestKeptVectors:
         found = halves.cosines(rows[:3])
 
         np.testing.assert_allclose(
-            found, rows.astype(np.float16).astype(np.float32) @ rows[:3].T, atol=1e-6
+            found, rows[:3] @ rows.astype(np.float16).astype(np.float32).T, atol=1e-6
         )
-        np.testing.assert_allclose(found, rows @ rows[:3].T, atol=1e-3)
+        np.testing.assert_allclose(found, rows[:3] @ rows.T, atol=1e-3)
 
     def test_too_many_are_never_read(self) -> None:
         exact, _, reads = self.kept(most=2)
