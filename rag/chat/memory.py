@@ -62,7 +62,7 @@ class MemoryRules:
     low_water: float = 0.3
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
-    answer_tokens: int = 1500
+    answer_tokens: int | None = None  # at most
     tools: ToolOffer | None = None
     recalls: bool = True  # where no model reads a context, nothing is put back for nobody
 
