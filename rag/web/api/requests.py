@@ -218,6 +218,13 @@ class QuestionBody(Body):
     wait_for_judge: Annotated[float, Field(ge=0, le=600)] = 0
 
 
+class LineBody(Body):
+    """A line of the summary as it stands there, and what is to stand in its place."""
+
+    line: Annotated[str, Field(min_length=1, max_length=4000)]
+    text: Annotated[str, Field(max_length=1000, description="Empty: the line goes.")] = ""
+
+
 class RangeBody(Body):
     """A half-open range of messages, counted from 0."""
 
