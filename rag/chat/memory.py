@@ -273,7 +273,7 @@ class Memory:
         found = session.overview()
         read, config = found.session, found.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
-        summaries = found.summaries if summarises else ()
+        summaries = tuple(each for each in found.summaries if each.text and summarises)
         start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
