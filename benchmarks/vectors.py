@@ -9,6 +9,7 @@ import argparse
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -24,7 +25,7 @@ QUERIES = 20
 LIMIT = 10
 
 
-def made(size, rng):
+def made(size: int, rng: Any) -> Any:
     """Unit vectors around a thousand points."""
     centres = rng.normal(size=(1_000, DIMENSIONS)).astype(np.float32)
     rows = centres[rng.integers(0, 1_000, size)]
@@ -32,7 +33,7 @@ def made(size, rng):
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def timed(index, queries, within):
+def timed(index: Any, queries: Any, within: Any) -> tuple[float, list[set[str]]]:
     """Milliseconds of processor time a query, and what each found."""
     began = time.process_time()
     found = [index.nearest(query[None], within, limit=LIMIT)[0] for query in queries]
@@ -40,12 +41,12 @@ def timed(index, queries, within):
     return spent, [{key for key, _ in each} for each in found]
 
 
-def recall(found, expected):
+def recall(found: list[set[str]], expected: list[set[str]]) -> float:
     """The part of what is nearest that was found."""
-    return np.mean([len(f & e) / len(e) for f, e in zip(found, expected, strict=True)])
+    return float(np.mean([len(f & e) / len(e) for f, e in zip(found, expected, strict=True)]))
 
 
-def measure(size, folder):
+def measure(size: int, folder: Any) -> None:
     """One line for each share of readable collections."""
     rng = np.random.default_rng(1)
     rows, queries = made(size, rng), made(QUERIES, rng)
@@ -79,7 +80,7 @@ def measure(size, folder):
     index.close()
 
 
-def main():
+def main() -> None:
     """Print one table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", default="2000,60000")

@@ -80,7 +80,7 @@ class LlmSettings(_SettingsSection):
     timeout_seconds: float = Field(ANSWER.seconds, gt=0)
     answer_seconds: float = Field(600, gt=0)  # that an answer may take in all
     max_retries: int = Field(2, ge=0, le=10)
-    max_tokens: int = Field(1500, ge=50)  # of one answer
+    max_tokens: int | None = Field(None, ge=50)  # of one answer at most; it follows the window
     context_window: int | None = Field(None, ge=512)  # at most so much, whatever the server says
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
@@ -117,6 +117,7 @@ class EmbeddingSettings(_SettingsSection):
     api_key_env: str = "OPENAI_API_KEY"
     batch_size: int = Field(64, ge=1, le=2048)
     allow_download: bool = False
+    multilingual: bool = True  # a second model beside the packaged one
 
     @property
     def is_packaged(self) -> bool:
@@ -154,6 +155,7 @@ class ContextSettings(_SettingsSection):
     high_water: float = Field(0.6, gt=0, le=1)
     low_water: float = Field(0.3, gt=0, le=1)
     max_pairs: int = Field(20, ge=1)
+    recall_tokens: int = Field(4_000, ge=0)  # in windows beyond 8k
 
 
 class SummarizationSettings(_SettingsSection):

@@ -135,7 +135,8 @@ class Assistant:
     def context(self, session: SessionHandle) -> dict[str, Any]:
         """The messages that would be sent now, the next question apart, and statistics."""
         messages, stats = self._memory.context(session)
-        return {"messages": messages, "stats": stats}
+        lines = [line for summary in session.summaries() for line in summary.lines]
+        return {"messages": messages, "stats": stats, "lines": lines}
 
     def context_messages(self, session: SessionHandle) -> tuple[ChatMessage, ...]:
         """The messages of `context` alone."""
@@ -161,6 +162,16 @@ class Assistant:
         """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
         return self._memory.summarize(session, start, end)
 
+    def correct_summary(self, session: SessionHandle, line: str, text: str) -> Summary:
+        """Put a line of the summary in other words, or take it out; it does not come back.
+
+        Raises NotFound where the summary has no such line (any more).
+        """
+        summary = self._memory.correct(session, line, text)
+        if summary is None:
+            raise NotFound("The summary has no such line any more. Open it again.")
+        return summary
+
     def _turn(
         self, session: SessionHandle, begin: Callable[[], OpenTurn], wishes: Wishes = NO_WISHES
     ) -> Generator[Event, None, None]:
@@ -182,6 +193,7 @@ class Assistant:
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
         question, within = draft.wishes.query or turn.question.content, session.within()
+        self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
             past = self._past(session, turn, draft.wishes)
             resolution = self._resolved(session, question, past)

@@ -68,6 +68,7 @@ class SourceBook:
         _check(source)
         self._try(source)
         made = self.table.add(source)
+        self._record(made, "added")
         self.table.change(made.id, next_due_at=next_due(made, datetime.now(UTC)))
         self.submit(made)
         return self.table.source(made.id)
@@ -120,6 +121,7 @@ class SourceBook:
             every_seconds=source.every_seconds,
             next_due_at=next_due(source, datetime.now(UTC)),
         )
+        self._record(source, "changed")
         if is_other:
             self.submit(source)
         return self.table.source(source_id)
@@ -130,6 +132,7 @@ class SourceBook:
         _refuse_leaving(source)
         if thorough:
             self.table.distrust(source_id)
+        self._record(source, "synced")
         self.submit(source)
 
     def submit_due(self) -> None:
@@ -144,6 +147,7 @@ class SourceBook:
         if not count:
             raise Conflict("No removal waits for a yes here.")
         self.table.change(source_id, state=SyncState.IDLE, reason="")
+        self._record(source, "removals_confirmed")
         self.submit(source)
         return count
 
@@ -152,11 +156,12 @@ class SourceBook:
 
         Returns how many. Raises Conflict if none waits.
         """
-        self.table.source(source_id)
+        source = self.table.source(source_id)
         count = self.table.stand(source_id, [Standing.ASKED], Standing.KEPT)
         if not count:
             raise Conflict("No removal waits for a yes here.")
         self.table.change(source_id, state=SyncState.IDLE, reason="")
+        self._record(source, "removals_declined")
         return count
 
     def undo(self, source_id: str) -> int:
@@ -171,17 +176,22 @@ class SourceBook:
         back = [replace(row, standing=Standing.BACK) for row in rows]
         if not self.table.write(source_id, back):
             raise Conflict("This source is being removed.")
+        self._record(source, "removals_undone")
         self.submit(source)
         return len(back)
 
     def remove(self, source_id: str, *, keep_documents: bool = False) -> None:
         """Take it away, and its documents soon after, unless they are to stay."""
         source = self.table.source(source_id)
+        self._record(source, "left" if keep_documents else "removed")
         if keep_documents:
             self.table.forget(source_id)
             return
         self.table.change(source_id, state=SyncState.REMOVING, reason="", next_due_at=None)
         self.submit(source)
+
+    def _record(self, source: DocumentSource, action: str) -> None:
+        self.table.record(f"source.{action}", f"{source.collection_id} {shown(source.address)}")
 
     # ── How they stand ───────────────────────────────────────────────────────────────────────
 
@@ -229,7 +239,8 @@ class SourceBook:
 def _standing(source: DocumentSource, sync: LastSync) -> tuple[SyncState, str]:
     """Its state and why: a job tells more than the source where it runs, or failed by itself."""
     if sync.is_unfinished and source.state is not SyncState.REMOVING:
-        return SyncState.RUNNING, sync.error
+        waits = "It waits for its turn." if sync.state == "queued" else ""
+        return SyncState.RUNNING, sync.error or waits
     if sync.state == "failed":
         return SyncState.FAILED, sync.error
     return source.state, source.reason

@@ -16,6 +16,7 @@ from rag.connectors.logins import OpenedAddress, opened_address, sealed
 from rag.connectors.look import Parts, Report, Unwanted
 from rag.connectors.removing import remove_source
 from rag.connectors.sync import Outcome, sync
+from rag.db.audit import acting
 from rag.documents.storing.collections import Collections
 from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
 from rag.llm.connection import SecretBox
@@ -54,9 +55,13 @@ class Syncs:
             source = parts.table.source(source_id)
         except NotFound:
             return
+        with acting(source.owner, f"source {source.id}"):
+            self._run(parts, source, report)
+
+    def _run(self, parts: Parts, source: DocumentSource, report: Report) -> None:
         if source.state is SyncState.REMOVING:
             remove_source(parts, source, report)
-            rmtree(self._folder / source_id, ignore_errors=True)
+            rmtree(self._folder / source.id, ignore_errors=True)
             return
         source = self._sealed(parts, source)
         try:

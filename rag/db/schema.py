@@ -144,6 +144,25 @@ chunks = Table(
     Index("chunks_by_collection", "collection_id"),
 )
 
+# What a second embedding model makes of chunks: a step, then a byte for each number of the vector.
+second_vectors = Table(
+    "second_vectors",
+    metadata,
+    Column("chunk_id", ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("model", String(80), nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+)
+
+# Codes, part numbers, versions that a chunk holds, as `rag.language.identifiers` compares them.
+identifiers = Table(
+    "identifiers",
+    metadata,
+    Column("chunk_id", ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("code", String(40), primary_key=True),
+    Column("written", String(80), nullable=False),
+    Index("identifiers_by_code", "code"),
+)
+
 # Chunks that one of several processes embeds, and how long nobody else shall.
 embedding_claims = Table(
     "embedding_claims",

@@ -136,6 +136,7 @@ class LineEdit:
 
     original: str
     text: str = ""
+    messages: tuple[int, ...] = ()  # that the line rested on
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from rag.db.engine import storage_reason
 from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Within
 from rag.seams import Matrix
@@ -293,6 +294,9 @@ class ChromaIndex:
                 f"The Chroma server at {self._url} does not answer as expected ({error}); check "
                 "that it runs and that retrieval.chroma_url is right."
             )
+        full = storage_reason(str(error))
+        if full is not None:
+            return f"The vector index in {self._directory}: {full}"
         return (
             f"The vector index in {self._directory} cannot be read ({error}). It is made "
             "again from the database: stop the server, run `groundnote doctor --repair`."

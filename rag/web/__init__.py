@@ -36,6 +36,7 @@ from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
 from rag.web.pages.login import login
+from rag.web.pages.long_talk import long_talk
 from rag.web.pages.models import model_pages
 from rag.web.pages.preferences import preferences
 from rag.web.pages.sessions import session_pages
@@ -136,5 +137,5 @@ def configure(app: Flask, application: "Application") -> None:
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     own = (login, pages, session_pages, document_pages, collection_pages, source_pages, table_pages)
-    for blueprint in (*own, model_pages, preferences):
+    for blueprint in (*own, model_pages, preferences, long_talk):
         app.register_blueprint(blueprint)

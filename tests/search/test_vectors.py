@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.errors import IndexMismatch, SetupError
+from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
 from rag.seams import ChunkIndex
 from rag.search import vectors
@@ -198,6 +198,17 @@ def test_a_broken_directory_says_how_to_rebuild_it(tmp_path: Path) -> None:
         index.chunk_ids()
 
     assert holder_of(tmp_path) is None
+
+
+def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_given: Any, **_named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("chromadb.PersistentClient", no_room)
+
+    with pytest.raises(IndexAway, match=r"disk .* is full.*[Mm]ake room") as refused:
+        ChromaIndex("model", directory=tmp_path / "chroma").add(["a"], AXES[:1], ["c"])
+    assert "--repair" not in str(refused.value)
 
 
 def test_a_server_that_does_not_answer_is_named() -> None:
@@ -434,9 +445,9 @@ class TestKeptVectors:
         found = halves.cosines(rows[:3])
 
         np.testing.assert_allclose(
-            found, rows.astype(np.float16).astype(np.float32) @ rows[:3].T, atol=1e-6
+            found, rows[:3] @ rows.astype(np.float16).astype(np.float32).T, atol=1e-6
         )
-        np.testing.assert_allclose(found, rows @ rows[:3].T, atol=1e-3)
+        np.testing.assert_allclose(found, rows[:3] @ rows.T, atol=1e-3)
 
     def test_too_many_are_never_read(self) -> None:
         exact, _, reads = self.kept(most=2)

@@ -45,6 +45,7 @@ from rag.sessions.store import SqlConversationStore
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
+from rag.tokens import count_tokens
 from rag.wiring.parts import open_collections
 from tests.fakes import HashEmbedder
 from tests.made import made_chunk, made_hit
@@ -161,6 +162,12 @@ class FakeAssistant:
             raise UserError(f"The session has no message {end - 1}.")
         summary = Summary(start, end, "It weighs 120 g [1].", (1,), (), REPORT, tokens=8)
         session.add_requested_summary(summary, epoch=session.epoch())
+        return summary
+
+    def correct_summary(self, session, line, text):
+        summary = Remembered(count_tokens).correct(session, line, text)
+        if summary is None:
+            raise NotFound("The summary has no such line any more.")
         return summary
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag.db.audit import AuditTrail
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
-from rag.web.access.audit import AuditTrail
 from rag.web.access.guesses import Guesses
 from rag.web.access.logins import Entrant, LoginTable, digest
 from rag.web.access.owner import LoginOwners

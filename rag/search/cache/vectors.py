@@ -74,13 +74,14 @@ class CachedVectors:
         return CachedVectors(ids, rows, self.halves[staying], len(ids), self.read_at)
 
     def cosines(self, vectors: Matrix) -> Matrix:
-        """Of each row with each vector.
+        """Of each vector with each row.
 
         Halves become floats a piece at a time, by moving their bits: numpy's own way takes seven
-        times as long. While a piece is at hand, all vectors are compared with it.
+        times as long. While a piece is at hand, each vector is compared with it: several at once
+        would be shared out to threads that spin.
         """
-        wanted = np.ascontiguousarray(vectors.T * _BACK, dtype=np.float32)
-        found = np.empty((self.count, len(vectors)), np.float32)
+        wanted = [np.ascontiguousarray(vector * _BACK, dtype=np.float32) for vector in vectors]
+        found = np.empty((len(vectors), self.count), np.float32)
         bits = self.halves.view(np.int16)
         piece = np.empty((min(AT_ONCE, self.count), bits.shape[1]), np.int32)
         for start in range(0, self.count, AT_ONCE):
@@ -89,12 +90,14 @@ class CachedVectors:
             np.copyto(floats, bits[start:end])
             np.left_shift(floats, _MOVED, out=floats)
             np.bitwise_and(floats, _SIGN_AND_REST, out=floats)
-            np.matmul(floats.view(np.float32), wanted, out=found[start:end])
+            for vector, cosines in zip(wanted, found, strict=True):
+                np.matmul(floats.view(np.float32), vector, out=cosines[start:end])
         return found
 
     def vector(self, chunk_id: str) -> NDArray[np.float32]:
         """Of one that is there."""
-        return self.halves[self.rows[chunk_id]].astype(np.float32)
+        vector: NDArray[np.float32] = self.halves[self.rows[chunk_id]].astype(np.float32)
+        return vector
 
 
 class ExactVectors:
@@ -138,9 +141,9 @@ class ExactVectors:
         held = [found for found in map(self._of, wanted) if found.count]
         if not held:
             return [[] for _ in vectors]
-        cosines = np.concatenate([each.cosines(vectors) for each in held])
+        cosines = np.concatenate([each.cosines(vectors) for each in held], axis=1)
         ids = list(chain.from_iterable(each.ids[: each.count] for each in held))
-        return [_best(ids, column, limit) for column in np.ascontiguousarray(cosines.T)]
+        return [_best(ids, row, limit) for row in cosines]
 
     def _are_coming(self, sizes: Mapping[CollectionScope, int]) -> bool:
         """Whether some are being read; many that are not here are begun with."""

@@ -7,9 +7,9 @@ from flask import Flask, current_app, g, request
 from sqlalchemy import Engine
 from werkzeug.exceptions import TooManyRequests
 
+from rag.db.audit import AuditTrail, act
 from rag.errors import NotAllowed, SetupError
 from rag.settings import AuthSettings, Settings
-from rag.web.access.audit import AuditTrail
 from rag.web.access.counters import NOWHERE, place_of_counters
 from rag.web.access.guesses import Guesses
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
@@ -31,6 +31,7 @@ def current_owner() -> str:
     """The owner of what this request may see. Raises NotAllowed."""
     if "owner" not in g:
         g.owner = checked_owner(current_app.extensions[EXTENSION]())
+        act(g.owner, caller_address())
     return str(g.owner)
 
 
@@ -48,7 +49,7 @@ def note(action: str, subject: str = "", *, owner: str | None = None) -> None:
     """Write into the audit trail what this request did."""
     trail: AuditTrail = current_app.extensions[AUDIT]
     who = current_owner() if owner is None else owner
-    trail.add(action, owner=who, subject=subject, address=caller_address())
+    trail.add(action, subject, owner=who, address=caller_address())
 
 
 class LoginOwners:

@@ -5,8 +5,9 @@ import hmac
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import Forbidden, MisdirectedRequest
 
+from rag.db.audit import act, act_no_more
 from rag.web.access.logins import digest
-from rag.web.access.owner import COOKIE, current_owner, is_cookie_caller
+from rag.web.access.owner import COOKIE, caller_address, current_owner, is_cookie_caller
 from rag.web.access.proxies import PEERS_HOST
 from rag.wiring.listeners import ListenerPolicy, host_name, is_own_origin
 
@@ -47,6 +48,7 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
 
     @app.before_request
     def check() -> None:
+        act("", caller_address())
         if request.endpoint not in LOOKED_AT_BY_MACHINES:
             refuse_foreign_hosts(policy)
         if request.endpoint is None:
@@ -56,6 +58,7 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
         if request.endpoint not in PUBLIC_ENDPOINTS:
             current_owner()
 
+    app.teardown_request(lambda _error: act_no_more())
     app.after_request(harden)
     app.jinja_env.globals[CSRF_FIELD] = csrf_token
 
