@@ -25,7 +25,7 @@ BEAT_SECONDS = 5.0  # between two signs of life: clients give up after a minute 
 MOST_LISTED = 1000
 FETCHED_CHARS = 100_000  # of a document; longer ones say where the rest begins
 P = ParamSpec("P")
-Returned = TypeVar("Returned")
+FromThread = TypeVar("FromThread")
 
 Limit = Annotated[int, Field(ge=1, le=MOST_FOUND)]
 Caller = Context[Any, Any]
@@ -61,9 +61,9 @@ def _told(function: Callable[P, Any]) -> Callable[P, Any]:
     return called
 
 
-async def _in_thread(call: Callable[[], Returned]) -> Returned:
+async def _in_thread(call: Callable[[], FromThread]) -> FromThread:
     """Without waiting for it where the client does not want its answer any more."""
-    result: Returned = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+    result: FromThread = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
     return result
 
 
