@@ -50,6 +50,7 @@ from rag.seams.judging import Judge
 from rag.tokens import count_tokens
 
 USER_LOOKED_AT = 20  # messages, whose figures a user has said
+BROKE_OFF = "The model broke off; this is what it wrote until then. {}"
 log = logging.getLogger(__name__)
 EarlierTurns = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
@@ -173,7 +174,10 @@ class Answering:
         fallback = self._writer if is_by_words else self._fallback
         wishes = draft.wishes
         is_models = wishes.insists if isinstance(error, TooLarge) else wishes.needs_model
-        if fallback is None or has_hung_up() or draft.cited or is_models:
+        if draft.cited and not (has_hung_up() or is_models):
+            draft.notices.append(Notice(NoticeKind.CUT, BROKE_OFF.format(error)))
+            return
+        if fallback is None or has_hung_up() or is_models:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")
@@ -327,11 +331,14 @@ class Answering:
             return None
 
 
-def _said_by_user(session: SessionHandle, draft: "Draft") -> list[str]:
-    """The question, as it was asked and as it was resolved, and the questions just before it."""
-    resolved = [draft.resolution.query] if draft.resolution else []
-    earlier = [each.content for each in session.recent(USER_LOOKED_AT) if each.role == Role.USER]
-    return [*resolved, *earlier]
+def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
+    """The question, as it was resolved and as it was asked, and the questions just before it.
+
+    They are read when a figure stands in no source.
+    """
+    if draft.resolution:
+        yield draft.resolution.query
+    yield from (each.content for each in session.recent(USER_LOOKED_AT) if each.role == Role.USER)
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:

@@ -66,7 +66,7 @@ class MemoryRules:
     low_water: float = 0.3
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
-    answer_tokens: int = 1500
+    answer_tokens: int | None = None  # at most
     tools: ToolOffer | None = None
     recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
     small_window: int = 8_192
@@ -273,7 +273,7 @@ class Memory:
         found = session.overview()
         read, config = found.session, found.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
-        summaries = found.summaries if summarises else ()
+        summaries = tuple(each for each in found.summaries if each.text and summarises)
         start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)

@@ -249,7 +249,7 @@ class SqlSession:
         return self._look(summary_rows.epoch)
 
     def summaries(self) -> list[Summary]:
-        return list(self.overview().summaries)
+        return [each for each in self.overview().summaries if each.text]
 
     def requested_summaries(self) -> list[Summary]:
         return self._look(summary_rows.on_request)

@@ -57,8 +57,8 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
     url = settings.tables.url or str(settings.data_dir / "tables")
     try:
         files = TableFiles(url, settings.data_dir / "tables-cache")
-    except (ValueError, ImportError) as error:
-        raise SetupError(f"tables.url is {url!r}: {error}.") from error
+    except SetupError as error:
+        raise SetupError(f"tables.url: {error}") from error
     return TableStore(engine, files)
 
 
@@ -160,7 +160,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
         api_key=llm.api_key,
         timeout_seconds=llm.timeout_seconds,
         max_retries=llm.max_retries,
-        asking=Asking(llm.reasoning, llm.extra_body, llm.written_calls),
+        asking=Asking(llm.reasoning, llm.extra_body, llm.written_calls, llm.answer_seconds),
     )
     model.wait_in(_lane(llm.base_url or OPENAI, llm.calls_at_once, settings.auth.mode == "single"))
     return model

@@ -209,6 +209,15 @@ class SessionBody(Body):
     title: Title | None = None
     context_config: ContextConfigBody | None = None
     collections: Chosen | None = None
+    knowledge_base_id: Annotated[
+        str | None, Field(max_length=200, description="One collection, by its id or name.")
+    ] = None
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The collections that are asked, whichever way they are named."""
+        own = (self.knowledge_base_id,) if self.knowledge_base_id else ()
+        return (*(self.collections or ()), *own)
 
 
 class QuestionBody(Body):
