@@ -20,9 +20,9 @@ from rag.retrieval.search import HybridRetriever
 from rag.seams import Embedder, SessionHandle, Writer
 from rag.sessions.session_tools import Actions
 from rag.tables.answers import TableAnswers
-from rag.tables.asking.words import may_ask_rows
 from rag.tables.library import TableLibrary
 from rag.tables.model_planner import ModelPlanner
+from rag.tables.vocabulary import may_ask_rows
 from rag.turns.answering import Answering, Beside, Checks
 from rag.turns.memory import Memory, MemoryRules
 from rag.turns.tool_room import ToolOffer, ToolRoom
@@ -45,8 +45,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
 
 def tables_asked(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
-    embedder = _measured(application)
-    library = TableLibrary(application.tables, meaning=embedder.embed if embedder else None)
+    library = TableLibrary(application.tables)
     model = application.model
     return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
 
