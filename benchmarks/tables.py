@@ -20,12 +20,13 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from rag.tables.asking.which import offered
+
 from benchmarks.strangers import PARTS, Turn, Wanted
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
 from rag.settings import Settings
-from rag.tables.asking.which import offered
 from rag.tables.plan import Choice
 from rag.tables.running.result import TableResult, result_from
 from rag.wiring.application import Application

@@ -30,6 +30,10 @@ FOLDERS = {
     "sample": HERE.parent / "data" / "library",
     **{name: HERE / "cards" / name for name in ("mixed", "trades", "unseen")},
 }
+HEAD = (
+    "| folder | wordings | said | … wrong | facts that agree | first right (plain) "
+    "| opened right (plain) | median characters | s/question |"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class Seen:
 
 
 def facts_of(folder: str) -> Iterator[Fact]:
+    """Those of one folder."""
     for line in (HERE / "wordings.jsonl").read_text("utf-8").splitlines():
         told = json.loads(line)
         if told["folder"] == folder:
@@ -67,6 +72,7 @@ def facts_of(folder: str) -> Iterator[Fact]:
 
 
 def seen(application: Application, fact: Fact, wording: str) -> Seen:
+    """Ask in a conversation of its own; and look at what the search alone finds."""
     session = application.store.create("bench")
     end = ending(application.assistant.ask(session, wording))
     said, passages = "", list[str]()
@@ -101,14 +107,13 @@ def agree(found: list[Seen]) -> bool:
 
 
 def main() -> None:
+    """Each folder in a library of its own."""
     asked = argparse.ArgumentParser()
     asked.add_argument("--folder", nargs="*", default=list(FOLDERS))
     asked.add_argument("--models", type=Path)
     asked.add_argument("--told", action="store_true")
     wanted = asked.parse_args()
-    print(
-        "| folder | wordings | said | … wrong | facts that agree | first right (plain) | opened right (plain) | median characters | s/question |"
-    )
+    print(HEAD)
     for folder in wanted.folder:
         with tempfile.TemporaryDirectory() as place:
             embedding = {"cache_dir": wanted.models} if wanted.models else {}
@@ -119,6 +124,7 @@ def main() -> None:
 
 
 def report(folder: str, application: Application, *, is_told: bool) -> None:
+    """One row of the table."""
     found: dict[str, list[Seen]] = defaultdict(list)
     application.retriever.search("warm up", EVERYTHING, limit=1)
     began = time.process_time()

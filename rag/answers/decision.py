@@ -19,7 +19,7 @@ from rag.text.languages import told
 from rag.text.sentences import split_sentences
 from rag.text.words import language_of, stem
 
-SURE = 0.88  # likeness from which evidence is said
+SURE = 0.9  # likeness from which evidence is said
 UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what they are of
 BESIDE = 0.35  # less of it, and evidence may still deny what is said
 MOST_DENIALS = 2
@@ -77,7 +77,15 @@ def denies(one: Evidence, other: Evidence) -> bool:
 
 
 def _amounts(evidence: Evidence) -> list[Figure]:
-    return [each for each in evidence.values if each.kind == "amount"]
+    return _holding(evidence.quote, evidence.values)
+
+
+def _holding(text: str, figures: Sequence[Figure]) -> list[Figure]:
+    """The amounts that a text says hold: not the 24 of "36 months instead of 24 months"."""
+    amounts = [each for each in figures if each.kind == "amount"]
+    cue = _SUPERSEDES.search(text)
+    before = [each for each in amounts if cue and each.start < cue.start()]
+    return before or amounts
 
 
 def _of_each_document(denials: Sequence[Evidence]) -> list[Evidence]:
@@ -116,11 +124,8 @@ def _supersedes(evidence: Evidence, sentences: Sequence[str]) -> bool:
     "36 months instead of 24", "corrected to 250 W".
     """
     amounts = [each for each in _amounts(evidence) if each.unit]
-    for sentence in sentences:
-        figures = [each for each in read_figures(sentence) if each.unit and each.kind == "amount"]
-        if any(agree(a, b) for a in amounts for b in figures if a.dimension == b.dimension):
-            return True
-    return False
+    held = [f for sentence in sentences for f in _holding(sentence, list(read_figures(sentence)))]
+    return any(agree(a, b) for a in amounts for b in held if b.unit and a.dimension == b.dimension)
 
 
 def _newest(source: Source) -> float:

@@ -198,8 +198,8 @@ class Reader:
     ) -> tuple[str, list[int]]:
         """The label of a row, and the places of the cells that may be asked for."""
         if isinstance(column, tuple):
-            has_cell = column[0] < len(row)
-            return row[0], [column[0]] if has_cell else []
+            is_asked = {*self._content(row[0])} <= {*self.asked.words}  # "idle power" is no "power"
+            return row[0], [column[0]] if is_asked and column[0] < len(row) else []
         if column is not None:
             if column >= len(row) or not self._names(row[column]):
                 return "", []

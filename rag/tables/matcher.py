@@ -39,6 +39,7 @@ from rag.tables.vocabulary import (
     measured_by,
     name_words,
     number_in,
+    numbers_rows,
     parts_of,
     said_at,
     stems,
@@ -216,14 +217,17 @@ def _probed(words: Sequence[str], table: TableWords) -> Iterator[Piece]:
 
 
 def _of_table(words: Sequence[str], start: int, table: TableWords) -> Iterator[Piece]:
+    for end in range(min(len(words), start + LONGEST), start, -1):
+        if not all(map(is_idle, words[start:end])):
+            yield from _whole(start, words[start:end], table)
     word = words[start]
     if is_idle(word):
         return
-    for end in range(min(len(words), start + LONGEST), start, -1):
-        if not is_idle(words[end - 1]):
-            yield from _whole(start, words[start:end], table)
     for name in dict.fromkeys(n for form in stems(word) for n in table.parts.get(form, ())):
         yield Piece(start, start + 1, "column", name, is_part=True)
+    for column in table.money() if word in UNITS else ():
+        if has_unit(column, UNITS[word]):
+            yield Piece(start, start + 1, "column", column.name)
     if is_priced(word) and len(table.money()) == 1:
         yield Piece(start, start + 1, "column", table.money()[0].name)
     if set(stems(word)) & table.rows:
@@ -394,13 +398,23 @@ class Matched:
             around = self._before(piece, "compared") or [
                 p for p in self._after(piece, "compared") if p.name.startswith("or ")
             ]
-            if not around or piece in self.used:
+            if piece in self.used:
                 continue
             number, unit = piece.told
+            if not around:
+                yield from self._equal(piece, number)
+                continue
             column = self._bounded(piece, unit)
             if column is not None:
                 self.use(piece, *around)
                 yield Filter(column.name, _OPS[around[0].name], (number,))
+
+    def _equal(self, piece: Piece, number: float) -> Iterator[Filter]:
+        """ "A warranty of 36 months"."""
+        named = self._before(piece, "column")
+        if named and self.column(named[0]).type in FIGURES:
+            self.use(piece, *named)
+            yield Filter(named[0].name, Op.IS, (number,))
 
     def _bounded(self, piece: Piece, unit: str) -> TableColumn | None:
         named = [p for p in self.of("column") if self.column(p).type in FIGURES]
@@ -438,6 +452,10 @@ class Matched:
         if not ends:
             return
         limit = self._limit(ends[0])
+        counted = self._most_rows(ends[0], filters, limit)
+        if counted is not None:
+            yield counted, False
+            return
         adjective = next((p for p in self.of("adjective") if p not in ends), None)
         told = ends[0].told
         columns = self.measured(adjective or ends[0])
@@ -460,6 +478,17 @@ class Matched:
                     TablePlan("", filters, order=order, limit=limit, columns=names),
                     is_named and plain and bool(names[1:]),
                 )
+
+    def _most_rows(self, end: Piece, filters: tuple[Filter, ...], limit: int) -> TablePlan | None:
+        """ "Which group has the most products?": rows are counted."""
+        behind = [p for p in self._rows() if p.start >= end.end and self._joins(end.end, p.start)]
+        keys = self._keys(end)
+        if not behind or not keys or end.told.measures or self._names_rows(keys):
+            self.used = [p for p in self.used if p.name not in {key.column for key in keys}]
+            return None
+        self.use(end, *behind)
+        order = (Order(FIRST, bool(end.told.up)),)
+        return TablePlan("", filters, keys, (Measure(Kind.COUNT),), order, limit)
 
     def _limit(self, end: Piece) -> int:
         for piece in self.of("number"):
@@ -516,7 +545,8 @@ class Matched:
             if filters:
                 yield self._looked_up(filters, [column.name]), False
             return
-        noun = [p for p in self.free(figures=False) if self._joins(cues[0].end, p.start)]
+        start = max(piece.end for piece in (cues[0], *self.of("distinct")))
+        noun = [p for p in self.free(figures=False) if self._joins(start, p.start)]
         self.use(*noun)
         if noun and not self._names_rows([Key(noun[0].name)]):
             measure = Measure(Kind.DISTINCT, noun[0].name)
@@ -542,6 +572,7 @@ class Matched:
         for column in columns:
             wanted = kind or (Kind.SUM if is_added(column) else Kind.AVERAGE)
             is_sound = not is_identifier(column) and not has_years(column)
+            is_sound = is_sound and not numbers_rows(column, self.table.table.row_count)
             is_sound = is_sound and not is_mixed(column)
             is_sound = is_sound and (wanted is not Kind.SUM or column.unit != "%")
             plan = TablePlan("", filters, keys, (Measure(wanted, column.name),))
@@ -589,6 +620,8 @@ class Matched:
         whole = [p for p in named if not p.is_part] or named
         self.use(*named, *self.of("much"))
         columns = tuple(dict.fromkeys(p.name for p in whole))
+        if not columns and self.of("much") and len(self.table.money()) == 1:
+            columns = (self.table.money()[0].name,)
         if not columns:
             return
         yield self._looked_up(filters, columns), self._is_of_row(filters)

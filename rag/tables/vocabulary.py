@@ -183,6 +183,11 @@ def has_unit(column: TableColumn, unit: str) -> bool:
     return column.type in FIGURES and (own == unit.casefold() or is_named)
 
 
+def numbers_rows(column: TableColumn, rows: int) -> bool:
+    """Whether it only counts the rows of its table: 1, 2, 3 …"""
+    return column.distinct == rows and column.high in (str(rows), str(rows - 1))
+
+
 def is_mixed(column: TableColumn) -> bool:
     """Whether its figures are in several units: "3 kg" beside "200 g"."""
     figures = [text for text in column.examples if re.search(r"\d", text)]
