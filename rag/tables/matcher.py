@@ -220,9 +220,12 @@ def _of_table(words: Sequence[str], start: int, table: TableWords) -> Iterator[P
     for end in range(min(len(words), start + LONGEST), start, -1):
         if not all(map(is_idle, words[start:end])):
             yield from _whole(start, words[start:end], table)
-    word = words[start]
-    if is_idle(word):
-        return
+    if not is_idle(words[start]):
+        yield from _single(start, words[start], table)
+
+
+def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
+    """Columns of whose names this word is one, or that it asks for; what the rows are called."""
     for name in dict.fromkeys(n for form in stems(word) for n in table.parts.get(form, ())):
         yield Piece(start, start + 1, "column", name, is_part=True)
     for column in table.money() if word in UNITS else ():
