@@ -22,7 +22,7 @@ COPY data data
 RUN pip install --no-deps --no-build-isolation .
 
 FROM ${PYTHON}
-RUN useradd --uid 10001 --create-home groundnote && install -d -o groundnote -m 0700 /data
+RUN useradd --uid 10001 --create-home groundnote && install -d -o groundnote -m 0700 /data /shared/tables /shared/originals
 COPY --from=build /opt/groundnote /opt/groundnote
 USER groundnote
 WORKDIR /data

@@ -18,7 +18,7 @@ LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-annotate --quiet --no-emit-package torch --custom-compile-command "make lock"
 
-.PHONY: run test coverage check check-style check-types check-tests install dev clients format lock sbom clean docs
+.PHONY: wheel run test coverage check check-style check-types check-tests install dev clients format lock sbom clean docs
 
 run: $(VENV)/.installed  ## ingest the sample library the first time, then serve it
 	$(BIN)/groundnote ingest --once data/library
@@ -94,6 +94,9 @@ sbom: $(VENV)/.installed  ## what is installed, as CycloneDX, and its licences (
 	$(VENV)/sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
 	  --output-file groundnote.cdx.json $(BIN)/python
 	$(BIN)/python -m benchmarks.licences
+
+wheel:  ## build it, install it in an empty environment and ask it a question
+	$(PYTHON) packaging/try_wheel.py
 
 clean:  ## forget the environment; documents and conversations (var/) stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,8 @@ from rag.seams import Embedder
 
 
 def packaged() -> LocalEmbedder:
-    """The packaged model, converted once for all benchmarks."""
-    return LocalEmbedder(cache=Path(tempfile.gettempdir()) / "groundnote-models")
+    """The packaged model."""
+    return LocalEmbedder()
 
 
 @dataclass(frozen=True, slots=True)

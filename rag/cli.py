@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rag.calm import ERRORS
+from rag.commands.backup import backup, migrate, originals, restore, resume
 from rag.commands.models import models
 from rag.commands.source import as_json_option, source
 from rag.commands.testing import evaluate, keep, regress
@@ -247,6 +248,8 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         raise click.exceptions.Exit(1)
 
 
+for command in (backup, restore, resume, originals, migrate):
+    main.add_command(command)
 main.add_command(models)
 main.add_command(source)
 

@@ -5,12 +5,21 @@ Variables win over the file, the file over the defaults. `GROUNDNOTE_LLM__MODEL`
 """
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    SecretStr,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -20,6 +29,8 @@ from pydantic_settings import (
 
 from rag.errors import SetupError
 from rag.limits.patience import ANSWER, FOLLOW_UP, JUDGEMENT, THREAD
+
+log = logging.getLogger(__name__)
 
 PREFIX = "GROUNDNOTE_"
 NESTED = "__"
@@ -40,6 +51,17 @@ class _EmptyIsUnset(BaseModel):
 
 class _SettingsSection(_EmptyIsUnset):
     model_config = ConfigDict(frozen=True, extra="forbid")
+    removed: ClassVar[Mapping[str, str]] = {}  # settings of before, and why they do nothing now
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_removed(cls, values: Any) -> Any:
+        """An older file still starts the server; what does nothing any more is named."""
+        if not isinstance(values, Mapping):
+            return values
+        for key in cls.removed.keys() & values.keys():
+            log.warning("The setting %s does nothing any more: %s", key, cls.removed[key])
+        return {key: value for key, value in values.items() if key not in cls.removed}
 
 
 class LlmSettings(_SettingsSection):
@@ -59,20 +81,35 @@ class LlmSettings(_SettingsSection):
     written_calls: bool = True  # read those that a model writes as text, too
     calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
 
+    _api_key: SecretStr | None = PrivateAttr(None)  # of a model that was connected in the browser
+
     @property
     def is_configured(self) -> bool:
         return self.model is not None
+
+    @property
+    def api_key(self) -> str | None:
+        """What the server is sent; None where it asks for none."""
+        if self._api_key is not None:
+            return self._api_key.get_secret_value() or None
+        return os.environ.get(self.api_key_env)
+
+    def connected(self, base_url: str, model: str, api_key: str) -> "LlmSettings":
+        """These settings with another server, model and key; an empty key is none."""
+        other = self.model_copy(update={"base_url": base_url, "model": model})
+        other._api_key = SecretStr(api_key)
+        return other
 
 
 class EmbeddingSettings(_SettingsSection):
     """The embedding model; the packaged MiniLM unless another one is named."""
 
+    removed = {"cache_dir": "embedding.cache_dir held converted models; none is converted now."}
     model: str | None = None
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
     batch_size: int = Field(64, ge=1, le=2048)
     allow_download: bool = False
-    cache_dir: Path | None = None  # of converted models; `models` in data_dir unless named
 
     @property
     def is_packaged(self) -> bool:
@@ -149,6 +186,7 @@ class DocumentSettings(_SettingsSection):
     read_timeout_seconds: float = Field(120, gt=0)
     products: tuple[str, ...] = ()
     keep_originals: bool = True
+    originals_url: str | None = None  # a folder or URL, where several machines open each file
     ocr_languages: tuple[str, ...] = ()  # of pictures, besides those that the packaged model reads
 
 

@@ -44,7 +44,7 @@ function bare(root) {
   for (const each of root.querySelectorAll(".hidden, .icon, button")) each.remove();
   for (const each of root.querySelectorAll(".cite")) each.replaceWith(each.textContent);
   for (const each of root.querySelectorAll(".warning")) each.replaceWith(note(`(⚠ ${each.textContent.trim()})`));
-  for (const each of root.querySelectorAll(".no-source")) each.replaceWith(note(`(${each.textContent})`));
+  for (const each of root.querySelectorAll(".no-source, .unfound")) each.replaceWith(note(`(${each.textContent})`));
   for (const each of root.querySelectorAll("span")) each.replaceWith(...each.childNodes);
   for (const each of [root, ...root.querySelectorAll("*")]) {
     if (each.href) each.setAttribute("href", each.href); // whole, so that it leads here from anywhere

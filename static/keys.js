@@ -5,6 +5,8 @@ const FIELDS = ["question", "filter", "search-page", "search-all"]; // the first
 /** A stroke on / leads to where one writes, as long as nobody is writing. */
 export function takeShortcuts() {
   document.addEventListener("keydown", (event) => {
+    if (event.key.toLowerCase() === "k" && (event.ctrlKey || event.metaKey) && !event.altKey) return openPalette(event);
+    if (event.key === "?" && !isTaken(event.target)) return document.getElementById("keys")?.showModal();
     if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || isTaken(event.target)) return;
     const field = FIELDS.map((id) => document.getElementById(id)).find((each) => each?.checkVisibility());
     if (!field) return;
@@ -12,6 +14,59 @@ export function takeShortcuts() {
     field.focus();
   });
 }
+
+// ── Go to ────────────────────────────────────────────────────────────────────────────────────
+
+function openPalette(event) {
+  const palette = document.getElementById("palette");
+  if (!palette || document.querySelector("dialog:modal")) return;
+  event.preventDefault();
+  palette.showModal();
+  if (!palette.dataset.begun) beginPalette(palette);
+  palette.querySelector("input").select();
+  listPlaces(palette);
+}
+
+function beginPalette(palette) {
+  palette.dataset.begun = "";
+  const query = palette.querySelector("input");
+  query.addEventListener("input", () => listPlaces(palette));
+  query.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") return go(chosenPlace(palette));
+    if (!["ArrowDown", "ArrowUp"].includes(event.key)) return;
+    event.preventDefault();
+    const places = [...palette.querySelectorAll("li")];
+    const next = places.indexOf(chosenPlace(palette)) + (event.key === "ArrowDown" ? 1 : -1);
+    choosePlace(palette, places[(next + places.length) % places.length]);
+  });
+  palette.querySelector("ul").addEventListener("click", (event) => go(event.target.closest("li")));
+}
+
+async function listPlaces(palette) {
+  const wanted = palette.querySelector("input").value;
+  const answer = await fetch(`${palette.dataset.url}?q=${encodeURIComponent(wanted)}`, { headers: { Accept: "application/json" } });
+  if (!answer.ok || palette.querySelector("input").value !== wanted) return; // a newer look is on its way
+  const places = (await answer.json()).places.map(placeRow);
+  palette.querySelector("ul").replaceChildren(...places);
+  choosePlace(palette, places[0]);
+}
+
+function placeRow({ kind, name, url }, index) {
+  const row = Object.assign(document.createElement("li"), { id: `place-${index}`, role: "option" });
+  const label = Object.assign(document.createElement("span"), { className: "quiet", textContent: kind });
+  row.append(name, label);
+  row.dataset.url = url;
+  return row;
+}
+
+function choosePlace(palette, place) {
+  for (const each of palette.querySelectorAll("li")) each.ariaSelected = String(each === place);
+  palette.querySelector("input").setAttribute("aria-activedescendant", place?.id ?? "");
+  place?.scrollIntoView({ block: "nearest" });
+}
+
+const chosenPlace = (palette) => palette.querySelector('li[aria-selected="true"]');
+const go = (place) => place && location.assign(place.dataset.url);
 
 export function printOnClick() {
   document.querySelector("[data-print]")?.addEventListener("click", () => print());

@@ -1,10 +1,8 @@
 """Fixtures that many tests share, and the rule that CI skips nothing."""
 
-import atexit
 import gc
 import os
 import shutil
-import tempfile
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,10 +29,6 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 IN_MEMORY = Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
-# Where the packaged model is converted, once for all tests, their processes and what these start.
-if "GROUNDNOTE_TEST_MODELS" not in os.environ:
-    os.environ["GROUNDNOTE_TEST_MODELS"] = tempfile.mkdtemp(prefix="groundnote-models-")
-    atexit.register(shutil.rmtree, os.environ["GROUNDNOTE_TEST_MODELS"], ignore_errors=True)
 do_once()
 gc.disable()  # until all is loaded: nothing of it is garbage
 gc.set_threshold(20_000, 20, 20)  # a test makes little garbage, and looking for it costs more
@@ -218,18 +212,6 @@ def empty(engine, first):
 def any_engine(request):
     """Each database that we support, in turn."""
     return request.getfixturevalue("engine" if request.param == "sqlite" else "postgres")
-
-
-@pytest.fixture(scope="session")
-def models():
-    """Where the packaged model is converted, once for all tests and their processes."""
-    return Path(os.environ["GROUNDNOTE_TEST_MODELS"])
-
-
-@pytest.fixture
-def converted(models, monkeypatch):
-    """It is converted there, too, by what takes its settings from the environment."""
-    monkeypatch.setenv("GROUNDNOTE_EMBEDDING__CACHE_DIR", str(models))
 
 
 @pytest.fixture(scope="session")

@@ -27,6 +27,7 @@ ORDER = [
     {"documents", "retrieval", "tables", "llm", "followups"},
     {"sessions"},
     {"memory"},
+    {"render"},
     {"migrations", "answers"},
     {"library"},
     {"turns", "ingestion", "settings", "measurements", "storage"},

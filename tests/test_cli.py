@@ -38,7 +38,7 @@ def folder(tmp_path):
 
 
 @pytest.fixture
-def run(tmp_path, monkeypatch, converted):
+def run(tmp_path, monkeypatch):
     monkeypatch.setenv("GROUNDNOTE_DATA_DIR", str(tmp_path / "var"))
     runner = CliRunner()
     return lambda *arguments, **kwargs: runner.invoke(main, [*map(str, arguments)], **kwargs)

@@ -16,6 +16,7 @@ from rag.database import (
     newest_revision,
     open_engine,
     reading,
+    revisions,
     storable,
     writing,
 )
@@ -107,17 +108,18 @@ def next_revision(tmp_path, monkeypatch):
         (copy / "versions" / "9998_next.py").write_text(
             f"""
 from alembic import op
-revision, down_revision = "9998", {newest!r}
+revision = "9998"
+down_revision = "{newest}"
 def upgrade():
     op.execute("CREATE TABLE more (id INTEGER)")
     {then}
 """
         )
-        newest_revision.cache_clear()
+        revisions.cache_clear()
 
     yield write
     monkeypatch.undo()
-    newest_revision.cache_clear()
+    revisions.cache_clear()
 
 
 class TestEngine:

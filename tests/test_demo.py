@@ -11,7 +11,6 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("converted")
 def test_answers_from_the_sample_library_and_leaves_ones_own_alone(tmp_path):
     environment = {**os.environ, "GROUNDNOTE_DATA_DIR": str(tmp_path)}
     command = [sys.executable, "-u", "-m", "rag.cli", "demo", "--port", "0"]

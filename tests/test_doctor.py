@@ -11,7 +11,6 @@ import sys
 import pytest
 
 from rag.commands.doctor import examine
-from rag.retrieval.embed.known import note
 from rag.retrieval.vectors import ChromaIndex
 from rag.settings import Settings
 from rag.wiring.building import build
@@ -144,23 +143,6 @@ print(heavy & set(sys.modules))
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
 
     assert done.stdout.splitlines() == ["['1 chunks, with vectors and words']", "set()"]
-
-
-def test_knows_a_model_that_worked_before_until_it_is_touched(settings, tmp_path):
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "model.safetensors").write_bytes(b"weights")
-    form = tmp_path / "cache" / "key"
-    form.mkdir(parents=True)
-    (form / "model.bin").write_bytes(b"converted")
-    note(model, form, 384)
-    named = settings(embedding={"model": str(model), "cache_dir": tmp_path / "cache"})
-
-    assert "embedding model" not in wrong(named)
-
-    (model / "model.safetensors").write_bytes(b"others")
-
-    assert "has no tokenizer.json" in wrong(named)["embedding model"]
 
 
 def test_names_an_index_that_another_process_holds(settings, tmp_path):

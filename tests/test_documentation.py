@@ -20,7 +20,7 @@ EXAMPLES = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", EXAMPLES)
-def test_examples_run(code, tmp_path, monkeypatch, converted):
+def test_examples_run(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     exec(compile(code, "example", "exec"), {})

@@ -11,7 +11,7 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import EmbeddingSettings, LlmSettings, SessionSettings, Settings
 from rag.wiring import application as wired
 from rag.wiring.building import build
-from rag.wiring.parts import models_folder, open_embedder, open_model
+from rag.wiring.parts import open_embedder, open_model
 from tests.fakes import HashEmbedder
 from tests.waiting import until
 
@@ -71,16 +71,6 @@ class TestParts:
 
         with pytest.raises(SetupError, match=r"embedding\.model is not"):
             open_embedder(Settings(data_dir=tmp_path, embedding=embedding))
-
-    def test_converted_models_are_kept_with_the_library_unless_another_folder_is_named(
-        self, tmp_path
-    ):
-        settings = Settings(data_dir=tmp_path / "var")
-        named = EmbeddingSettings(cache_dir=tmp_path / "shared")
-
-        assert models_folder(settings) == tmp_path / "var" / "models"
-        assert models_folder(settings.model_copy(update={"embedding": named})) == named.cache_dir
-        assert open_embedder(settings)._cache == tmp_path / "var" / "models"
 
     def test_readiness_says_which_part_is_missing(self, tmp_path):
         application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())

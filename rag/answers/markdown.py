@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from rag.answers.prompts import DECLINE
 from rag.records import Card, Mention, ShownPassage
+from rag.render.gate import in_words
 from rag.text.blocks import cells_of
 
 MORE = "More passages:"
@@ -12,8 +13,6 @@ LONGEST_KEY = 60  # words of a folded passage
 _ENDS_IN_STOP = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
 _NUMBERED = re.compile(r"^([ \t]*)- (?=\d{1,3}\. )")  # our own form of an entry that has a number
 _RULE = re.compile(r"[\s|:-]*")  # below a table's header, or nothing
-_TAG = re.compile(r"<(?=[A-Za-z/!?])")  # what a reader of Markdown would leave out: `<name>`
-_ESCAPED = re.compile(r"([\\*_`<>])")
 
 
 def markdown_of(card: Card) -> Iterator[str]:
@@ -30,10 +29,10 @@ def _paragraphs(card: Card) -> Iterator[str]:
     if card.said or card.lead:
         yield card.said or card.lead
     for passage in card.open:
-        yield f"{plain(passage.heading)} [{passage.number}]"
+        yield f"{in_words(passage.heading)} [{passage.number}]"
         yield _quoted(passage)
     if card.folded:
-        entries = [f"- {plain(each.heading)}: {_short(each)}" for each in card.folded]
+        entries = [f"- {in_words(each.heading)}: {_short(each)}" for each in card.folded]
         yield "\n".join(entries if card.said else [MORE, "", *entries])
     yield from map(_mention, card.mentions)
 
@@ -55,9 +54,8 @@ def _quoted(passage: ShownPassage) -> str:
 
 
 def _as_markdown(line: str) -> str:
-    """Of a passage; code stays as it is."""
-    line = _NUMBERED.sub(r"\1", line)
-    return line if line.startswith("    ") or "`" in line else _TAG.sub(r"\\<", line)
+    """Of a passage, before the gate that all answers pass."""
+    return _NUMBERED.sub(r"\1", line)
 
 
 def _marked(unit: str, number: int) -> str:
@@ -88,12 +86,9 @@ def _flat(line: str) -> str:
 
 
 def _mention(mention: Mention) -> str:
-    links = ", ".join(f"[{plain(each.title)}](/documents/{each.id})" for each in mention.documents)
+    links = ", ".join(
+        f"[{in_words(each.title)}](/documents/{each.id})" for each in mention.documents
+    )
     more = mention.count - len(mention.documents)
     rest = f" and {more} more" if more > 0 else ""
-    return f"{mention.count} documents mention {plain(mention.name)}: {links}{rest}."
-
-
-def plain(text: str) -> str:
-    """Words of a document or a name, which are no Markdown."""
-    return _ESCAPED.sub(r"\\\1", " ".join(text.split())).replace("[", "(").replace("]", ")")
+    return f"{mention.count} documents mention {in_words(mention.name)}: {links}{rest}."

@@ -11,10 +11,11 @@ from rag.citations.checking.rows import row_said
 from rag.citations.checking.verdict import Judgement, nearest_windows
 from rag.citations.checking.verdict import judge as judge_by_words
 from rag.citations.clauses import Clause
+from rag.citations.figure_check import check_figures
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.limits.budget import paced
-from rag.records import Citation, Source, Unsourced, Verdict
+from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement, Opinion
 from rag.text.amounts import Figure, agree
@@ -31,6 +32,7 @@ class Checked:
 
     citations: tuple[Citation, ...]
     unsourced: tuple[Unsourced, ...]
+    figures: tuple[CheckedFigure, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,11 @@ class JudgedPart:
         return self.statement.kind == "row" and self.said.row is None
 
     @property
+    def is_computed(self) -> bool:
+        """From figures of its sources."""
+        return any(each.verdict is Verdict.COMPUTED for each in self.verdicts.values())
+
+    @property
     def is_warned(self) -> bool:
         """By each of its numbers."""
         return all(each.verdict.is_warning for each in self.verdicts.values())
@@ -59,11 +66,13 @@ def check(
     judge: Judge | None = None,
     *,
     embedder: Embedder | None = None,
+    user: Sequence[str] = (),
 ) -> Checked:
     """Judge each statement for each of its numbers; one that `sources` lacks carries nothing.
 
     What words do not make certain, `judge` is asked for, warnings too; it takes its time. With an
-    embedding model, a source is called silent by meaning, not by words.
+    embedding model, a source is called silent by meaning, not by words. `user` is the question and
+    what was said before it by the same person, whose figures need no source.
     """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
@@ -79,7 +88,9 @@ def check(
         and not above.repeats(each)
         and not _is_carried(bare(text, each), known)
     )
-    return Checked(citations, tuple(unsourced))
+    recomputed = [(each.part.start, each.part.end) for each in judged if each.is_computed]
+    figures = check_figures(text, statements, sources, user=user, recomputed=recomputed)
+    return Checked(citations, tuple(unsourced), figures)
 
 
 def judge_parts(

@@ -34,7 +34,8 @@ _FOREIGN = regex.compile(
 )
 _RULE = regex.compile(r"\s*(?:[-*_=][ \t]*){3,}$")
 _DEFINITION = regex.compile(
-    r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*(?P<address>https?://|www\.)?"
+    r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*"
+    r"(?:(?P<address>(?:https?://|www\.)[^\n]{0,900})|(?P<title>[^\n]{0,160}))$"
 )
 _ENTRY = regex.compile(r"\s*(?:[-*+•>][ \t]+)?[\[【［(^]{1,2}[0-9]")
 # What stands within a list that has a heading: no sentence, unless it is numbered.
@@ -218,7 +219,7 @@ class _Ending:
         passed = "".join(self._passed)
         is_cited = int(found["number"]) in cited_numbers(passed)
         if "address" in found.re.groupindex:
-            return is_cited or bool(found["address"])
+            return bool(found["address"]) or (is_cited and not _STATES.search(found["title"]))
         before = passed.rstrip().rpartition("\n")[2]
         leads_in = before.endswith((":", "：", ":**")) or _ENTITLED.match(before)
         is_led_in = leads_in and not "".join(self._held).strip()

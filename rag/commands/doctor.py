@@ -93,23 +93,24 @@ def _tables(settings: Settings) -> str:
 
 
 def _originals(settings: Settings) -> str:
-    from rag.storage import documents_without_original, noted
-    from rag.wiring.parts import kept_places
+    from rag.documents.storing.store import SqlDocumentStore
+    from rag.wiring.parts import open_originals
     from rag.wiring.stores import open_database
 
-    before = noted(settings.data_dir)
-    if before is None or not settings.documents.keep_originals:
-        return "none are noted"
-    engine, kept = open_database(settings), before.originals
-    lacking = documents_without_original(engine, kept_places(settings), kept, reads=True)
+    if not settings.documents.keep_originals:
+        return "none are kept (documents.keep_originals is off)"
+    documents = SqlDocumentStore(open_database(settings), open_originals(settings))
+    lacking = documents.without_original(reads=True)
+    place = settings.documents.originals_url or settings.data_dir / "originals"
     if lacking:
         raise StorageFailed(
-            f"The files of {len(lacking)} documents were kept, and are gone, cut off or others now "
-            f"({_some(lacking.values())}). Their text is whole, and is answered from. Put the "
-            f"files back from the backup of {kept_places(settings).originals}, or send them again: "
-            "`groundnote ingest FILE`."
+            f"The files of {len(lacking)} documents are not in {place}, cut off or others "
+            f"({_some(lacking.values())}). Their text is whole, and is answered from. If another "
+            "machine keeps them, name one place for all with documents.originals_url, then run "
+            "`groundnote originals FOLDER` with the folder where they lie. Else put them back from "
+            "a backup, or send them again: `groundnote ingest FILE`."
         )
-    return f"{len(kept)} files with their checksums"
+    return f"{documents.document_counts()[0]} documents, each with its file in {place}"
 
 
 def _some(names: Iterable[str]) -> str:
@@ -117,13 +118,8 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _embedding(settings: Settings) -> str:
-    from rag.retrieval.embed.known import folder_of, name_of, works_as_before
-    from rag.wiring.parts import models_folder, open_embedder
+    from rag.wiring.parts import open_embedder
 
-    embedding = settings.embedding
-    folder = folder_of(embedding.model) if embedding.base_url is None else None
-    if folder is not None and (known := works_as_before(folder, models_folder(settings))):
-        return f"{name_of(embedding.model)}, {known.dimensions} dimensions"
     embedder = open_embedder(settings)
     embedder.embed(["How long do refunds take?"])
     return f"{embedder.name}, {embedder.dimensions} dimensions"
@@ -157,7 +153,7 @@ def _indexes(settings: Settings) -> str:
 
 def _ids_in_file(settings: Settings) -> set[str] | None:
     """What the embedded index holds, as far as that is known without loading it."""
-    from rag.retrieval.embed.known import name_of
+    from rag.retrieval.embed.local import name_of
     from rag.retrieval.held.contents import ids_in_file
     from rag.retrieval.held.holding import holding
     from rag.wiring.parts import index_folder

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from rag.commands.remote import RefusedByServer, RemoteServer
+from rag.commands.terminal import progress_bar
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
@@ -73,7 +73,7 @@ def ingest_paths(
 
 def reindex(settings: Settings, *, console: Console) -> None:
     """Build the vector index anew."""
-    with _alone(settings, "reindex") as application, _bar(console) as bar:
+    with _alone(settings, "reindex") as application, progress_bar(console) as bar:
         task = bar.add_task("embedding", total=None)
         for done, total in application.ingestion.reindex():
             bar.update(task, completed=done, total=total)
@@ -108,7 +108,7 @@ def _follow(
     reports: Iterator[FileProgress], counts: IngestCounts, total: int, console: Console
 ) -> None:
     """Tell how each file ends, and how many ended how."""
-    with _bar(console) as bar:
+    with progress_bar(console) as bar:
         task = bar.add_task("reading", total=total)
         for report in reports:
             bar.update(task, description=escape(f"{report.stage} {_short(report.name)}"))
@@ -206,17 +206,6 @@ def _report(name: str, job: dict[str, Any]) -> FileProgress:
     stages = {"done": Stage.FINISHED, "failed": Stage.FAILED, "running": Stage.EMBEDDING}
     stage = stages.get(job["state"], Stage.READING)
     return FileProgress(name, stage, job["done"], job["total"], reason=job["error"] or "")
-
-
-def _bar(console: Console) -> Progress:
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(
-        TextColumn("{task.description}", markup=False),  # a file's name, whatever it holds
-        *columns,
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
 
 
 def _tell(counts: IngestCounts, console: Console) -> None:

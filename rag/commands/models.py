@@ -207,12 +207,11 @@ def kind_of(folder: Path) -> str:
 
 
 def try_out(folder: Path, kind: str, settings: "Settings") -> None:
-    """Load it and let it work once; an embedding model is converted. Raises what goes wrong."""
+    """Load it and let it work once; Raises what goes wrong."""
     if kind == "embedding":
         from rag.retrieval.embed.local import LocalEmbedder
-        from rag.wiring.parts import models_folder
 
-        LocalEmbedder(str(folder), cache=models_folder(settings)).embed(list(_SENTENCE))
+        LocalEmbedder(str(folder)).embed(list(_SENTENCE))
     elif kind == "reranker":
         from rag.retrieval.rerank import CrossEncoderReranker
 

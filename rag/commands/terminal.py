@@ -7,6 +7,7 @@ from typing import Any
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from rag.commands.remote import ServerEvent
@@ -16,6 +17,18 @@ from rag.errors import RagError
 PIPES = re.compile(r"((?:^\|.*\|\n)\|[-: |]+\|(?:\n\|.*\|)*)", re.MULTILINE)
 LINKS = re.compile(r"\[([^\[\]\n]+)\]\(/documents[^()\s]*\)")  # to a page that is not here
 CELL_ENDS = re.compile(r"(?<!\\)\|")
+
+
+def progress_bar(console: Console) -> Progress:
+    """How far something is, on a terminal alone."""
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(
+        TextColumn("{task.description}", markup=False),  # a file's name, whatever it holds
+        *columns,
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
 
 
 class Failure(RagError):
@@ -91,10 +104,18 @@ def _end(turn: dict[str, Any], written: str, console: Console) -> None:
         state = "" if source["state"] == "current" else f" ({source['state']} since)"
         place = " ".join(part for part in (source["document"], source["locator"]) if part)
         console.print(f"[dim]\\[{source['n']}] {escape(place + state)}[/dim]", soft_wrap=True)
+    _warn(turn, console)
+
+
+def _warn(turn: dict[str, Any], console: Console) -> None:
     for citation in turn["citations"]:
         if citation["verdict"] in ("contradicted", "off_subject"):
             warning = f"\\[{citation['n']}] {escape(citation['reason'])}"
             console.print(f"[yellow]{warning}[/yellow]", soft_wrap=True)
+    for figure in turn["figures"]:
+        if figure["status"] == "unfound":
+            spelled = escape(turn["content"][figure["start"] : figure["end"]])
+            console.print(f"[yellow]{spelled} stands in no cited source[/yellow]", soft_wrap=True)
     for statement in turn["unsourced"]:
         sentence = turn["content"][statement["start"] : statement["end"]]
         console.print(f"[yellow]without a source: {escape(sentence)}[/yellow]", soft_wrap=True)

@@ -1,8 +1,9 @@
 """Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk says, in words."""
 
+import fcntl
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -203,52 +204,102 @@ def storable(text: str) -> str:
     )
 
 
+_REVISION = re.compile(r'^(revision|down_revision)[^=\n]*= *"?(\w+)', re.MULTILINE)
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 BEFORE_RELEASE = "a9da5e2b"  # the last with the steps that led to the first schema
 
 
-@cache
 def newest_revision() -> str:
-    """Revisions are numbered by the names of their files."""
-    return _revisions()[-1]
+    """The last of them."""
+    return revisions()[-1]
 
 
-def _revisions() -> list[str]:
-    return sorted(path.name[:4] for path in (MIGRATIONS / "versions").glob("[0-9]*.py"))
+@cache
+def revisions() -> list[str]:
+    """From the first to the newest, as each says which comes before it."""
+    following: dict[str, str] = {}
+    for path in (MIGRATIONS / "versions").glob("[0-9]*.py"):
+        told = dict(_REVISION.findall(path.read_text(encoding="utf-8")))
+        following[told["down_revision"]] = told["revision"]
+    chain = [following["None"]]
+    while chain[-1] in following:
+        chain.append(following[chain[-1]])
+    return chain
 
 
-def migrate(engine: Engine) -> None:
-    """Bring the schema to the newest version; several processes may call it at once."""
-    revision = _revision(engine)
+def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
+    """Bring the schema to the newest version; several processes may call it at once.
+
+    `before` is called with the old revision of a database that has one, by one process at a time.
+    """
+    revision = revision_of(engine)
     if revision == newest_revision():
         return  # nearly always, and without loading Alembic
-    if revision is not None and revision < _revisions()[0]:
+    if revision is not None and revision < revisions()[0]:
         raise SetupError(
             f"The database {engine.url.render_as_string()} was made before the first release (its "
-            f"schema is {revision}, the first that was released {_revisions()[0]}). Start it once "
+            f"schema is {revision}, the first that was released {revisions()[0]}). Start it once "
             f"with commit {BEFORE_RELEASE} of Groundnote, which brings it up to date, or name "
             "another database and add the documents again."
         )
+    with _alone(engine, is_needed=before is not None):
+        revision = revision_of(engine)
+        if before is not None and revision is not None and revision in revisions()[:-1]:
+            before(revision)
+        with writing(engine, follows_keys=False) as connection:
+            upgrade(connection, "head")
+
+
+@contextmanager
+def restored_schema(engine: Engine, revision: str) -> Iterator[Connection]:
+    """A transaction in an empty database with the schema of a revision; at its end, the newest."""
+    with writing(engine, follows_keys=False) as connection:
+        upgrade(connection, revision)
+        yield connection
+        upgrade(connection, "head")
+
+
+@contextmanager
+def _alone(engine: Engine, *, is_needed: bool) -> Iterator[None]:
+    """While no other process does what comes before a migration."""
+    if not is_needed:
+        yield
+    elif engine.dialect.name == "postgresql":
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT pg_advisory_lock(7102386)")
+            try:
+                yield
+            finally:
+                connection.exec_driver_sql("SELECT pg_advisory_unlock(7102386)")
+    else:
+        with Path(f"{engine.url.database}.migrating").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """In the transaction of this connection. Raises SetupError for an unknown revision."""
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    with writing(engine, follows_keys=False) as connection:
-        if connection.dialect.name == "postgresql":
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
-        config.attributes["connection"] = connection
-        try:
-            command.upgrade(config, "head")
-        except CommandError as error:
-            raise SetupError(
-                f"The database {engine.url.render_as_string()} is not of this version ({error}); a "
-                "newer version of Groundnote may have used it. Use that one, or another database."
-            ) from error
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, revision)
+    except CommandError as error:
+        raise SetupError(
+            f"The database {connection.engine.url.render_as_string()} is not of this version "
+            f"({error}); a newer version of Groundnote may have used it. Use that one, or another "
+            "database."
+        ) from error
 
 
-def _revision(engine: Engine) -> str | None:
+def revision_of(engine: Engine) -> str | None:
+    """Of the schema; None where there is none."""
     with reading(engine) as connection:
         if not inspect(connection).has_table("alembic_version"):
             return None

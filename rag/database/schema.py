@@ -352,3 +352,26 @@ measurements = Table(
     Column("samples", JSON, nullable=False),
     Column("updated_at", DateTime(timezone=True), nullable=False),
 )
+
+# What waits: deletions of files for a backup, jobs of a library that was put back for a yes.
+holds = Table(
+    "holds",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("kind", String(20), nullable=False),
+    Column("since", DateTime(timezone=True), nullable=False),
+    Column("until", DateTime(timezone=True)),  # without one: until somebody lets it go
+)
+
+# The language model that was connected in the browser, and the one that is being tried there.
+model_connections = Table(
+    "model_connections",
+    metadata,
+    Column("standing", String(20), primary_key=True),
+    Column("base_url", Text, nullable=False),  # empty once it was disconnected
+    Column("model", Text, nullable=False),
+    Column("api_key", Text, nullable=False),  # encrypted
+    Column("choices", JSON, nullable=False, server_default="[]"),
+    Column("version", Integer, nullable=False),
+    Column("changed_at", DateTime(timezone=True), nullable=False),
+)

@@ -16,7 +16,7 @@ from rag.progress import Stage
 from rag.seams import ChatModel, Embedder
 from rag.settings import Settings
 from rag.wiring.building import build
-from rag.wiring.parts import models_folder, open_embedder
+from rag.wiring.parts import open_embedder
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -66,11 +66,10 @@ class Libraries:
 
     def settings(self, data: Path) -> Settings:
         """Ours, for a data folder that nobody else uses."""
-        own, models = self._settings, models_folder(self._settings)
+        own = self._settings
         return own.model_copy(
             update={
                 "data_dir": data,
-                "embedding": own.embedding.model_copy(update={"cache_dir": models}),
                 "sessions": own.sessions.model_copy(update={"database_url": None}),
                 "retrieval": own.retrieval.model_copy(update={"chroma_url": None}),
                 "jobs": own.jobs.model_copy(update={"url": None}),

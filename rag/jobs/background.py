@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rag.calm import tell
 from rag.database import reading, uploads, writing
+from rag.database.holds import deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable
 from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped, TryLater
@@ -55,10 +56,11 @@ class Uploads(Protocol):
 
 
 class FolderUploads:
-    """Uploads as files."""
+    """Uploads as files; while a backup copies them, all stay."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, stay: Callable[[], bool] = lambda: False) -> None:
         self._folder = folder
+        self._stay = stay
 
     def keep(self, upload_id: str, data: bytes) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -77,6 +79,8 @@ class FolderUploads:
         return IncomingFile.from_path(path, name=name)
 
     def forget(self, upload_id: str) -> None:
+        if self._stay():
+            return
         for name in (upload_id, f"{upload_id}.part"):
             (self._folder / name).unlink(missing_ok=True)
 
@@ -117,7 +121,9 @@ class TableUploads:
 def uploads_for(engine: Engine, data_dir: Path) -> Uploads:
     """A folder beside a database of this machine, else the database itself."""
     is_here = engine.dialect.name == "sqlite"
-    return FolderUploads(data_dir / "uploads") if is_here else TableUploads(engine)
+    if is_here:
+        return FolderUploads(data_dir / "uploads", stay=lambda: deletions_wait(engine))
+    return TableUploads(engine)
 
 
 class Background:

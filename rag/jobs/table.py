@@ -7,9 +7,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import Engine, and_, delete, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    and_,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from rag.database import as_utc, jobs, reading, storable, writing
+from rag.database.holds import restored_at
 from rag.errors import NotFound
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 
@@ -148,9 +161,10 @@ class JobTable:
         )
         queued = select(jobs.c.id, place.label("place"))
         queued = queued.where(jobs.c.state == JobState.QUEUED.value, is_due)
-        first = queued.subquery()
-        query = select(jobs).join(first, first.c.id == jobs.c.id).where(first.c.place <= of_each)
         with reading(self._engine) as connection:
+            first = queued.where(_may_go_on(connection)).subquery()
+            query = select(jobs).join(first, first.c.id == jobs.c.id)
+            query = query.where(first.c.place <= of_each)
             rows = connection.execute(query.order_by(jobs.c.created_at, jobs.c.id))
             return [_job_from(row) for row in rows]
 
@@ -169,6 +183,7 @@ class JobTable:
             jobs.c.state.in_(UNFINISHED),
         )
         with reading(self._engine) as connection:
+            query = query.where(_may_go_on(connection))
             rows = connection.execute(query.order_by(jobs.c.created_at, jobs.c.id))
             return [_job_from(row) for row in rows]
 
@@ -188,6 +203,12 @@ class JobTable:
         with reading(self._engine) as connection:
             row = connection.execute(query.limit(1)).first()
         return _job_from(row) if row is not None else None
+
+
+def _may_go_on(connection: Connection) -> ColumnElement[bool]:
+    """Of a library that was put back from a backup, what came since."""
+    since = restored_at(connection)
+    return true() if since is None else jobs.c.created_at > since
 
 
 def _job_from(row: Any) -> Job:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from rag.answers.markdown import cited, plain
+from rag.answers.markdown import cited
 from rag.citations.markers import neutralise
 from rag.library.asked import LibraryQuestion, LibraryTopic, library_question
 from rag.library.naming import (
@@ -20,6 +20,7 @@ from rag.library.summary import QuotedStretch, key_statements, statements_of
 from rag.library.told import MOST_LISTED, MOST_NEWEST, Speech, kinds_of, link, named, outline
 from rag.library.unread import UnreadFile
 from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source, Within
+from rag.render.gate import in_words
 from rag.retrieval.mentions import NameMentions
 from rag.retrieval.passages import neighbourhood
 from rag.seams import LIBRARY, DirectAnswer, SessionHandle
@@ -143,7 +144,7 @@ class LibraryAnswers:
         chunks: dict[str, list[Chunk]],
         speech: Speech,
     ) -> tuple[str, list[Source]]:
-        shown = plain(words)
+        shown = in_words(words)
         if not chunks:
             return speech.say("nowhere", words=shown), []
         firsts = [each[0] for each in chunks.values()][:MOST_CITED]
@@ -259,7 +260,7 @@ class LibraryAnswers:
             return None
         title = link(found.document)
         if found.heading:
-            title = speech.say("part", title=title, heading=plain(found.heading))
+            title = speech.say("part", title=title, heading=in_words(found.heading))
         head = speech.say("summary", title=title)
         return _told("\n\n".join([head, "\n".join(quoted)]), sources)
 
@@ -282,13 +283,13 @@ def _told(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False
 
 def _quotation(statement: QuotedStretch, number: int) -> str:
     """Below its heading, which may be the question that it answers; without the list's sign."""
-    words = cited(plain(neutralise(_SIGN.sub("", statement.text))), number)
-    heading = plain(neutralise(statement.heading))
+    words = cited(in_words(neutralise(_SIGN.sub("", statement.text))), number)
+    heading = in_words(neutralise(statement.heading))
     return f"*{heading}{'' if heading.endswith('?') else ':'}* {words}" if heading else words
 
 
 def _reasons(failed: Sequence[UnreadFile]) -> str:
-    return "\n".join(f"- {plain(each.reason)}" for each in failed)
+    return "\n".join(f"- {in_words(each.reason)}" for each in failed)
 
 
 def _wanted(subject: str) -> list[str]:

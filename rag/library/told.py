@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
-from rag.answers.markdown import plain
 from rag.documents.storing.described import kind_in_words, size_in_words
 from rag.records import Document, Section
+from rag.render.gate import in_words
 from rag.text.languages import ENGLISH, Language
 
 MOST_LISTED = 50
@@ -53,17 +53,17 @@ class Speech:
 
 def named(document: Document) -> str:
     """Its title, with a link, and its file's name."""
-    name = "" if document.name == document.title else f" ({plain(document.name)})"
+    name = "" if document.name == document.title else f" ({in_words(document.name)})"
     return f"{link(document)}{name}"
 
 
 def link(document: Document, at: int | None = None, text: str = "") -> str:
     """To its page; a mere number would look like a citation."""
-    shown = plain(text or document.title).strip()
+    shown = in_words(text or document.title).strip()
     if shown.isdigit():
-        shown = plain(document.name) if not text else f"§ {shown}"
+        shown = in_words(document.name) if not text else f"§ {shown}"
     place = "" if at is None else f"?at={at}"
-    return f"[{shown or plain(document.name)}](/documents/{quote(document.id)}{place})"
+    return f"[{shown or in_words(document.name)}](/documents/{quote(document.id)}{place})"
 
 
 def kinds_of(documents: Iterable[Document]) -> str:

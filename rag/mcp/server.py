@@ -145,6 +145,7 @@ class _Tools:
             "declined": answer["declined"],
             "citations": answer["citations"],
             "unsourced": answer["unsourced"],
+            "figures": answer["figures"],
             "notices": [each["text"] for each in answer["notices"]],
             "sources": [
                 {

@@ -2,7 +2,9 @@
 
 from rag.records.answers import (
     Answer,
+    CheckedFigure,
     Citation,
+    FigureStatus,
     Judging,
     Notice,
     NoticeKind,
@@ -75,6 +77,7 @@ __all__ = [
     "Before",
     "Card",
     "ChatMessage",
+    "CheckedFigure",
     "Chunk",
     "Citation",
     "Cited",
@@ -89,6 +92,7 @@ __all__ = [
     "DocumentSource",
     "Event",
     "Failed",
+    "FigureStatus",
     "Finished",
     "Hit",
     "ImportedMessage",

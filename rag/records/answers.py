@@ -84,6 +84,25 @@ class Unsourced:
     end: int
 
 
+class FigureStatus(StrEnum):
+    """Where a figure of a cited statement comes from."""
+
+    FOUND = "found"  # it stands in a source of the statement, or the user said it
+    DERIVED = "derived"  # it follows from figures that the statement names
+    UNFOUND = "unfound"  # neither
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedFigure:
+    """One figure of an answer, by offsets into its text."""
+
+    start: int
+    end: int
+    status: FigureStatus
+    number: int | None = None  # of the source that it stands in; None where only the user said it
+    cited: tuple[int, ...] = ()  # the sources that were looked into
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as the model server counted them."""
@@ -145,6 +164,7 @@ class Answer:
     text: str
     citations: tuple[Citation, ...] = ()
     unsourced: tuple[Unsourced, ...] = ()
+    figures: tuple[CheckedFigure, ...] = ()
     declined: bool = False  # the documents do not answer, and the text says so
     model: str = "extractive"
     usage: Usage | None = None

@@ -30,6 +30,7 @@ from rag.database import (
     storable,
     writing,
 )
+from rag.database.holds import restored_at
 from rag.documents.storing.store_rows import batches
 from rag.errors import Conflict, NotFound
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
@@ -120,9 +121,16 @@ class SourceTable:
 
     def claim_due(self) -> list[DocumentSource]:
         """Sources whose time has come; each is given to one of those that ask."""
+        if self.waits_for_yes():
+            return []
         now = datetime.now(UTC)
         due = self._found(document_sources.c.next_due_at <= now)
         return [source for source in due if self._claim(source, now)]
+
+    def waits_for_yes(self) -> bool:
+        """Whether the library was put back from a backup, and nobody has let its syncs go on."""
+        with reading(self._engine) as connection:
+            return restored_at(connection) is not None
 
     def _claim(self, source: DocumentSource, now: datetime) -> bool:
         following = next_due(source, now)

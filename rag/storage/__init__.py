@@ -1,7 +1,7 @@
 """What must exist beside the database and in it: told as it is, and made again where it can be."""
 
 from rag.storage.indexes import Differences, check_room, compare, repair
-from rag.storage.kept import Places, documents_without_original
+from rag.storage.kept import Places
 from rag.storage.manifest import (
     Manifest,
     note_manifest,
@@ -19,7 +19,6 @@ __all__ = [
     "check_room",
     "compare",
     "documents_of",
-    "documents_without_original",
     "note_manifest",
     "noted",
     "refuse_emptied",

@@ -1,6 +1,6 @@
-"""Files beside the database: which must be there, how long they are, and their checksums.
+"""Rows of tables, beside the database: which must be there, how long they are, their checksums.
 
-Originals are named by their checksum. Rows of tables are read once, when they are noted.
+They are read once, when they are noted. Originals need no note: documents tell theirs.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Engine, select
 
-from rag.database import documents, reading, tables
+from rag.database import reading, tables
 
 ENDING = ".parquet"
 BLOCK = 1 << 20
@@ -31,37 +31,25 @@ Noted = Mapping[str, NotedFile]
 class Places:
     """Folders of this machine; None: elsewhere, and not looked at."""
 
-    originals: Path
     rows: Path | None
-
-    def original(self, content_hash: str) -> Path:
-        return self.originals / content_hash[:2] / content_hash
 
     def rows_of(self, table_id: str) -> Path | None:
         return None if self.rows is None else self.rows / f"{table_id}{ENDING}"
 
 
-def kept_by(
-    engine: Engine, places: Places, before: tuple[Noted, Noted] | None
-) -> tuple[dict[str, NotedFile], dict[str, NotedFile]]:
-    """Originals and rows that the database names, as they are where they are new here.
+def kept_by(engine: Engine, places: Places, before: Noted) -> dict[str, NotedFile]:
+    """Rows that the database names, as they are where they are new here.
 
     What was noted stays so as long as it is named: a file that is gone is missed.
     """
-    of_originals, of_rows = before or ({}, {})
-    originals = {
-        key: of_originals.get(key) or NotedFile(path.stat().st_size, key)
-        for key in _ids(engine, documents.c.content_hash)
-        if key in of_originals or (path := places.original(key)).is_file()
-    }
     rows = {}
     for key in _ids(engine, tables.c.id):
         file = places.rows_of(key)
-        if key in of_rows:
-            rows[key] = of_rows[key]
+        if key in before:
+            rows[key] = before[key]
         elif file is not None and file.is_file():
             rows[key] = NotedFile(file.stat().st_size, checksum(file))
-    return originals, rows
+    return rows
 
 
 def _ids(engine: Engine, column: ColumnElement[str]) -> set[str]:
@@ -87,20 +75,3 @@ def checksum(path: Path) -> str:
         while block := file.read(BLOCK):
             digest.update(block)
     return digest.hexdigest()
-
-
-def documents_without_original(
-    engine: Engine, places: Places, originals: Noted, *, reads: bool = False
-) -> dict[str, str]:
-    """Names of documents by id, whose file was kept, and is gone or another one now."""
-    lost = {
-        key
-        for key, kept in originals.items()
-        if not is_as_noted(places.original(key), kept, reads=reads)
-    }
-    if not lost:
-        return {}
-    columns = (documents.c.id, documents.c.name, documents.c.content_hash)
-    with reading(engine) as connection:
-        rows = connection.execute(select(*columns).order_by(documents.c.name)).all()
-    return {row.id: row.name for row in rows if row.content_hash in lost}

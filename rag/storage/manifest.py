@@ -35,7 +35,6 @@ class Manifest:
     noted_at: str
     library: int = 0  # by which its database is known; 0 where it has no room for that
     versions: dict[str, int] = field(default_factory=dict)  # of collections: they only grow
-    originals: dict[str, NotedFile] = field(default_factory=dict)  # by the hash of their content
     rows: dict[str, NotedFile] = field(default_factory=dict)  # of tables, by their ids
 
     def __str__(self) -> str:
@@ -78,18 +77,13 @@ def note_manifest(
         now = replace(now, library=_named(engine))
     if before is not None:
         now = now if accepts else replace(now, versions=_furthest(before.versions, now.versions))
-        files = {"originals": before.originals, "rows": before.rows}
-        if (
-            asdict(now) | files == asdict(before) | files | {"noted_at": now.noted_at}
-            and not remade
-        ):
+        if replace(before, noted_at=now.noted_at) == replace(now, rows=before.rows) and not remade:
             return
-        rows = {key: kept for key, kept in before.rows.items() if key not in remade}
-        before = replace(before, rows=rows)
-    known = (before.originals, before.rows) if before is not None else None
-    originals, rows = kept_by(engine, places, known)
+    noted_rows = before.rows if before is not None else {}
+    noted_rows = {key: file for key, file in noted_rows.items() if key not in remade}
+    rows = kept_by(engine, places, noted_rows)
     half = folder / f"{FILE}.part"
-    half.write_text(json.dumps(asdict(replace(now, originals=originals, rows=rows))))
+    half.write_text(json.dumps(asdict(replace(now, rows=rows))))
     half.replace(folder / FILE)
 
 
@@ -108,8 +102,8 @@ def noted(folder: Path) -> Manifest | None:
     """What was written down last; None where nothing can be read."""
     with suppress(OSError, ValueError, TypeError):
         told = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        for part in ("originals", "rows"):
-            told[part] = {key: NotedFile(*of) for key, of in told.get(part, {}).items()}
+        told.pop("originals", None)  # of an earlier version: documents tell theirs
+        told["rows"] = {key: NotedFile(*of) for key, of in told.get("rows", {}).items()}
         return Manifest(**told)
     return None
 

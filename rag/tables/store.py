@@ -15,6 +15,7 @@ from sqlalchemy import Engine, select
 from rag.database import documents as document_table
 from rag.database import inside, reading
 from rag.database import tables as table_table
+from rag.database.holds import deletions_wait
 from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType, RawTable, Section, Table, TableColumn, Within
 from rag.tables.wordforms import described, words_of
@@ -184,11 +185,12 @@ class TableStore:
 
     def remove(self, table_ids: Iterable[str]) -> None:
         """The rows of tables that the database names no longer."""
-        self.files.remove(table_ids)
+        if not deletions_wait(self._engine):
+            self.files.remove(table_ids)
 
     def tidy(self) -> None:
         """Remove what a killed process left."""
-        self.files.remove(self.files.forgotten(set(self.ids(EVERYTHING))))
+        self.remove(self.files.forgotten(set(self.ids(EVERYTHING))))
 
 
 _QUERY = select(

@@ -9,7 +9,6 @@ from typing import Protocol
 from rag.answers.wishes import kept_to
 from rag.citations.attribution import attribute
 from rag.citations.check import check
-from rag.citations.gate import MarkerGate
 from rag.citations.markers import cited_numbers, neutralise
 from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
 from rag.hangup import has_hung_up
@@ -25,10 +24,12 @@ from rag.records import (
     Notice,
     NoticeKind,
     Resolution,
+    Role,
     Source,
     ToolUsed,
     Verdict,
 )
+from rag.render.gate import AnswerGate
 from rag.seams import (
     DirectAnswer,
     DirectAnswers,
@@ -48,6 +49,7 @@ from rag.turns.given import given, is_for_a_program
 from rag.turns.tool_room import ToolRoom
 from rag.turns.weakness import weakness
 
+USER_LOOKED_AT = 20  # messages, whose figures a user has said
 log = logging.getLogger(__name__)
 EarlierTurns = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
@@ -116,7 +118,7 @@ class Answering:
         self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
     ) -> Generator[Event, None, Answer]:
         """An answer without a writer, through the gate like any other; nothing is added to it."""
-        gate = MarkerGate(Registered(session, direct.sources))
+        gate = AnswerGate(Registered(session, direct.sources))
         for delta in kept_to([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens):
             draft.note(delta)
             yield from draft.take(gate, gate.feed(delta.text))
@@ -208,7 +210,8 @@ class Answering:
     def _given(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         answer = given(draft, Registered(session, shown))
         sources = {each.number: each for each in session.sources(cited_numbers(answer.text))}
-        checked = check(answer.text, sources, embedder=self._checks.embedder)
+        user = _said_by_user(session, draft)
+        checked = check(answer.text, sources, embedder=self._checks.embedder, user=user)
         if answer.calls:
             return replace(answer, citations=checked.citations)
         is_asked = self._checks.judge is not None and _leaves_open(checked.citations)
@@ -216,6 +219,7 @@ class Answering:
             answer,
             citations=checked.citations,
             unsourced=checked.unsourced,
+            figures=checked.figures,
             judging=Judging.PENDING if is_asked else Judging.OFF,
         )
 
@@ -272,7 +276,8 @@ class Answering:
             completed = attribute(text, {s.number: s for s in shown})
             text = completed.text
             attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
-        checked = check(text, by_number, embedder=self._checks.embedder)
+        user = _said_by_user(session, draft)
+        checked = check(text, by_number, embedder=self._checks.embedder, user=user)
         sources = () if declined else tuple(by_number.values())
         notices = notices_beside(draft, text, sources, self._checks.embedder)
         ours = len(draft.preface)  # which is no statement of the writer
@@ -286,6 +291,7 @@ class Answering:
             text=text,
             citations=citations,
             unsourced=() if declined else unsourced,
+            figures=() if declined else checked.figures,
             declined=declined,
             model=draft.model,
             notices=notices,
@@ -320,6 +326,13 @@ class Answering:
             return session.judge(replace(message, answer=told))
         except RagError:  # such as a conversation deleted meanwhile
             return None
+
+
+def _said_by_user(session: SessionHandle, draft: "Draft") -> list[str]:
+    """The question, as it was asked and as it was resolved, and the questions just before it."""
+    resolved = [draft.resolution.query] if draft.resolution else []
+    earlier = [each.content for each in session.recent(USER_LOOKED_AT) if each.role == Role.USER]
+    return [*resolved, *earlier]
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:

@@ -9,7 +9,7 @@ from rag.citations.gate import canonical
 from rag.citations.markers import without_markers
 from rag.citations.register import as_source, brought_source
 from rag.citations.statements import read_statements
-from rag.records import Citation, Hit, Source, Unsourced, Within
+from rag.records import CheckedFigure, Citation, Hit, Source, Unsourced, Within
 from rag.seams import Embedder, Retriever
 from rag.seams.judging import Judge
 
@@ -26,6 +26,7 @@ class CheckedText:
     citations: tuple[Citation, ...]
     unsourced: tuple[Unsourced, ...]
     sources: Mapping[int, Source]  # what the numbers stand for
+    figures: tuple[CheckedFigure, ...] = ()  # of statements that cite something
 
 
 def check_text(
@@ -38,7 +39,7 @@ def check_text(
     """A verdict for each number of a text, from the source that it stands for alone."""
     read = canonical(text)
     found = check(read, sources, judge, embedder=embedder)
-    return CheckedText(read, found.citations, found.unsourced, sources)
+    return CheckedText(read, found.citations, found.unsourced, sources, found.figures)
 
 
 def cite_text(

@@ -56,6 +56,7 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
         text=whole,
         citations=(*of_card, *below),
         unsourced=(),
+        figures=(),
         card=card,
         judging=Judging.OFF,
         set_aside=SetAside(answer.text, reason),

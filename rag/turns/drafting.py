@@ -1,11 +1,10 @@
-"""An answer while it is written: through the marker gate, piece by piece."""
+"""An answer while it is written: through the gate, piece by piece."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.answers.loops import end_before_loop
-from rag.citations.gate import MarkerGate, settled
 from rag.citations.json_gate import JsonGate
 from rag.records import (
     Answer,
@@ -25,6 +24,7 @@ from rag.records import (
     ToolUsed,
     Usage,
 )
+from rag.render.gate import AnswerGate
 from rag.seams import ModelDelta, SessionHandle, Wishes, Writer
 from rag.tracing import Span
 
@@ -52,8 +52,8 @@ def through_gate(
             if draft.end_loop():
                 return
     yield from draft.take(gate, gate.finish())
-    if isinstance(gate, MarkerGate) and gate.removed:
-        draft.text = settled(draft.text, registered)
+    if isinstance(gate, AnswerGate):
+        draft.text = gate.settle(draft.text)
 
 
 class Registered:
@@ -95,11 +95,11 @@ class Draft:
     has_ended: bool = False
     trace: Span = field(default_factory=Span)
 
-    def gate(self, registered: Registered) -> MarkerGate | JsonGate:
+    def gate(self, registered: Registered) -> AnswerGate | JsonGate:
         """What the writer's text passes."""
-        return JsonGate(registered) if self.wishes.wants_json else MarkerGate(registered)
+        return JsonGate(registered) if self.wishes.wants_json else AnswerGate(registered)
 
-    def take(self, gate: MarkerGate | JsonGate, text: str) -> Iterator[Event]:
+    def take(self, gate: AnswerGate | JsonGate, text: str) -> Iterator[Event]:
         """Keep and announce what the gate let through."""
         if text:
             if not self.text:

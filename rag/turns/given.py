@@ -13,6 +13,7 @@ from rag.citations.markers import keep_markers
 from rag.errors import TooLarge, UnreadableReply
 from rag.llm.windows import TokenBudget
 from rag.records import Answer, ChatMessage, Role, ToolCall
+from rag.render.gate import sanitise
 from rag.seams import TokenCounter, Wishes
 from rag.turns.drafting import Draft
 
@@ -36,7 +37,7 @@ def given(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
         text, json_text = json_in_words(text), text
     notices = tuple(draft.notices)
     # What was code in a text alone may be none in a list of them.
-    told = keep_markers(text, allowed).text
+    told = sanitise(keep_markers(text, allowed).text)
     return Answer(
         told, model=draft.model, usage=draft.usage, notices=notices, given=json_text, rounds=rounds
     )

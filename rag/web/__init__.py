@@ -34,6 +34,8 @@ from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
 from rag.web.pages.login import login
+from rag.web.pages.models import model_pages
+from rag.web.pages.preferences import preferences
 from rag.web.pages.sessions import session_pages
 from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
@@ -129,5 +131,5 @@ def configure(app: Flask, application: "Application") -> None:
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     own = (login, pages, session_pages, document_pages, collection_pages, source_pages, table_pages)
-    for blueprint in own:
+    for blueprint in (*own, model_pages, preferences):
         app.register_blueprint(blueprint)

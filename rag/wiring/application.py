@@ -24,7 +24,6 @@ from rag.settings import Settings
 from rag.storage import (
     Differences,
     documents_of,
-    documents_without_original,
     note_manifest,
     noted,
     refuse_emptied,
@@ -34,6 +33,7 @@ from rag.storage import (
 )
 from rag.text.late import compile_all
 from rag.tracing import Traces
+from rag.wiring.connected import ConnectedModel
 from rag.wiring.once import once
 from rag.wiring.parts import (
     kept_places,
@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
+MADE_OF_A_MODEL = ("count", "model", "asked", "remembered", "memory", "_assistant")
 _LOADING = Lock()
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,8 @@ class Application:
         self.settings = settings
         self._given = embedder
         self.engine = open_database(settings)
+        self.connected = ConnectedModel(settings, self.engine)
+        self.settings = self.connected.settings()
         self.traces = Traces()
         self.metrics = Metrics(self.traces.root)
         self.figures = SharedFigures(self.engine, self.metrics.registry)
@@ -194,11 +197,25 @@ class Application:
 
         return memory_of(self)
 
-    @once
+    @property
     def assistant(self) -> "Assistant":
+        """With the model that is connected now, in whatever process that was done."""
+        if self.connected.has_changed():
+            self._take_connection()
+        return self._assistant
+
+    @once
+    def _assistant(self) -> "Assistant":
         from rag.wiring.answering import assistant_of
 
         return assistant_of(self)
+
+    def _take_connection(self) -> None:
+        """What is made of a model is made anew; answers under way end with the old one."""
+        with _LOADING:
+            self.settings = self.connected.settings()
+            for name in MADE_OF_A_MODEL:
+                vars(self).pop(name, None)
 
     # ── Its life ─────────────────────────────────────────────────────────────────────────────
 
@@ -223,7 +240,7 @@ class Application:
         libraries that import each other can see one half made, and the client of models looks for
         what the index loads. Raises SetupError."""
         with _LOADING:
-            _ = self.assistant, self.ingestion
+            _ = self._assistant, self.ingestion
             if self.settings.llm.is_configured or self.settings.embedding.base_url is not None:
                 import_module("openai")
 
@@ -335,10 +352,10 @@ class Application:
         return found
 
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
-        """Names of documents by id, whose file was kept, and is gone or another one now."""
-        before, places = noted(self.settings.data_dir), kept_places(self.settings)
-        kept = before.originals if before and self.settings.documents.keep_originals else {}
-        return documents_without_original(self.engine, places, kept, reads=reads)
+        """Names of documents by id, whose file is not there, or another one; `reads` all files."""
+        if not self.settings.documents.keep_originals:
+            return {}
+        return self.documents.without_original(reads=reads)
 
     def without_rows(self, *, reads: bool = False) -> set[str]:
         """Ids of tables whose rows are gone, or are not those that were noted."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
+from rag.database.blobs import FolderBlobs, open_blobs
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
 from rag.documents.storing.originals import Originals
 from rag.errors import SetupError
@@ -63,14 +64,23 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
 def kept_places(settings: Settings) -> Places:
     """Where the files beside the database lie, as far as they lie on this machine."""
     rows = Path(settings.tables.url) if settings.tables.url else settings.data_dir / "tables"
-    return Places(
-        settings.data_dir / "originals", None if "://" in str(settings.tables.url) else rows
-    )
+    return Places(None if "://" in str(settings.tables.url) else rows)
 
 
 def open_originals(settings: Settings) -> Originals:
     """The files that documents are read from."""
-    return Originals(settings.data_dir / "originals", is_on=settings.documents.keep_originals)
+    here, url = local_originals(settings), settings.documents.originals_url
+    return Originals(
+        here if url is None else open_blobs(url),
+        cache=settings.data_dir / "originals-cache",
+        local=None if url is None else here,
+        is_on=settings.documents.keep_originals,
+    )
+
+
+def local_originals(settings: Settings) -> FolderBlobs:
+    """Where they lie unless they are kept elsewhere, and where earlier ones lie then."""
+    return FolderBlobs(settings.data_dir / "originals")
 
 
 def open_embedder(settings: Settings) -> Embedder:
@@ -83,7 +93,6 @@ def open_embedder(settings: Settings) -> Embedder:
             embedding.model,
             batch_size=embedding.batch_size,
             allow_download=embedding.allow_download,
-            cache=models_folder(settings),
         )
     if embedding.model is None:
         raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")
@@ -95,11 +104,6 @@ def open_embedder(settings: Settings) -> Embedder:
         api_key=os.environ.get(embedding.api_key_env),
         batch_size=embedding.batch_size,
     )
-
-
-def models_folder(settings: Settings) -> Path:
-    """Of converted models; several libraries may share one."""
-    return settings.embedding.cache_dir or settings.data_dir / "models"
 
 
 def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":
@@ -141,7 +145,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
     model = OpenAIChatModel(
         llm.base_url or OPENAI,
         chosen,
-        api_key=os.environ.get(llm.api_key_env),
+        api_key=llm.api_key,
         timeout_seconds=llm.timeout_seconds,
         max_retries=llm.max_retries,
         asking=Asking(llm.reasoning, llm.extra_body, llm.written_calls),
@@ -164,9 +168,8 @@ def open_window(settings: Settings) -> ModelWindow | None:
     llm = settings.llm
     if llm.model is None:
         return None
-    key = os.environ.get(llm.api_key_env)
     base_url = llm.base_url or OPENAI
-    return ModelWindow(base_url, llm.model, api_key=key, configured=llm.context_window)
+    return ModelWindow(base_url, llm.model, api_key=llm.api_key, configured=llm.context_window)
 
 
 def load_limits(settings: Settings) -> "LoadLimits":

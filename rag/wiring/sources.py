@@ -61,6 +61,8 @@ def watch_of(application: "Application") -> None:
     book = application.sources
 
     def watched() -> dict[str, Path]:
+        if book.table.waits_for_yes():
+            return {}
         return {
             source.id: folder_of(source.address)
             for source in book.table.sources()

@@ -1,26 +1,32 @@
 """What is stored, by its settings, for commands that need no more."""
 
+import logging
 import tempfile
 from contextlib import suppress
+from functools import partial
 
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from rag.calm import tell
 from rag.database import migrate, open_engine
 from rag.database.integrity import UNREADABLE, damage_in_words, is_damage
-from rag.errors import SetupError
+from rag.errors import SetupError, StorageFailed
 from rag.settings import Settings
 from rag.storage import refuse_emptied, refuse_foreign
+from rag.storage.restore import refuse_unfinished
 
+log = logging.getLogger(__name__)
 OURS = ("groundnote.db", "chroma")
 
 
-def open_database(settings: Settings) -> Engine:
-    """The migrated database. Raises SetupError."""
+def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
+    """The migrated database; an older one is backed up first. Raises SetupError, StorageFailed."""
     make_data_dir(settings)
+    refuse_unfinished(settings.data_dir)
     try:
         engine = open_engine(settings.database_url)
-        migrate(engine)
+        migrate(engine, before=partial(_back_up, settings, engine) if backs_up else None)
         refuse_emptied(engine, settings.data_dir)
         refuse_foreign(engine, settings.data_dir)
     except ArgumentError as error:
@@ -34,6 +40,20 @@ def open_database(settings: Settings) -> Engine:
             "Check sessions.database_url, that its server runs, and that this user may write there."
         ) from error
     return engine
+
+
+def _back_up(settings: Settings, engine: Engine, revision: str) -> None:
+    from rag.wiring.backups import BEFORE_MIGRATION, back_up_before_migration
+
+    try:
+        made = back_up_before_migration(settings, engine)
+    except StorageFailed as error:
+        raise StorageFailed(
+            f"The database (schema {revision}) is of an older version, and is backed up before it "
+            f"is changed. {error} `groundnote migrate --without-backup` goes on without a way back."
+        ) from error
+    told = f"schema {revision}: backup {made.id} in {settings.data_dir / BEFORE_MIGRATION}"
+    tell(log, "The database was backed up before it is brought to this version", told)
 
 
 def make_data_dir(settings: Settings) -> None:

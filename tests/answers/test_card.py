@@ -13,6 +13,7 @@ from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.records import Card, DocumentLink, Mention, ShownPassage, Source
 from rag.records.cards import OPEN
+from rag.render.gate import sanitise
 from rag.seams import WriteRequest
 from tests.fakes import HashEmbedder
 
@@ -43,7 +44,7 @@ def asked(question, *sources, relevance=0.9):
 
 def written(request):
     writer = CardWriter(embed, lexicon=lambda within: NAMES)
-    return "".join(delta.text for delta in writer.write(request))
+    return sanitise("".join(delta.text for delta in writer.write(request)))
 
 
 def marked(question, text, title="Manual", embed=embed):

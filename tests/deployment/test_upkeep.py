@@ -1,9 +1,12 @@
 """Backup and restore, with the very commands of the documentation."""
 
 import os
+import shutil
 import subprocess
 import sys
+from contextlib import ExitStack
 from io import BytesIO
+from itertools import count
 from textwrap import dedent
 
 import pytest
@@ -23,7 +26,7 @@ PRICES = b"product,price\nAero 5,79\nAero 5 Pro,129\n"
 
 
 def commands():
-    """The blocks of the page's section: backup and restore, of SQLite and of PostgreSQL each."""
+    """The blocks of the page's section: a backup, its restore, and what goes on then."""
     section = (ROOT / "docs" / "operate.md").read_text().split("## Backup, restore, upgrade\n")[1]
     section = section.split("\n## ")[0]
     return [dedent(block) for block in section.split("\n\n") if block.startswith("    ")]
@@ -38,44 +41,60 @@ def place(request, tmp_path, embeddings, monkeypatch):
         "GROUNDNOTE_EMBEDDING__MODEL": "tiny",
         "GROUNDNOTE_DATA_DIR": str(tmp_path / "var"),
     }
-    if request.param == "sqlite":
-        yield Place(variables, *commands()[0::2])
-        return
-    with postgres_database(f"upkeep_{os.getpid()}") as url:
-        files, dump, put_back, restore = commands()
-        keep = "\n".join(line for line in files.splitlines() if "sqlite3" not in line)
-        put_back = put_back.replace("cp backup/groundnote.db var/\n", "")
-        before, reindex = put_back.rsplit("\n", 1)
-        variables["GROUNDNOTE_SESSIONS__DATABASE_URL"] = url
-        yield Place(variables, f"{keep}\n{dump}", f"{before}\n{restore}\n{reindex}")
+    with ExitStack() as stack:
+        if request.param == "postgresql":
+            number = count()
+
+            def database():
+                name = f"upkeep_{os.getpid()}_{next(number)}"
+                return stack.enter_context(postgres_database(name, like="template0"))
+
+            variables["GROUNDNOTE_SESSIONS__DATABASE_URL"] = database()
+            yield Place(tmp_path, variables, database)
+        else:
+            yield Place(tmp_path, variables)
 
 
 class Place:
-    def __init__(self, variables, backup, restore):
-        self.variables, self._backup, self._restore = variables, backup, restore
-        self.settings = Settings(
-            data_dir=variables["GROUNDNOTE_DATA_DIR"],
+    def __init__(self, folder, variables, database=None):
+        self.folder, self.variables, self._database = folder, variables, database
+
+    @property
+    def settings(self):
+        return Settings(
+            data_dir=self.variables["GROUNDNOTE_DATA_DIR"],
             embedding={
-                "base_url": variables["GROUNDNOTE_EMBEDDING__BASE_URL"],
+                "base_url": self.variables["GROUNDNOTE_EMBEDDING__BASE_URL"],
                 "model": "tiny",
             },
-            sessions={"database_url": variables.get("GROUNDNOTE_SESSIONS__DATABASE_URL")},
+            sessions={"database_url": self.variables.get("GROUNDNOTE_SESSIONS__DATABASE_URL")},
         )
 
     def open(self):
         return build(self.settings)
 
     def backup(self):
-        self._run(self._backup)
+        self._run(commands()[0])
 
     def restore(self):
-        self._run(self._restore)
+        """Into an empty folder and an empty database, each time."""
+        self.variables["GROUNDNOTE_DATA_DIR"] = str(self.folder / "restored")
+        shutil.rmtree(self.folder / "restored", ignore_errors=True)
+        if self._database is not None:
+            self.variables["GROUNDNOTE_SESSIONS__DATABASE_URL"] = self._database()
+        for command in commands()[1:]:
+            self._run(command)
 
     def _run(self, script):
         ours = f'set -e\ngroundnote() {{ "{sys.executable}" -m rag.cli "$@"; }}\n'
         environment = os.environ | self.variables | {"PYTHONPATH": str(ROOT)}
+        script = script.replace("/backups/", f"{self.folder}/")
         done = subprocess.run(
-            ["bash", "-c", ours + script], env=environment, capture_output=True, text=True
+            ["bash", "-c", ours + script],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, done.stdout + done.stderr
 
@@ -116,12 +135,14 @@ def test_a_backup_of_a_running_library_comes_back_whole(place):
         client.delete(f"/api/v1/documents/{document['id']}")
     client.delete(f"/api/v1/sessions/{session_id}")
     application.stop()
-    for _ in range(2):  # what is restored can be restored over
+    for _ in range(2):
         place.restore()
         application = place.open()
         client = create_app(application).test_client()
         assert everything(client, session_id) == before
+        application.repair()
         assert compare(application.engine, application.index.chunk_ids()).is_whole
+        assert application.without_original(reads=True) == {}
         assert "120 g" in ask(client, session_id, "How much does the Aero 5 weigh?")
         assert "129" in ask(client, session_id, "What is the highest price in prices?")
         application.jobs.start()

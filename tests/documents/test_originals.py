@@ -5,6 +5,7 @@ import logging
 
 import pytest
 
+from rag.database.blobs import FolderBlobs
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.documents.storing.collections import Collections
@@ -25,7 +26,9 @@ class House:
     def __init__(self, folder, loader, *, is_on=True):
         self.engine = migrated(folder / "groundnote.sqlite3")
         self.folder = folder / "originals"
-        self.store = SqlDocumentStore(self.engine, Originals(self.folder, is_on=is_on))
+        self.store = SqlDocumentStore(
+            self.engine, Originals(FolderBlobs(self.folder), cache=folder / "cache", is_on=is_on)
+        )
         tables = TableStore(self.engine, TableFiles(str(folder / "tables"), folder / "cache"))
         self.ingestion = Ingestion(
             self.store, HashEmbedder(), MemoryIndex(), loader=loader, tables=tables
@@ -135,7 +138,7 @@ def test_a_disk_that_is_full_keeps_no_document_out(house, caplog, monkeypatch):
     def full(*_given, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pathlib.Path.write_bytes", full)
+    monkeypatch.setattr("rag.database.blobs.os.fsync", full)
     caplog.set_level(logging.WARNING)
 
     document_id = house.ingest("one.md", ONE)

@@ -24,9 +24,9 @@ def replayer(place):
 
 
 @pytest.fixture(scope="module")
-def sample_replayer(tmp_path_factory, models):
+def sample_replayer(tmp_path_factory):
     """As the sample conversations are replayed, each over the documents that it names."""
     folder = tmp_path_factory.mktemp("replayed")
-    settings = Settings(data_dir=folder, embedding={"cache_dir": models})
+    settings = Settings(data_dir=folder)
     with Replayer(settings, Libraries(settings)) as replayer:
         yield replayer

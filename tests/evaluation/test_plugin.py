@@ -66,7 +66,6 @@ def test_a_file_that_is_none_fails_with_its_line(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("converted")
 def test_a_conversation_passes_or_tells_what_did_not_hold(tmp_path):
     documents_in(tmp_path / "documents")
     written(tmp_path, [HOW_LONG | {"says": ["five"]}], "right.conversation.json")

@@ -61,9 +61,9 @@ def counted(graded):
 
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory, models):
+def reached(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
-    settings = Settings(data_dir=folder, embedding={"cache_dir": models})
+    settings = Settings(data_dir=folder)
     graded = evaluate(settings, DATA / "questions.jsonl", DATA / "library")
     return counted(graded)
 

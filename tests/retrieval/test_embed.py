@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rag.errors import ModelUnavailable, SetupError, UnreadableReply
-from rag.retrieval.embed.engines import Converted
+from rag.retrieval.embed.engines import EncoderEngine
 from rag.retrieval.embed.local import RECENT, LocalEmbedder
 from rag.retrieval.embed.remote import OpenAIEmbedder
 from rag.retrieval.rerank import CrossEncoderReranker
@@ -71,7 +71,6 @@ def server() -> Iterator[Server]:
         "fake",
         "server",
         pytest.param("packaged", marks=pytest.mark.slow),
-        pytest.param("converted", marks=pytest.mark.slow),
     ]
 )
 def embedder(request: pytest.FixtureRequest) -> Embedder:
@@ -79,8 +78,6 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
         return HashEmbedder()
     if request.param == "packaged":
         return LocalEmbedder()
-    if request.param == "converted":
-        return LocalEmbedder(cache=request.getfixturevalue("models"))
     return OpenAIEmbedder(base_url=request.getfixturevalue("server").url, model="m")
 
 
@@ -140,12 +137,12 @@ def test_like_texts_are_nearer_than_others() -> None:
 
 
 @pytest.mark.slow
-def test_vectors_are_those_of_full_precision(models: Path) -> None:
+def test_vectors_are_those_of_full_precision() -> None:
     texts = ["How do I reset the router?", "The AX-5400 has four ports. " * 20, "中国"] * 12
-    embedder = LocalEmbedder(cache=models)
+    embedder = LocalEmbedder()
     exact = embedder._reference.model.encode(texts, normalize_embeddings=True)
 
-    assert isinstance(embedder._load, Converted)
+    assert isinstance(embedder._load, EncoderEngine)
     for vectors in (embedder.embed(texts), np.vstack([embedder.embed([text]) for text in texts])):
         assert ((vectors * exact).sum(axis=1) > 0.9999).all()
 
@@ -156,16 +153,17 @@ def test_texts_of_about_one_length_have_one_width(monkeypatch) -> None:
 
     class Request:
         def infer(self, given) -> None:
-            ids, mask = given
-            assert (mask.sum(axis=1) == [(row != 0).sum() for row in ids]).all()
-            widths.append(ids.shape[1])
+            tokens, mask = given
+            assert (mask.sum(axis=1) == (tokens[..., 0] != 0).sum(axis=1)).all()
+            widths.append(tokens.shape[1])
 
         def get_output_tensor(self, _number: int) -> SimpleNamespace:
             return SimpleNamespace(data=np.ones((1, 2), dtype=np.float32))
 
     compiled = SimpleNamespace(create_infer_request=Request)
-    monkeypatch.setattr("rag.retrieval.embed.engines._compiled", lambda _model, streams: compiled)
-    engine = Converted(Path(), LocalEmbedder().tokenizer, max_tokens=40)
+    monkeypatch.setattr("rag.retrieval.embed.engines._compiled", lambda _encoder, streams: compiled)
+    encoder = SimpleNamespace(tokens=lambda ids: ids[:, None].astype(np.float32))
+    engine = EncoderEngine(encoder, LocalEmbedder().tokenizer, max_tokens=40)
     for count in (1, 5, 14, 15, 30, 31, 200):
         engine.vectors(["word " * count])
 
@@ -173,13 +171,12 @@ def test_texts_of_about_one_length_have_one_width(monkeypatch) -> None:
 
 
 @pytest.mark.slow
-def test_a_converted_model_needs_no_torch(models: Path) -> None:
-    code = f"""
+def test_the_packaged_model_needs_no_torch() -> None:
+    code = """
 import sys
-from pathlib import Path
 from rag.retrieval.embed.local import LocalEmbedder
-LocalEmbedder(cache=Path({str(models)!r})).embed(["text"])
-print({{"torch", "transformers", "sentence_transformers"}} & set(sys.modules))
+LocalEmbedder().embed(["text"])
+print({"torch", "transformers", "sentence_transformers"} & set(sys.modules))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
@@ -187,8 +184,8 @@ print({{"torch", "transformers", "sentence_transformers"}} & set(sys.modules))
 
 
 @pytest.mark.slow
-def test_threads_share_one_embedder(models: Path) -> None:
-    embedder = LocalEmbedder(batch_size=4, cache=models)
+def test_threads_share_one_embedder() -> None:
+    embedder = LocalEmbedder(batch_size=4)
     texts = [f"text number {number} " * (number % 7 + 1) for number in range(12)]
     alone = embedder.embed(texts)
 

@@ -4,7 +4,6 @@ import errno
 import sqlite3
 from contextlib import contextmanager
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
 from sqlalchemy import event
@@ -160,7 +159,7 @@ def test_a_database_that_is_full_for_a_moment_is_told(changed, monkeypatch):
 def test_originals_that_find_no_room_keep_no_document_out(changed, monkeypatch):
     before = changed.ids()
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "write_bytes", no_room)
+        patched.setattr("rag.database.blobs.os.fsync", no_room)
         changed.sync()
 
     is_whole(changed, before)

@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said(run, arguments, says):
     assert "Traceback" not in result.output
 
 
-def test_beside_a_server_the_server_does_it(tmp_path, folder, converted):
+def test_beside_a_server_the_server_does_it(tmp_path, folder):
     """The index belongs to one process: this one is asked through the database."""
     data = tmp_path / "served"
     environment = os.environ | {

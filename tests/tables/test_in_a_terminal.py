@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.slow
-def test_nothing_is_said_beside_the_answer(tmp_path, converted):
+def test_nothing_is_said_beside_the_answer(tmp_path):
     prices = tmp_path / "prices.csv"
     prices.write_text("Lamp,Price\nAster,12\nBega,30\n")
     environment = os.environ | {"GROUNDNOTE_DATA_DIR": str(tmp_path / "data")}

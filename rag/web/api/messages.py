@@ -8,6 +8,7 @@ from flask import Response, request, url_for
 from rag.citations.register import brought_source
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, MessageStatus, Role, Source
+from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.web.access.rights import open_session
 from rag.web.api.followed import frames_again
@@ -122,7 +123,8 @@ def list_messages(path: SessionPath, query: RangeQuery) -> MessagesModel:
     end = query.start + MAX_MESSAGES_AT_ONCE
     messages = session.messages(query.start, end if query.end is None else min(end, query.end))
     end, total = query.start + len(messages), session.read().message_count
-    return MessagesModel.of(messages=messages, start=query.start, end=end, total=total)
+    leaving = [outgoing(message) for message in messages]
+    return MessagesModel.of(messages=leaving, start=query.start, end=end, total=total)
 
 
 @api.get("/sessions/<session_id>/messages/<index>", responses={"200": MessageModel})

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 from pydantic_core import to_jsonable_python
@@ -12,9 +12,11 @@ from rag.records import (
     Answer,
     Citation,
     ContextConfig,
+    FigureStatus,
     Finished,
     Judging,
     Mention,
+    Message,
     Notice,
     Offer,
     Quotation,
@@ -24,6 +26,7 @@ from rag.records import (
     Unsourced,
     Usage,
 )
+from rag.render.gate import outgoing
 from rag.seams import FoundMessage
 from rag.web.described import Described
 
@@ -98,6 +101,19 @@ class CitationModel(Described):
         return dict(values) | {"by": "judge" if values.get("judged_by") else "words"}
 
 
+class FigureModel(Described):
+    """A figure of a statement that cites something: `text[start:end]`.
+
+    `n` is the source that it stands in; null where only the user said it, where it follows from
+    others, and where it stands nowhere (`unfound`).
+    """
+
+    start: int
+    end: int
+    status: FigureStatus
+    n: int | None = Field(validation_alias="number")
+
+
 class ShownPassageModel(Described):
     """A passage of source `n` as it stands there; `marked` is what is nearest to the question."""
 
@@ -130,6 +146,7 @@ class MessageModel(Described):
     revision: int
     citations: list[CitationModel]
     unsourced: list[Unsourced]
+    figures: list[FigureModel]
     declined: bool
     card: CardModel | None
     resolved_query: str | None
@@ -142,6 +159,11 @@ class MessageModel(Described):
     judging_failure: str
     set_aside: SetAside | None
     offers: list[Offer]
+
+    @classmethod
+    def of(cls, record: Any = None, **more: Any) -> Self:
+        """Its text leaves by the one gate."""
+        return super().of(outgoing(record) if isinstance(record, Message) else record, **more)
 
     @model_validator(mode="before")
     @classmethod

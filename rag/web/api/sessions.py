@@ -6,6 +6,7 @@ from flask import Response, json
 
 from rag.errors import NotFound
 from rag.records import ContextConfig
+from rag.render.gate import outgoing
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
@@ -155,7 +156,10 @@ def export_session(path: SessionPath, query: ExportQuery) -> Response:
         text, kind = json.dumps(kept, indent=2, ensure_ascii=False), "application/json"
     else:
         exported = ExportModel.of(
-            session=session, messages=messages, sources=sources, summaries=handle.summaries()
+            session=session,
+            messages=[*map(outgoing, messages)],
+            sources=sources,
+            summaries=handle.summaries(),
         )
         text, kind = json.dumps(exported.as_json(), indent=2), "application/json"
     name = file_name(session, extension)

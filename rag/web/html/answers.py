@@ -12,8 +12,15 @@ from dataclasses import dataclass, field
 from markupsafe import Markup, escape
 
 from rag.citations.markers import find_markers
-from rag.records import Citation, Source, Unsourced, Verdict
-from rag.web.html.warned import Warned, statement_end, verdict_in_words, warned_in
+from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
+from rag.web.html.warned import (
+    Warned,
+    missing_in_words,
+    statement_end,
+    unfound_in,
+    verdict_in_words,
+    warned_in,
+)
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
 OPEN, CLOSE = "⸢", "⸣"
@@ -26,6 +33,7 @@ FENCE = re.compile(r"[ \t]*(?:`{3}|~{3})")
 NO_BREAK = "\u00a0"
 MAX_RENDERED_CHARS = 60_000
 ATTRIBUTED = "Added by comparing the sentence with the source."
+UNFOUND = Markup(' <span class="unfound">{}</span>')
 NO_SOURCE = Markup(' <span class="no-source">no source</span>')
 CARRIED = (Verdict.SUPPORTED, Verdict.COMPUTED)
 
@@ -70,6 +78,7 @@ def answer_html(
     *,
     citations: Sequence[Citation] = (),
     unsourced: Sequence[Unsourced] = (),
+    figures: Sequence[CheckedFigure] = (),
 ) -> Markup:
     """An answer, or any Markdown with markers such as a summary."""
     from rag.web.html.markdown import rendered
@@ -84,6 +93,7 @@ def answer_html(
     places = [
         *_markers(text, register, flags, draft),
         *_statements(text, unsourced, draft),
+        *_unfound(figures, draft),
         *_warnings(warned, register, draft),
     ]
     held = _with_placeholders(text, places, draft)
@@ -136,6 +146,14 @@ def _statements(
         draft.opens[number - 1] = number
         places += [(start, start, opening), (end, end, closing)]
     return places
+
+
+def _unfound(figures: Sequence[CheckedFigure], draft: _WithPlaceholders) -> list[Replaced]:
+    """Behind a figure, where it does not stand."""
+    return [
+        (each.end, each.end, draft.hold(UNFOUND.format(missing_in_words(each))))
+        for each in unfound_in(figures)
+    ]
 
 
 def _warnings(

@@ -3,9 +3,10 @@
 import re
 from collections.abc import Mapping, Sequence
 
-from rag.citations.markers import cited_numbers, find_markers
+from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.limits.budget import paced
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
+from rag.render.gate import in_words, outgoing, standalone
 from rag.web.html.warned import with_warnings
 
 STATES = {
@@ -19,7 +20,7 @@ def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence
     """The whole conversation. Footnotes name the session's own numbers, because some renderers
     count footnotes anew."""
     by_number = {source.number: source for source in sources}
-    parts = [f"# {_one_line(session.title) or 'Conversation'}"]
+    parts = [f"# {in_words(session.title) or 'Conversation'}"]
     cited: set[int] = set()
     for message in paced(messages, weight=8):
         parts.append(_message(message, by_number))
@@ -37,17 +38,17 @@ def file_name(session: Session, extension: str) -> str:
 
 def _message(message: Message, by_number: Mapping[int, Source]) -> str:
     if message.role == Role.ASSISTANT:
-        said = _footnoted(with_warnings(message), by_number)
+        said = _footnoted(standalone(with_warnings(outgoing(message))), by_number)
         return "\n\n".join(filter(None, (said, _end(message))))
     speaker = "" if message.role == Role.USER else f"**{message.role}:** "
-    return _quoted(f"{speaker}{message.content}")
+    return _quoted(standalone(f"{speaker}{message.content}"))
 
 
 def _end(message: Message) -> str:
     """Why an answer breaks off."""
     if message.status is MessageStatus.COMPLETE:
         return ""
-    return f"*This answer is {message.status}. {message.error or ''}*".replace(" *", "*")
+    return f"*This answer is {message.status}. {in_words(message.error or '')}*".replace(" *", "*")
 
 
 def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:
@@ -61,17 +62,15 @@ def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:
 
 
 def _footnote(source: Source) -> str:
-    place = f", {_one_line(source.locator)}" if source.locator else ""
-    title = _one_line(source.document_title)
-    name = _one_line(source.document_name)
+    place = f", {in_words(source.locator)}" if source.locator else ""
+    name = in_words(source.document_name)
+    title = in_words(source.document_title) or name
     head = f"[^{source.number}]: {source.marker} {title}{place} ({name}){STATES[source.state]}"
-    quoted = "\n".join(f"    {line}" for line in _quoted(source.text).splitlines())
+    quoted = "\n".join(
+        f"    {line}" for line in _quoted(standalone(neutralise(source.text))).splitlines()
+    )
     return f"{head}\n\n{quoted}"
 
 
 def _quoted(text: str) -> str:
-    return "\n".join(f"> {line}".rstrip() for line in text.splitlines() or [""])
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+    return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))

@@ -52,6 +52,7 @@ def rendered(text: str) -> str:
 @cache
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    parser.disable("reference")  # no text says where a number of ours leads
     parser.inline.ruler.before("escape", "math", _inline_math)
     parser.block.ruler.before("code", "math", _block_math, {"alt": ["paragraph"]})
     parser.core.ruler.push("as_answers_use_it", _changed)

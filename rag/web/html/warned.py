@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rag.citations.statements import read_statements
-from rag.records import Citation, Message, Verdict
+from rag.records import CheckedFigure, Citation, FigureStatus, Message, Verdict
 
 VERDICTS = {
     Verdict.SUPPORTED: "The source says so.",
@@ -57,9 +57,23 @@ def with_warnings(message: Message) -> str:
         return text
     notes = [(each.end, f"⚠ {each}") for each in warned_in(text, answer.citations)]
     notes += [(statement_end(text, each.start, each.end), "no source") for each in answer.unsourced]
+    notes += [(each.end, missing_in_words(each)) for each in unfound_in(answer.figures)]
     for end, note in sorted(notes, reverse=True):
         text = f"{text[:end]} *({_SIGNS.sub(_escaped, note)})*{text[end:]}"
     return text
+
+
+def missing_in_words(mark: CheckedFigure) -> str:
+    """What stands behind a figure that was not found: "not in source 1"."""
+    *others, last = map(str, mark.cited)
+    if not others:
+        return f"not in source {last}"
+    return f"not in sources {', '.join(others)} and {last}"
+
+
+def unfound_in(figures: Sequence[CheckedFigure]) -> list[CheckedFigure]:
+    """Those that stand in no source of their statement, nor follow from others."""
+    return [each for each in figures if each.status is FigureStatus.UNFOUND]
 
 
 def _escaped(sign: re.Match[str]) -> str:

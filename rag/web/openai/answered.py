@@ -3,7 +3,7 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,14 +24,15 @@ from rag.records import (
     Role,
     Text,
 )
+from rag.render.gate import Rewritten
 from rag.seams import SessionHandle, Wishes
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.api.responses import CitationModel, SourceModel
+from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
 from rag.web.current import application, default_config
 from rag.web.openai.asked import ClientRequest
-from rag.web.openai.linked import Linked, in_links, linked
+from rag.web.openai.linked import in_links, linked
 from rag.web.openai.passed_on import NOBODY
 from rag.web.openai.requests import AskingBody
 from rag.web.openai.told import calls_of, given_text, notices_of, placed
@@ -46,7 +47,6 @@ from rag.web.openai.transcripts import (
 from rag.web.turns import RunningTurn, turns
 
 EXTENSION = "groundnote-transcripts"
-JUDGE_SECONDS = 15.0  # that a stream stays open for a judge, unless the client says otherwise
 HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 
 
@@ -74,10 +74,10 @@ class AnswerToClient(ABC):
         """The page of a source."""
         return f"{self.base_url}sessions/{self.session.id}/sources/{number}"
 
-    def told(self, end: Finished) -> Linked:
+    def told(self, end: Finished) -> Rewritten:
         """The answer's text as this client is told it."""
         text = given_text(end)
-        return linked(text, self.url_of) if self.wants_links else Linked(text, ())
+        return linked(text, self.url_of) if self.wants_links else Rewritten(text)
 
     @property
     def wants_links(self) -> bool:
@@ -137,25 +137,30 @@ class AnswerToClient(ABC):
                     yield self.failed(event)
                 elif isinstance(event, Finished):
                     self.remember(table, event, streamed)
-                    yield from self.closing(event)
-                    yield from self._judged(turn, event)
+                    yield from self.ending(turn, event)
                     if self.done:
                         yield self.done
 
-    def _judged(self, turn: RunningTurn, end: Finished) -> Frames:
-        """What a judge says of it, if it says so soon: the text is there, nobody waits for that."""
+    def ending(self, turn: RunningTurn, end: Finished) -> Frames:
+        """The end at once, then what a judge said: only who asked for that reads on."""
+        yield from self.closing(end)
+        judged = yield from self.wait_for_judge(turn, end)
+        if judged is not end:
+            yield from self.judged(judged)
+
+    def wait_for_judge(self, turn: RunningTurn, end: Finished) -> Generator[str, None, Finished]:
+        """The end with a judge's verdicts, for a client that wants to wait for them."""
         if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
-            return
-        until = time.monotonic() + self.body.seconds_for_judge(JUDGE_SECONDS)
+            return end
+        until = time.monotonic() + self.body.seconds_for_judge
         judged = end
         while judged is end and (left := until - time.monotonic()) > 0:
             judged = turn.judged(end, timeout=min(left, PING_SECONDS))
             if judged is end and turn.ended_at is not None:
-                return
+                return end
             if judged is end:
                 yield PING
-        if judged is not end:
-            yield from self.judged(judged)
+        return judged
 
     def events(self, turn: RunningTurn) -> Iterator[Event | None]:
         """As this client is told them; None now and then while nothing happens."""
@@ -189,6 +194,10 @@ class AnswerToClient(ABC):
             "unsourced": to_jsonable_python(
                 answer.unsourced if answer and not answer.given else ()
             ),
+            "figures": [
+                FigureModel.of(each).as_json()
+                for each in (answer.figures if answer and not answer.given else ())
+            ],
             "judging": answer.judging if answer else Judging.OFF,
             "notices": notices_of(answer) if answer else [],
             "offers": [each.label for each in answer.offers] if answer else [],
@@ -238,7 +247,7 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
         waiting = ": waiting, {} before you\n\n".format
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn, answering = begin()
-    end = turn.judged(finished(turn), timeout=body.seconds_for_judge(0))
+    end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 

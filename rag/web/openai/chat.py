@@ -127,9 +127,8 @@ class Completion(AnswerToClient):
             yield data_line({**began, "choices": [], "usage": used(*counted(end))})
 
     def judged(self, end: Finished) -> Iterator[str]:
-        """One more chunk, without a choice: the citations anew, with a judge's verdicts."""
-        began = self._head("chat.completion.chunk")
-        yield data_line({**began, "choices": [], **self.extension(end)})
+        """One more chunk: the citations anew, with a judge's verdicts."""
+        yield data_line({**self._chunk({}, _finish_reason(end)), **self.extension(end)})
 
     @property
     def done(self) -> str:

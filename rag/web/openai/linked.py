@@ -1,10 +1,10 @@
 """Numbers as links, for clients that show nothing of a citation but what stands in the text."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 
 from rag.citations.markers import find_markers
 from rag.records import Event, Failed, Finished, Text
+from rag.render.gate import Rewritten
 
 UrlOf = Callable[[int], str]
 FENCE, BLANK_LINE = "```", "\n\n"
@@ -13,19 +13,7 @@ FENCE, BLANK_LINE = "```", "\n\n"
 UNSEEN = "\u2060"
 
 
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """A text whose markers are links, and where each place of the original stands in it."""
-
-    text: str
-    shifts: tuple[tuple[int, int], ...]  # from this offset of the original on, so much further
-
-    def place(self, offset: int) -> int:
-        """Where an offset of the original text is now."""
-        return offset + next((by for at, by in reversed(self.shifts) if offset >= at), 0)
-
-
-def linked(text: str, url_of: UrlOf) -> Linked:
+def linked(text: str, url_of: UrlOf) -> Rewritten:
     """Each `[9]` as `[[9]](url)`; in code nothing is a marker, and nothing changes."""
     kept: list[str] = []
     shifts: list[tuple[int, int]] = []
@@ -36,7 +24,7 @@ def linked(text: str, url_of: UrlOf) -> Linked:
         at = marker.end
         by += len(links) - (marker.end - marker.start)
         shifts.append((marker.end, by))
-    return Linked("".join(kept) + text[at:], tuple(shifts))
+    return Rewritten("".join(kept) + text[at:], tuple(shifts))
 
 
 def in_links(events: Iterable[Event | None], url_of: UrlOf) -> Iterator[Event | None]:

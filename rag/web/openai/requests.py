@@ -73,9 +73,10 @@ class AskingBody(BaseModel):
     parallel_tool_calls: bool | None = None
     wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None
 
-    def seconds_for_judge(self, usual: float) -> float:
-        """How long to wait for a judge's verdicts, an extension of ours."""
-        return usual if self.wait_for_judge is None else self.wait_for_judge
+    @property
+    def seconds_for_judge(self) -> float:
+        """How long to wait for a judge's verdicts, an extension of ours; nobody waits unasked."""
+        return self.wait_for_judge or 0.0
 
     def collections(self) -> list[str] | None:
         """Those that are to be asked, by id or name; None where nothing is said of them."""

@@ -11,10 +11,11 @@ from pydantic import BaseModel
 
 from rag.errors import NotFound
 from rag.records import Answer, Failed, Finished, Message, Role
+from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.sessions.transcript import ERASED
 from rag.web.access.rights import open_session
-from rag.web.api.sse import failure, frame
+from rag.web.api.sse import Frames, failure, frame
 from rag.web.current import application
 from rag.web.described import DescribedApi
 from rag.web.openai.answered import AnswerToClient, answered
@@ -23,6 +24,7 @@ from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
 from rag.web.openai.told import calls_of, counted, given_text, is_whole
 from rag.web.openai.transcripts import FoundSession, copy_of
 from rag.web.problems import openai_problem
+from rag.web.turns import RunningTurn
 
 api = DescribedApi(
     "responses",
@@ -59,7 +61,7 @@ def read_response(path: ResponsePath) -> dict[str, Any]:
     session, answer = _answer_of(path.response_id)
     question = ResponseBody(input=session.message(answer.index - 1).content)
     cited = {each.number for each in answer.answer.citations} if answer.answer else set()
-    end = Finished(answer, tuple(session.sources(sorted(cited))))
+    end = Finished(outgoing(answer), tuple(session.sources(sorted(cited))))
     rounds = answer.answer.rounds if answer.answer else ()
     before = rounds[:-1] if rounds and rounds[-1].tool_calls else rounds
     return Responding(session, replace(question.asked(), rounds=before), question).whole(end)
@@ -210,6 +212,10 @@ class Responding(AnswerToClient):
         error = {"code": "server_error", "message": failure(event)["detail"]}
         state = self._state(event.index or 0) | {"status": "failed", "error": error}
         return self._event("response.failed", response=state)
+
+    def ending(self, turn: RunningTurn, end: Finished) -> Frames:
+        """Nothing may follow `response.completed`: who waits for a judge waits for that."""
+        yield from self.closing((yield from self.wait_for_judge(turn, end)))
 
     def closing(self, end: Finished) -> Iterator[str]:
         calls = self._calls(end)

@@ -22,6 +22,7 @@ from rag.errors import RagError
 from rag.limits.patience import CLIENTS_TASK
 from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
+from rag.render.gate import sanitise
 from rag.seams import ModelRequest
 from rag.web.api.sse import data_line, event_stream
 from rag.web.current import application
@@ -115,7 +116,8 @@ def _without_numbers(text: str) -> str:
             json.loads(passed)
         except ValueError:
             return ""
-    return passed
+        return passed
+    return sanitise(passed)
 
 
 def _whole(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from rag.citations.json_gate import markers_in_json
-from rag.records import Answer, Citation, Finished, NoticeKind, ToolCall
+from rag.records import Answer, Citation, FigureStatus, Finished, NoticeKind, ToolCall
 from rag.web.openai.requests import MODEL
 
 DONE = "data: [DONE]\n\n"  # ends a stream of chat completions
@@ -22,6 +22,10 @@ def notices_of(answer: Answer) -> list[str]:
         count = len(answer.unsourced)
         are = "statement is" if count == 1 else "statements are"
         told.append(f"{count} {are} without a source: see `unsourced`.")
+    unfound = sum(each.status is FigureStatus.UNFOUND for each in answer.figures)
+    if unfound:
+        do = "figure does" if unfound == 1 else "figures do"
+        told.append(f"{unfound} {do} not stand in the cited sources: see `figures`.")
     return told + ([answer.judging_failure] if answer.judging_failure else [])
 
 

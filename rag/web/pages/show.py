@@ -6,6 +6,7 @@ from flask import render_template, request
 from werkzeug.wrappers import Response
 
 from rag.web.access.owner import current_owner, has_login
+from rag.web.access.rights import is_admin
 from rag.web.current import application
 
 SESSIONS_LISTED = 30
@@ -28,6 +29,7 @@ def show_page(template: str, **values: Any) -> str:
         has_more_sessions=len(listed) > SESSIONS_LISTED,
         open_session_id=(request.view_args or {}).get("session_id"),
         has_login=has_login(),
+        is_operator=is_admin(),
         away=_away(),
         **values,
     )

@@ -15,6 +15,7 @@ from rag.records import (
     Source,
     Summary,
 )
+from rag.render.gate import outgoing
 from rag.seams import LIBRARY, TABLES, SessionHandle
 from rag.web.html.answers import Register, answer_html, plain_html
 from rag.web.html.results import ShownResult, result_of, without_rows
@@ -156,7 +157,8 @@ def whole_transcript(handle: SessionHandle, session_url: str) -> Iterator[ShownM
     """All turns, however many, a stretch at a time."""
     count = handle.read().message_count
     for start in range(0, count, MESSAGES_SHOWN):
-        messages = handle.messages(start, min(count, start + MESSAGES_SHOWN))
+        stretch = handle.messages(start, min(count, start + MESSAGES_SHOWN))
+        messages = [outgoing(message) for message in stretch]
         register, asked = _read(handle, messages, session_url)
         for message in messages:
             yield _shown(message, register, asked.get(message.turn, ""), is_last=False)
@@ -179,6 +181,7 @@ def shown_messages(
     handle: SessionHandle, messages: Sequence[Message], session_url: str, *, last: int
 ) -> tuple[ShownMessage, ...]:
     """Messages with everything that their part of the page says."""
+    messages = [outgoing(message) for message in messages]
     register, asked = _read(handle, messages, session_url)
     return tuple(
         _with_result(
@@ -225,8 +228,15 @@ def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -
 
 def _html(message: Message, register: Register) -> Markup:
     answer = message.answer
-    citations, unsourced = (answer.citations, answer.unsourced) if answer else ((), ())
-    return answer_html(message.content, register, citations=citations, unsourced=unsourced)
+    if answer is None:
+        return answer_html(message.content, register)
+    return answer_html(
+        message.content,
+        register,
+        citations=answer.citations,
+        unsourced=answer.unsourced,
+        figures=answer.figures,
+    )
 
 
 def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:

@@ -47,5 +47,5 @@ def _at_its_source(document: Document) -> bytes:
 def has_original(document: Document) -> bool:
     """Whether there is one to open, kept or at its source."""
     app = application()
-    is_kept = app.documents.original(document) is not None
+    is_kept = app.documents.has_original(document)
     return is_kept or app.sources.table.of_document(document.id) is not None

@@ -1,0 +1,250 @@
+"""Files by their names in one place: a folder, or a URL that fsspec knows.
+
+Each is written whole or not at all, and never changed. Libraries of clients are loaded by the first
+use of a place that needs them.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
+from urllib.parse import urlsplit, urlunsplit
+
+from rag.errors import SetupError
+
+BLOCK = 1 << 20
+PART = ".part"
+CACHE_BYTES = 1 << 30  # of files of elsewhere, on this machine
+
+
+class Blobs(Protocol):
+    """What a place of files does; names are relative, with `/` between their parts."""
+
+    place: str  # for people, without passwords
+
+    def sizes(self) -> dict[str, int]:
+        """All names, with the lengths of their files; those half written are left out."""
+
+    def size(self, name: str) -> int | None:
+        """None where there is no such file."""
+
+    def open(self, name: str) -> BinaryIO:
+        """Raises OSError."""
+
+    def write(self, name: str, parts: Iterable[bytes]) -> None:
+        """In the place of what was there. Raises OSError, and leaves no half file then."""
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Those that exist."""
+
+    def modified(self, name: str) -> datetime:
+        """When it was written."""
+
+
+def open_blobs(url: str | Path) -> "FolderBlobs | RemoteBlobs":
+    """A folder, by its path or a file: URL, or what fsspec makes of a URL."""
+    text = str(url)
+    if "://" not in text:
+        return FolderBlobs(Path(text))
+    if text.startswith("file://"):
+        return FolderBlobs(Path(text.removeprefix("file://")))
+    return RemoteBlobs(text)
+
+
+def blocks(file: BinaryIO) -> Iterator[bytes]:
+    """Its content, closed at the end."""
+    with file:
+        while block := file.read(BLOCK):
+            yield block
+
+
+class FolderBlobs:
+    """A folder of this machine."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.place = str(folder)
+
+    def sizes(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for path in self.folder.rglob("*"):
+            with suppress(FileNotFoundError):
+                if path.is_file() and path.suffix != PART:
+                    found[path.relative_to(self.folder).as_posix()] = path.stat().st_size
+        return found
+
+    def size(self, name: str) -> int | None:
+        path = self.path(name)
+        return path.stat().st_size if path.is_file() else None
+
+    def open(self, name: str) -> BinaryIO:
+        return self.path(name).open("rb")
+
+    def write(self, name: str, parts: Iterable[bytes]) -> None:
+        target = self.path(name)
+        half = target.with_name(f"{target.name}{PART}")
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor has no path
+                for part in parts:
+                    file.write(part)
+                file.flush()
+                os.fsync(descriptor)
+            half.replace(target)
+        except BaseException:
+            half.unlink(missing_ok=True)  # a full disk needs the room
+            raise
+
+    def link(self, name: str, other: Path) -> bool:
+        """Have the file of another folder under a second name; False where that cannot be."""
+        target = self.path(name)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with suppress(OSError):
+            if not target.exists():
+                os.link(other, target)
+            return True
+        return False
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            self.path(name).unlink(missing_ok=True)
+
+    def remove_halves(self) -> None:
+        """What killed processes left."""
+        for path in self.folder.rglob(f"*{PART}"):
+            path.unlink(missing_ok=True)
+
+    def modified(self, name: str) -> datetime:
+        return datetime.fromtimestamp(self.path(name).stat().st_mtime, UTC)
+
+    def path(self, name: str) -> Path:
+        """Where a file of this name lies, or would."""
+        return self.folder / name
+
+    def free(self) -> int:
+        """Bytes that can still be written."""
+        folder = self.folder.absolute()
+        while not folder.exists():
+            folder = folder.parent
+        return shutil.disk_usage(folder).free
+
+
+class RemoteBlobs:
+    """Files at a URL that fsspec knows; what its client raises comes as an OSError."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        found = urlsplit(url)
+        host = found.netloc.rpartition("@")[2]
+        self.place = urlunsplit((found.scheme, host, found.path, "", ""))
+
+    @cached_property
+    def _opened(self) -> tuple[Any, str]:
+        import fsspec
+
+        try:
+            system, folder = fsspec.core.url_to_fs(self._url)
+        except (ValueError, ImportError) as error:
+            raise SetupError(f"{self.place} cannot be opened: {error}.") from error
+        return system, folder.rstrip("/")
+
+    @contextmanager
+    def _asked(self) -> Iterator[tuple[Any, str]]:
+        opened = self._opened
+        try:
+            yield opened
+        except (OSError, SetupError):
+            raise
+        except Exception as error:
+            raise OSError(errno.EIO, f"{self.place} fails: {error}") from error
+
+    def sizes(self) -> dict[str, int]:
+        with self._asked() as (system, folder):
+            system.invalidate_cache()
+            found = system.find(folder, detail=True) if system.exists(folder) else {}
+            cut = len(folder) + 1
+        return {
+            str(path)[cut:]: int(about.get("size") or 0)
+            for path, about in found.items()
+            if not str(path).endswith(PART)
+        }
+
+    def size(self, name: str) -> int | None:
+        with suppress(FileNotFoundError), self._asked() as (system, folder):
+            system.invalidate_cache()  # other hosts write there, too
+            return int(system.info(f"{folder}/{name}")["size"])
+        return None
+
+    def open(self, name: str) -> BinaryIO:
+        with self._asked() as (system, folder):
+            opened: BinaryIO = system.open(f"{folder}/{name}", "rb")
+            return opened
+
+    def write(self, name: str, parts: Iterable[bytes]) -> None:
+        with self._asked() as (system, folder):
+            target = f"{folder}/{name}"
+            half = f"{target}{PART}"
+            system.makedirs(target.rpartition("/")[0], exist_ok=True)
+            try:
+                with system.open(half, "wb") as file:
+                    for part in parts:
+                        file.write(part)
+                system.mv(half, target)
+            except BaseException:
+                with suppress(Exception):
+                    system.rm(half)
+                raise
+
+    def remove(self, names: Iterable[str]) -> None:
+        with self._asked() as (system, folder):
+            for name in names:
+                with suppress(FileNotFoundError):
+                    system.rm(f"{folder}/{name}")
+
+    def modified(self, name: str) -> datetime:
+        with self._asked() as (system, folder):
+            moment: datetime = system.modified(f"{folder}/{name}")
+            return moment
+
+
+def local_path(blobs: Blobs, name: str, cache: Path) -> Path | None:
+    """A file of this machine with this content; what lies elsewhere is fetched, and kept a while.
+
+    The least used go from the cache where it is full.
+    """
+    if isinstance(blobs, FolderBlobs):
+        path = blobs.path(name)
+        return path if path.is_file() else None
+    here = FolderBlobs(cache)
+    fetched = here.path(name)
+    if not fetched.is_file():
+        try:
+            here.write(name, blocks(blobs.open(name)))
+        except FileNotFoundError:
+            return None
+        _trim(cache, fetched)
+    os.utime(fetched)
+    return fetched
+
+
+def _trim(cache: Path, newest: Path) -> None:
+    """Of a cache that grew too large, what was used longest ago goes."""
+    found = []
+    for path in cache.rglob("*"):
+        with suppress(FileNotFoundError):
+            if path.is_file():
+                about = path.stat()
+                found.append((about.st_mtime, about.st_size, path))
+    over = sum(size for _, size, _ in found) - CACHE_BYTES
+    for _, size, path in sorted(found):
+        if over <= 0:
+            return
+        if path != newest:
+            path.unlink(missing_ok=True)
+            over -= size

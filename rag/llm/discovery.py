@@ -1,0 +1,179 @@
+"""Servers of the OpenAI protocol: which run on this machine, their models, what one can do."""
+
+import json
+from collections.abc import Collection, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from time import monotonic
+from typing import Any
+
+import httpx
+
+from rag.citations.markers import cited_numbers
+from rag.errors import ModelError, ModelUnavailable
+from rag.limits.patience import Patience
+from rag.records import ChatMessage, Role
+from rag.seams import ChatModel, ModelRequest, ToolSpec
+
+# Where each listens unless it is told otherwise, by its makers' documentation.
+USUAL = (
+    ("Ollama", 11434),
+    ("llama.cpp", 8080),
+    ("LM Studio", 1234),
+    ("vLLM", 8000),
+)
+LOOK_SECONDS = 1.5  # at a server of this machine
+LIST_SECONDS = 8.0  # at any other
+TRIAL = Patience(60)
+MOST_MODELS = 500
+LARGEST_LISTING = 2_000_000  # bytes
+TRIAL_TOKENS = 400
+SOURCES = (
+    "Sources:\n[1] Pump P-12: the working pressure is 40 bar.\n"
+    "[2] Pump P-12: the warranty lasts 30 months from delivery.\n\n"
+    "How long does the warranty of the pump P-12 last? Answer in one sentence, from these sources "
+    "alone, and put the number of the source in square brackets behind it, such as [3]."
+)
+PRICE = ToolSpec(
+    "look_up_price",
+    "The price of an article",
+    {
+        "type": "object",
+        "properties": {"article": {"type": "string"}},
+        "required": ["article"],
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelServer:
+    """One that answers."""
+
+    name: str
+    base_url: str
+    models: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTrial:
+    """What one model did with two small requests."""
+
+    answer: str = ""
+    is_right: bool = False  # it says what the source says
+    cites: bool = False  # with the number of that source alone
+    streams: bool = False  # in more than one piece
+    first_seconds: float | None = None
+    calls_tools: bool = False
+    window: int | None = None  # tokens
+    problem: str = ""  # why there is no answer
+
+
+def local_servers(skipped_ports: Collection[int] = ()) -> list[ModelServer]:
+    """Those that listen on loopback at their usual ports, in the order of `USUAL`.
+
+    A port of ours is skipped: we speak the protocol, too.
+    """
+    looked_at = [(name, port) for name, port in USUAL if port not in skipped_ports]
+    with ThreadPoolExecutor(max_workers=max(1, len(looked_at))) as pool:
+        return [each for each in pool.map(_local_server, *zip(*looked_at, strict=True)) if each]
+
+
+def _local_server(name: str, port: int) -> ModelServer | None:
+    base_url = f"http://127.0.0.1:{port}/v1"
+    with suppress(ModelUnavailable):
+        return ModelServer(name, base_url, models_at(base_url, seconds=LOOK_SECONDS))
+    return None
+
+
+def models_at(
+    base_url: str, api_key: str = "", *, seconds: float = LIST_SECONDS
+) -> tuple[str, ...]:
+    """Names of the models of a server, sorted. Raises ModelUnavailable with what came instead."""
+    address = f"{base_url.rstrip('/')}/models"
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    try:
+        with (
+            httpx.Client(timeout=seconds, trust_env=False, follow_redirects=False) as client,
+            client.stream("GET", address, headers=headers) as response,
+        ):
+            content = _bounded(response)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise ModelUnavailable(
+            f"No model server answers at {base_url} ({error}). Check the address, and that it runs."
+        ) from error
+    if response.status_code in (401, 403):
+        raise ModelUnavailable(
+            f"{base_url} refuses the key ({response.status_code}). Give it anew."
+        )
+    names = _names(content) if response.status_code == 200 else ()
+    if not names:
+        raise ModelUnavailable(
+            f"{address} answered {response.status_code} without a list of models. An address such "
+            "as http://127.0.0.1:11434/v1 is expected."
+        )
+    return names
+
+
+def _bounded(response: httpx.Response) -> bytes:
+    content = b""
+    for piece in response.iter_bytes():
+        content += piece
+        if len(content) > LARGEST_LISTING:
+            return b""
+    return content
+
+
+def _names(content: bytes) -> tuple[str, ...]:
+    try:
+        listing = json.loads(content)
+    except ValueError:
+        return ()
+    rows = listing.get("data") if isinstance(listing, Mapping) else None
+    names = [row.get("id") for row in rows or () if isinstance(row, Mapping)]
+    return tuple(sorted({name for name in names if isinstance(name, str) and name}))[:MOST_MODELS]
+
+
+def try_model(model: ChatModel, window: int | None) -> ModelTrial:
+    """Ask for one cited answer and one call of a tool. Never raises for what a server does."""
+    request = ModelRequest(
+        (ChatMessage(Role.USER, SOURCES),),
+        TRIAL_TOKENS,
+        temperature=0,
+        patience=TRIAL,
+        thinks=False,
+    )
+    pieces: list[str] = []
+    began, first = monotonic(), None
+    try:
+        for delta in model.stream(request):
+            if delta.discard:
+                pieces.clear()
+            if delta.text:
+                first = first or monotonic() - began
+                pieces.append(delta.text)
+    except ModelError as error:
+        return ModelTrial(problem=str(error), window=window)
+    answer = "".join(pieces).strip()
+    return ModelTrial(
+        answer=answer,
+        is_right="30" in answer,
+        cites=cited_numbers(answer) == [2],
+        streams=len(pieces) > 1,
+        first_seconds=first,
+        calls_tools=_calls_tools(model),
+        window=window,
+        problem="" if answer else "The reply was empty.",
+    )
+
+
+def _calls_tools(model: ChatModel) -> bool:
+    question = ChatMessage(Role.USER, "What does the article K-100 cost? Look it up.")
+    request = ModelRequest(
+        (question,), TRIAL_TOKENS, temperature=0, tools=(PRICE,), patience=TRIAL, thinks=False
+    )
+    calls: list[Any] = []
+    with suppress(ModelError):
+        for delta in model.stream(request):
+            calls += delta.tool_calls
+    return any(call.name == PRICE.name for call in calls)

@@ -1,0 +1,1 @@
+"""The way out: what leaves as Markdown or HTML, and exports."""

@@ -1,0 +1,405 @@
+"""The one gate for Markdown that leaves: whoever renders it asks no server and runs no script.
+
+Pictures become links that say where they lead, tags and definitions of links become text, and no
+link stands around a citation. What readers of Markdown would understand differently is escaped.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from rag.citations.gate import MarkerGate, settled
+from rag.citations.grammar import MATH, MAX_MATH
+from rag.records import Answer, Message, Role
+from rag.render.blocks import LONGEST, Blocks
+from rag.text.late import regex
+from rag.text.remembered import remembered
+
+MOST = 1_000  # characters of a link, a picture, an address, or of code on one line
+_DEEPEST = 50  # brackets in brackets
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]+")
+_PLAIN = re.compile(r"[^\\`!<\[\]\n]+")
+_SIGNS = r"[\s>*+\-=|:_#\d.)]*"  # that a line may begin with before its kind is clear
+_TELLS = re.compile(rf"{_SIGNS}(?:[^\s>*+\-=|:_#\d.)`~]|`{{1,2}}[^`\n]|~{{1,2}}[^~\n])")
+_URL = rf"<[^<>\n`\\\"]{{0,{MOST}}}>|(?!<)(?:[^\s()<>`\\\"]|\([^\s()<>`\\\"]*\)){{0,{MOST}}}"
+_TARGET = (
+    rf"\([ \t]*(?P<url>{_URL})(?:[ \t]+(?P<quote>[\"'])[^\"'\n`\\<>]{{0,300}}(?P=quote))?[ \t]*\)"
+)
+_LINK = regex.compile(rf"\]{_TARGET}")
+_PICTURE = regex.compile(rf"!\[(?P<label>[^\[\]\n`<\\]{{0,{MOST}}})\]{_TARGET}")
+# A link whose words are a number alone: it could be taken for a citation.
+_NUMBERED = regex.compile(
+    rf"\[(?P<label>[^\w\[\]`<\\]{{0,20}}\d[^A-Za-z\[\]`<\\]{{0,40}})\]{_TARGET}"
+)
+_NUMBER = regex.compile(r"\[\^?\s{0,3}\d[\d\s,;–-]{0,40}\]")
+_ADDRESS = regex.compile(rf"<(?:https?://|mailto:)[^\s<>`\[\]\"\\]{{1,{MOST}}}>")
+_IN_ADDRESS = re.compile(rf"(?:https?|ftp)://|www\.|^.{{{MOST}}}", re.IGNORECASE)
+_BLANK = re.compile(r"\s")
+_SAFE = re.compile(r"(?:https?|mailto|tel):|(?![^/?#]*[:&])", re.IGNORECASE)
+# Where it leads: a host, or the first part of a path here.
+_HOST = regex.compile(
+    r"(?:https?:)?//(?:[^/?#@]*@)?(?P<host>[\w.\-]+(?::\d+)?)(?=[/?#]|$)|/?(?P<host>[\d.\-]*[^\W\d_][\w.\-]*)(?=[/?#]|$)",
+    regex.IGNORECASE,
+)
+_AROUND_CODE = ("$", "~~", "==", "^^")  # some readers look for these before they look for code
+_RULE = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")  # below a table's header
+_MATH_BEGINS = re.compile(r"\$|\\[(\[]")
+_ESCAPED = re.compile(r"([\\*_`<>~|])")
+_LIVE = re.compile(r"!\[|<[A-Za-z/!?]|\][(:]")
+
+
+class _Undecided(Exception):
+    """What follows decides, and is not here yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A text as it leaves, and where each place of the original stands in it."""
+
+    text: str
+    shifts: tuple[tuple[int, int], ...] = ()  # from this offset of the original on, so much further
+
+    def place(self, offset: int) -> int:
+        """Where an offset of the original text is now."""
+        return offset + next((by for at, by in reversed(self.shifts) if offset >= at), 0)
+
+
+@dataclass(slots=True)
+class _Bracket:
+    begins_line: bool
+    has_number: bool = False  # a citation stands in it
+
+
+class MarkdownGate:
+    """Makes the Markdown of a stream harmless; in code nothing changes.
+
+    Joined, the outputs are the same for every split of the text, and pass the gate as they are.
+    Held back is what cannot be decided yet: an open picture, tag, link or code.
+    """
+
+    def __init__(self) -> None:
+        self._blocks = Blocks()
+        self._rest = ""
+        self._final = False
+        self._ends_in_return = False
+        self._begins = True  # a line, whose kind is not known yet
+        self._is_code = False
+        self._line = ""  # so far, as it came
+        self._word = ""  # that is shown at last, up to a blank
+        self._past = ""  # the last of what is decided, for mathematics
+        self._dollars = 0  # pairs of them
+        self._passed = 0  # characters that are decided
+        self.shifts: list[tuple[int, int]] = []  # as of `Rewritten`
+        self._begin_paragraph()
+
+    def feed(self, delta: str) -> str:
+        """The next text to show."""
+        lines = delta.removeprefix("\n") if self._ends_in_return else delta
+        self._ends_in_return = delta.endswith("\r") if delta else self._ends_in_return
+        lines = lines.replace("\r\n", "\n").replace("\r", "\n")
+        self._rest += _CONTROL.sub("", lines)
+        return "".join(self._decided())
+
+    def finish(self) -> str:
+        """What was held back, when the stream has ended."""
+        self._final = True
+        return "".join(self._decided())
+
+    @property
+    def open_fence(self) -> str:
+        """What closes the code in which the text ends; "" elsewhere."""
+        return self._blocks.fence.run if self._blocks.fence else ""
+
+    def _decided(self) -> Iterator[str]:
+        while self._rest:
+            length = len(self._rest)
+            try:
+                shown = self._next()
+            except _Undecided:
+                return
+            taken = length - len(self._rest)
+            self._passed += taken
+            if len(shown) != taken:
+                by = self.shifts[-1][1] if self.shifts else 0
+                self.shifts.append((self._passed, by + len(shown) - taken))
+            self._word = _BLANK.split(self._word + shown)[-1][-MOST:]
+            yield shown
+
+    def _next(self) -> str:
+        if self._begins:
+            self._begin_line()
+        sign = self._rest[0]
+        if sign == "\n":
+            self._end_line()
+            return self._take(1)
+        if self._is_code:
+            return self._take(len(self._rest.partition("\n")[0]))
+        plain = _PLAIN.match(self._rest)
+        return self._take(plain.end()) if plain else _BY_SIGN[sign](self)
+
+    def _take(self, length: int) -> str:
+        taken, self._rest = self._rest[:length], self._rest[length:]
+        self._line = (self._line + taken).rpartition("\n")[2][-MOST:]
+        self._past = (self._past + taken)[-MAX_MATH:]
+        return taken
+
+    def _match(self, pattern: "regex.Pattern[str]") -> "regex.Match[str] | None":
+        """At the beginning of the rest. Raises _Undecided where more could come to match."""
+        found = pattern.match(self._rest, partial=not self._final)
+        if found and found.partial:
+            raise _Undecided
+        return found
+
+    def _following(self, count: int) -> str:
+        """So many characters of the rest, or all there will be."""
+        if len(self._rest) < count and not self._final:
+            raise _Undecided
+        return self._rest[:count]
+
+    # ── Lines and paragraphs ─────────────────────────────────────────────────────────────────
+
+    def _begin_paragraph(self) -> None:
+        self._open_ticks = False  # backticks without others that close them on their line
+        self._in_table = False
+        self._signs = ""
+        self._may_define = False  # a line begins with a bracket
+        self._brackets: list[_Bracket] = []
+
+    def _begin_line(self) -> None:
+        line, newline, _ = self._rest.partition("\n")
+        is_told = newline or self._final or len(line) > LONGEST or _TELLS.match(line)
+        if not is_told:
+            raise _Undecided
+        was_code = self._is_code
+        self._is_code = self._blocks.is_code(line[:LONGEST])
+        if self._is_code and not was_code and self._dollars % 2:
+            self._is_code = self._blocks.distrust()  # some know mathematics, which may end in it
+        self._begins, self._line = False, ""
+
+    def _end_line(self) -> None:
+        if not self._line.strip(" \t>"):
+            self._begin_paragraph()
+        self._in_table |= "-" in self._line and bool(_RULE.match(self._line))
+        self._signs += "".join(each for each in _AROUND_CODE if each in self._line)
+        self._dollars += 0 if self._is_code else self._line.count("$$")
+        self._begins = True
+
+    # ── By the sign that comes next ──────────────────────────────────────────────────────────
+
+    def _backslash(self) -> str:
+        following = self._following(2)[1:]
+        if following == "`":
+            self._open_ticks = True  # readers disagree on what closes it
+        return self._take(1 if following in ("", "\n") or self._in_address else 2)
+
+    def _ticks(self) -> str:
+        """Code on one line; what could be paired in another way is none."""
+        run = self._rest[: len(self._rest) - len(self._rest.lstrip("`"))]
+        line, newline, _ = self._rest.partition("\n")
+        closing = re.compile(rf"(?<!`){run}(?!`)").search(line, len(run))
+        if not (newline or self._final or len(line) > MOST) and (
+            closing is None or closing.end() == len(line)
+        ):
+            raise _Undecided
+        is_sure = not self._in_address and self._word[-2:-1] != "\\"
+        if not is_sure or closing is None or not self._is_span(line[: closing.end()]):
+            self._open_ticks = True
+            return self._take(len(run))
+        return self._take(closing.end())
+
+    def _is_span(self, span: str) -> bool:
+        """Whether it is code to every reader of Markdown."""
+        if self._open_ticks or len(span) > MOST or self._may_end_within(span):
+            return False
+        if "|" not in span or not _LIVE.search(span):
+            return True
+        _, _, below = self._rest.partition("\n")
+        below, ended, _ = below.partition("\n")
+        if not (ended or self._final or len(below) > MOST):
+            raise _Undecided
+        return not (
+            self._in_table or (len(below) <= MOST and _RULE.match(below))
+        )  # in a table a bar ends the cell
+
+    def _may_end_within(self, span: str) -> bool:
+        """Whether a definition, a link or a formula that began before it could end in it."""
+        inside = span.strip("`")
+        return (
+            (self._may_define and "]:" in span)
+            or (bool(self._brackets) and "`" in inside)
+            or any(each in inside and each in self._signs + self._line for each in _AROUND_CODE)
+        )
+
+    def _exclamation(self) -> str:
+        if self._following(2) != "![":
+            return self._take(1)
+        picture = self._match(_PICTURE)
+        link = _named_link(picture) if picture else None
+        if picture is None or link is None or self._is_about_number:
+            return self._parted("!", "[")
+        self._take(picture.end())
+        return f" {link}" if self._word.endswith("!") else link
+
+    def _less_than(self) -> str:
+        sign = self._following(2)[1:]
+        if not (sign.isascii() and sign.isalpha()) and sign not in ("/", "!", "?"):
+            return self._take(1)
+        address = self._match(_ADDRESS)
+        return self._take(address.end()) if address else self._parted("", "<")
+
+    def _opening(self) -> str:
+        begins_line = not self._line.strip(" \t>*+-.)0123456789")
+        self._may_define |= begins_line
+        number = self._match(_NUMBER)
+        if number and self._in_address:
+            return self._take(number.end()).replace("[", "%5B").replace("]", "%5D")
+        numbered = self._match(_NUMBERED)
+        link = _named_link(numbered) if numbered else None
+        if numbered and link and not self._is_about_number:
+            self._take(numbered.end())
+            return link
+        is_number = bool(number or numbered)
+        for bracket in self._brackets if is_number else ():
+            bracket.has_number = True
+        self._brackets.append(_Bracket(begins_line, has_number=is_number))
+        del self._brackets[:-_DEEPEST]
+        return self._take(1)
+
+    def _closing(self) -> str:
+        sign = self._following(2)[1:]
+        link = self._match(_LINK) if sign == "(" else None
+        bracket = self._brackets[-1] if self._brackets else None
+        is_defined = bracket.begins_line if bracket else self._may_define
+        is_ours = link and bracket and _is_safe(link["url"])
+        if is_ours and not self._is_about_number:
+            passed = self._take(link.end() if link else 1)
+        elif sign == "(" or (sign == ":" and is_defined):
+            passed = self._parted("]", sign)
+        else:
+            passed = self._take(1)
+        del self._brackets[-1:]
+        return passed
+
+    @property
+    def _is_about_number(self) -> bool:
+        """Whether what is open holds a citation, which no link may stand around."""
+        return any(each.has_number for each in self._brackets)
+
+    def _parted(self, before: str, sign: str) -> str:
+        """Two signs with a backslash between; in a formula with a blank, which means nothing."""
+        is_math = self._in_math()
+        self._take(len(before + sign))
+        if self._in_address and sign in "<[":
+            return f"{before}%{ord(sign):X}"
+        return f"{before} {sign} " if is_math else f"{before}\\{sign}"
+
+    @property
+    def _in_address(self) -> bool:
+        """Within one that readers make a link of, to the next blank, whatever stands in it."""
+        return bool(_IN_ADDRESS.search(self._word))
+
+    def _in_math(self) -> bool:
+        place = len(self._past)
+        begun = [found.start() for found in _MATH_BEGINS.finditer(self._past)]
+        if begun and len(self._rest) < MAX_MATH and not self._final:
+            raise _Undecided
+        text = self._past + self._rest + "\n"  # for patterns that look one character ahead
+        found = (MATH[text[at]].match(text, at) for at in begun)
+        return any(formula.end() > place for formula in found if formula)
+
+
+_BY_SIGN: dict[str, Callable[[MarkdownGate], str]] = {
+    "\\": MarkdownGate._backslash,
+    "`": MarkdownGate._ticks,
+    "!": MarkdownGate._exclamation,
+    "<": MarkdownGate._less_than,
+    "[": MarkdownGate._opening,
+    "]": MarkdownGate._closing,
+}
+
+
+def _is_safe(url: str) -> bool:
+    return bool(_SAFE.match(url.strip("<>")))
+
+
+def _named_link(found: "regex.Match[str]") -> str | None:
+    """A link that says where it leads, in place of a picture or of a number; None for none."""
+    url, label = found["url"], " ".join(found["label"].split())
+    host = _HOST.match(url.strip("<>"))
+    where = host["host"] if host else ""
+    if not _is_safe(url) or not where:
+        return None
+    return f"[{where}: {label}]({url})" if label else f"[{where}]({url})"
+
+
+@remembered
+def sanitise(text: str) -> str:
+    """A whole text through the gate; one that passed already stays as it is."""
+    gate = MarkdownGate()
+    return gate.feed(text) + gate.finish()
+
+
+def standalone(text: str) -> str:
+    """As `sanitise`, and closed: what stands behind it is none of its code."""
+    gate = MarkdownGate()
+    shown = gate.feed(text) + gate.finish()
+    return f"{shown.rstrip()}\n{gate.open_fence}" if gate.open_fence else shown
+
+
+def in_words(text: str) -> str:
+    """A document's title, a name: in one line, and no Markdown."""
+    plain = _ESCAPED.sub(r"\\\1", " ".join(text.split()))
+    return sanitise(plain.replace("[", "(").replace("]", ")"))
+
+
+def outgoing(message: Message) -> Message:
+    """A message as it leaves: what was stored before there was a gate, or brought, passes it too.
+
+    What a user wrote is plain text.
+    """
+    if message.role != Role.ASSISTANT or sanitise(message.content) == message.content:
+        return message
+    gate = MarkdownGate()
+    text = gate.feed(message.content) + gate.finish()
+    return replace(message, content=text, answer=_moved(message.answer, gate, text))
+
+
+def _moved(answer: Answer | None, gate: MarkdownGate, text: str) -> Answer | None:
+    if answer is None:
+        return None
+    place = Rewritten(text, tuple(gate.shifts)).place
+    moved = lambda span: replace(span, start=place(span.start), end=place(span.end))  # noqa: E731
+    return replace(
+        answer,
+        text=text,
+        citations=tuple(map(moved, answer.citations)),
+        unsourced=tuple(map(moved, answer.unsourced)),
+        set_aside=answer.set_aside
+        and replace(answer.set_aside, text=sanitise(answer.set_aside.text)),
+    )
+
+
+class AnswerGate:
+    """What an answer passes: its citations are spelled `[n]`, and its Markdown is harmless."""
+
+    def __init__(self, allowed: Callable[[int], bool]) -> None:
+        self._allowed = allowed
+        self._markers = MarkerGate(allowed)
+        self._markdown = MarkdownGate()
+
+    def feed(self, delta: str) -> str:
+        """The next text to show."""
+        return self._markdown.feed(self._markers.feed(delta))
+
+    def finish(self) -> str:
+        """What was held back, when the stream has ended."""
+        return self._markdown.feed(self._markers.finish()) + self._markdown.finish()
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """Allowed numbers given out so far, in the order of their first citation."""
+        return self._markers.cited
+
+    def settle(self, text: str) -> str:
+        """The whole of what passed: once a number is gone, others may be left to take out."""
+        return sanitise(settled(text, self._allowed)) if self._markers.removed else text
