@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from benchmarks.with_model import SENTENCE, SOURCE, Model
-from rag.answers.prompts import CITE, SYSTEM_PROMPT
+from rag.chat.prompts import CITE, SYSTEM_PROMPT
 from rag.documents.files import IncomingFile
 from rag.records import Answer, Finished
 from rag.settings import HOME, Settings

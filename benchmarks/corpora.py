@@ -12,8 +12,8 @@ import click
 
 from rag.documents.chunk import cut
 from rag.records import Chunk, Section
-from rag.retrieval.embed.local import LocalEmbedder
 from rag.seams import Embedder
+from rag.search.embedders.local import LocalEmbedder
 
 
 def packaged() -> LocalEmbedder:

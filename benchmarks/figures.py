@@ -17,7 +17,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from groundnote import check
-from rag.text.figures import read_figures
+from rag.language.figures import read_figures
 
 BOUNDS = (5, 20, 80)
 

@@ -19,15 +19,15 @@ import numpy as np
 
 from benchmarks.corpora import data_option, rows_of
 from benchmarks.retrieval import CachingEmbedder
-from rag.database import migrate, open_engine
+from rag.chat.follow_ups.resolve import FollowUps
+from rag.db import migrate, open_engine
 from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
-from rag.followups.resolve import FollowUps
 from rag.records import EVERYTHING, Chunk, Document, Resolution, Section
-from rag.retrieval.embed.local import LocalEmbedder
-from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.search import HybridRetriever
 from rag.seams import Embedder, Matrix
+from rag.search.embedders.local import LocalEmbedder
+from rag.search.lexical import LexicalIndex
+from rag.search.search import HybridRetriever
 
 DOMAINS = ("cloud", "clapnq")
 TEXTS = ("cast", "canard")

@@ -21,17 +21,17 @@ import click
 import numpy as np
 from sqlalchemy import Engine, event
 
-from rag.assistant import Assistant, TurnLimits
-from rag.database import migrate, open_engine
-from rag.followups.resolve import FollowUps
+from rag.chat.answering import Answering
+from rag.chat.assistant import Assistant, TurnLimits
+from rag.chat.follow_ups.resolve import FollowUps
+from rag.chat.found import ShownSources
+from rag.chat.memory import Memory, MemoryRules
+from rag.db import migrate, open_engine
 from rag.llm.tokens import token_counter
 from rag.memory.stored import Remembered
 from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Within
 from rag.seams import Matrix, ModelDelta, WriteRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
-from rag.turns.answering import Answering
-from rag.turns.found import ShownSources
-from rag.turns.memory import Memory, MemoryRules
 
 PRODUCTS = ("Aero 5", "Aero 5 Pro", "Cantoro One", "pico-link s", "Lofthav Mesh")
 ASPECTS = ("weight", "price", "warranty", "range", "power", "colour", "firmware")

@@ -22,10 +22,10 @@ from typing import Any
 from benchmarks.conversations import Conversation, Fact, generate
 from rag import HistoryTrimmer, Trimmed
 from rag.citations.markers import cited_numbers
+from rag.language.names import Lexicon
+from rag.language.sentences import split_sentences
 from rag.memory.transcript import spelled_out
 from rag.records import SummaryReport
-from rag.text.names import Lexicon
-from rag.text.sentences import split_sentences
 from rag.tokens import count_tokens
 
 

@@ -20,8 +20,10 @@ from pathlib import Path
 
 from benchmarks.conversations import Conversation, generate
 from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, row
+from rag.chat.found import ShownSources
+from rag.chat.memory import Memory, MemoryRules
 from rag.citations.markers import cited_numbers
-from rag.database import migrate, open_engine
+from rag.db import migrate, open_engine
 from rag.errors import ModelUnavailable
 from rag.memory.stored import Remembered
 from rag.memory.thread import asked, no_thread, written_thread
@@ -29,8 +31,6 @@ from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage,
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
 from rag.tokens import count_tokens
-from rag.turns.found import ShownSources
-from rag.turns.memory import Memory, MemoryRules
 
 
 class LossyModel:

@@ -25,8 +25,8 @@ from typing import Any
 
 from benchmarks.corpora import data_dir, rows_of
 from rag import HistoryTrimmer
-from rag.text.sentences import split_sentences
-from rag.text.words import is_function_word, stem
+from rag.language.sentences import split_sentences
+from rag.language.words import is_function_word, stem
 from rag.tokens import count_tokens
 
 MOST_TURNS = 1_200  # of canard

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from rag.retrieval.embed.local import LocalEmbedder
-from rag.text.languages import ENGLISH
-from rag.text.words import STOP_WORDS, stem
+from rag.language.languages import ENGLISH
+from rag.language.words import STOP_WORDS, stem
+from rag.search.embedders.local import LocalEmbedder
 
-TARGET = Path(__file__).parents[1] / "rag" / "text" / "languages" / "en_related.txt"
+TARGET = Path(__file__).parents[1] / "rag" / "language" / "languages" / "en_related.txt"
 MOST = 10  # neighbours of a stem
 OPPOSITES = {frozenset(map(stem, pair)) for pair in ENGLISH.groups["opposites"]}
 

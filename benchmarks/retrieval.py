@@ -32,16 +32,16 @@ from benchmarks.corpora import (
     section_of,
     xquad,
 )
-from rag.database import migrate, open_engine
+from rag.db import migrate, open_engine
 from rag.documents.chunk import document_id_for
 from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
-from rag.retrieval.fuse import ranked
-from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.search import HybridRetriever
-from rag.retrieval.vectors import ChromaIndex
 from rag.seams import Embedder, Matrix
+from rag.search.fuse import ranked
+from rag.search.lexical import LexicalIndex
+from rag.search.search import HybridRetriever
+from rag.search.vectors import ChromaIndex
 
 SETS = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")
 EXTRA = ("xquad-en-en", "xquad-de-en", "xquad-zh-zh", "zigbee_devices", "emanual+siblings")

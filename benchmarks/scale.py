@@ -22,13 +22,13 @@ import click
 import numpy as np
 
 from benchmarks.retrieval import database_of_its_own
-from rag.database import migrate, open_engine
+from rag.db import migrate, open_engine
 from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.records import EVERYTHING, Chunk, Document, Section
-from rag.retrieval.lexical import LexicalIndex
-from rag.retrieval.vectors import HNSW
 from rag.seams import Matrix
+from rag.search.lexical import LexicalIndex
+from rag.search.vectors import HNSW
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
 from rag.web import create_app

@@ -5,7 +5,7 @@
     python -m benchmarks.sync renamed [--files 10000]
     python -m benchmarks.sync watch [--saves 10]
 
-`lives` lets a folder live at random and kills syncs at random writes (tests/sources/folder_model.py
+`lives` lets a folder live at random and kills syncs at random writes (tests/connectors/folder_model.py
 says what has to hold after each); `many` and `watch` use the packaged model. Nothing leaves this
 machine.
 """
@@ -25,15 +25,15 @@ from unittest.mock import patch
 
 import click
 
+from rag.connectors import folder, sync
 from rag.documents.files import collect
 from rag.records import EVERYTHING, DocumentSource, Finished, SyncState
 from rag.settings import Settings
-from rag.sources import folder, sync
 from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.sources import syncs_of
-from tests.sources.conftest import Office, killed_at
-from tests.sources.folder_model import Life, live
+from tests.connectors.conftest import Office, killed_at
+from tests.connectors.folder_model import Life, live
 
 POLL_SECONDS = 0.02
 PATIENCE_SECONDS = 120.0

@@ -24,13 +24,13 @@ import click
 import numpy as np
 
 from benchmarks.corpora import data_option, packaged, rows_of
-from rag.answers.model_writer import ModelWriter
-from rag.assistant import Assistant, TurnLimits
+from rag.chat.answering import Answering
+from rag.chat.assistant import Assistant, TurnLimits
+from rag.chat.model_writer import ModelWriter
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING, Text
 from rag.seams import ModelDelta, ModelRequest
 from rag.settings import Settings
-from rag.turns.answering import Answering
 from rag.wiring.application import Application
 from rag.wiring.building import build
 

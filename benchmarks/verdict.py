@@ -16,6 +16,7 @@ from typing import Any
 
 from benchmarks.corpora import packaged
 from benchmarks.verdict_sets import ANSWERED, RIGHT, SETS, WRONG, print_table, sentences
+from rag.chat.weakness import weakness
 from rag.citations.attribution import attribute
 from rag.citations.check import Checked, check
 from rag.citations.markers import cited_numbers, keep_markers
@@ -23,13 +24,12 @@ from rag.citations.register import as_source
 from rag.documents.chunk import cut
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.language.blocks import read_windows
 from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict
-from rag.retrieval.passages import neighbourhood
 from rag.seams import Embedder
 from rag.seams.judging import OpenStatement, Opinion
-from rag.text.blocks import read_windows
-from rag.turns.weakness import weakness
+from rag.search.passages import neighbourhood
 
 CASES = Path(__file__).parent / "verdicts"
 LIBRARY = Path(__file__).parents[1] / "data" / "library"

@@ -17,10 +17,10 @@ from benchmarks.corpora import rows_of
 from rag.citations.checking.case import Said
 from rag.citations.checking.reading import read_source
 from rag.citations.checking.verdict import judge
+from rag.language.figures import read_figures
+from rag.language.sentences import split_sentences
 from rag.records import Source, Verdict
 from rag.seams import Embedder
-from rag.text.figures import read_figures
-from rag.text.sentences import split_sentences
 
 RIGHT, WRONG, DISHONEST = "right", "wrong", "dishonest"
 _CASES = Path(__file__).with_name("verdicts")

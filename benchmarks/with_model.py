@@ -23,7 +23,7 @@ import click
 import httpx
 from werkzeug.serving import make_server
 
-from rag.answers.prompts import CITE, SYSTEM_PROMPT
+from rag.chat.prompts import CITE, SYSTEM_PROMPT
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING, Hit
 from rag.settings import HOME, Settings

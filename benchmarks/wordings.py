@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag.evaluation.libraries import Libraries
-from rag.evaluation.played import ending
 from rag.records import EVERYTHING, Finished
 from rag.records.cards import OPEN
+from rag.regression.libraries import Libraries
+from rag.regression.played import ending
 from rag.settings import Settings
 from rag.wiring.application import Application
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from rag.chat.any_text import CheckedText, check_text, cite_text
 from rag.documents.files import IncomingFile, collect
 from rag.errors import RagError
-from rag.progress import Progress, Stage
 from rag.records import (
     DEFAULT_COLLECTION,
     Citation,
@@ -24,9 +24,9 @@ from rag.records import (
     Text,
     Unsourced,
 )
+from rag.runtime.progress import Progress, Stage
 from rag.seams import Embedder, SessionHandle
 from rag.settings import load_settings
-from rag.turns.any_text import CheckedText, check_text, cite_text
 from rag.wiring.building import build
 
 

@@ -28,7 +28,7 @@ from pydantic_settings import (
 )
 
 from rag.errors import SetupError
-from rag.limits.patience import ANSWER, FOLLOW_UP, JUDGEMENT, THREAD
+from rag.seams.patience import ANSWER, FOLLOW_UP, JUDGEMENT, THREAD
 
 log = logging.getLogger(__name__)
 

@@ -9,15 +9,15 @@ from jinja2 import FileSystemBytecodeCache
 from sqlalchemy import make_url
 from werkzeug.serving import make_server
 
-from rag.assistant import Assistant, TurnLimits
+from rag.chat.answering import Answering
+from rag.chat.assistant import Assistant, TurnLimits
+from rag.chat.memory import Memory, MemoryRules
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.memory.stored import Remembered
 from rag.memory.thread import asked, no_thread, written_thread
 from rag.settings import Settings
 from rag.tokens import count_tokens
-from rag.turns.answering import Answering
-from rag.turns.memory import Memory, MemoryRules
 from rag.web import create_app
 from rag.wiring.application import Application
 from rag.wiring.building import build

@@ -13,8 +13,8 @@ from hypothesis import settings
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from rag import calm
-from rag.database import collections, metadata, migrate, open_engine, reading
+from rag.db import collections, metadata, migrate, open_engine, reading
+from rag.runtime import calm
 from tests.done_once import do_once
 from tests.prepared import migrated
 

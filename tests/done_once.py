@@ -6,7 +6,7 @@ from functools import cache
 from sqlalchemy.util import LRUCache
 from werkzeug.routing import Rule
 
-from rag.database import engine as databases
+from rag.db import engine as databases
 
 
 def do_once():

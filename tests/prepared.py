@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 
 from rag import database
-from rag.database import migrate, open_engine
+from rag.db import migrate, open_engine
 
 
 @cache

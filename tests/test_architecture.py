@@ -246,10 +246,10 @@ class TestImporting:
         shown_later = {"markdown_it", "nh3", "snowballstemmer", "limits"}
         assert not loaded & (clients | models | readers | shown_later)
         assert not loaded & {
-            "rag.assistant",
+            "rag.chat.assistant",
             "rag.citations.check",
             "rag.ingestion",
-            "rag.turns.memory",
+            "rag.chat.memory",
         }
         assert not {name for name in loaded if name.startswith(("rag.library", "rag.tables.as"))}
 

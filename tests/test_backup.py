@@ -19,17 +19,17 @@ from click.testing import CliRunner
 from sqlalchemy import insert, select
 
 from rag.cli import main
-from rag.database import audit, documents, open_engine, writing
-from rag.database.blobs import FolderBlobs, open_blobs
-from rag.database.engine import upgrade
-from rag.database.holds import deletions_put_off, deletions_wait
+from rag.db import audit, documents, open_engine, writing
+from rag.db.blobs import FolderBlobs, open_blobs
+from rag.db.engine import upgrade
+from rag.db.holds import deletions_put_off, deletions_wait
 from rag.errors import Conflict, SetupError, StorageFailed, UserError
+from rag.operations import backup as backup_module
+from rag.operations.backup import back_up
+from rag.operations.repository import BackupRepository, opened_for_backup, opened_for_restore
+from rag.operations.restore import UNFINISHED, restore
 from rag.records import EVERYTHING, DocumentSource, JobState
 from rag.settings import Settings
-from rag.storage import backup as backup_module
-from rag.storage.backup import back_up
-from rag.storage.repository import BackupRepository, opened_for_backup, opened_for_restore
-from rag.storage.restore import UNFINISHED, restore
 from rag.wiring.backups import empty_library, library_of, without_secrets
 from rag.wiring.building import build
 from rag.wiring.stores import open_database

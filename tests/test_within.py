@@ -16,23 +16,23 @@ from typing import NamedTuple
 import pytest
 from sqlalchemy import select
 
-from rag.database import documents as document_table
-from rag.database import inside, reading, versions
+from rag.chat.any_text import cite_text
+from rag.chat.follow_ups.resolve import FollowUps
+from rag.db import documents as document_table
+from rag.db import inside, reading, versions
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
-from rag.followups.resolve import FollowUps
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Hit, Within
-from rag.retrieval import vectors
-from rag.retrieval.held import words as held_words
-from rag.retrieval.mentions import NameMentions
-from rag.retrieval.query import terms_of
-from rag.retrieval.word_index import Plan, WeighedTerm, chunk_count
+from rag.search import vectors
+from rag.search.cache import words as held_words
+from rag.search.mentions import NameMentions
+from rag.search.query import terms_of
+from rag.search.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
 from rag.sessions.owned import SessionKey
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan
-from rag.turns.any_text import cite_text
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
@@ -121,13 +121,13 @@ def names(library, within):
 
 DOCUMENTS = "documents/storing/store.py SqlDocumentStore."
 LISTS = "documents/storing/lists.py DocumentLists."
-WORDS = "retrieval/lexical.py LexicalIndex."
-MENTIONS = "retrieval/mentions.py NameMentions."
+WORDS = "search/lexical.py LexicalIndex."
+MENTIONS = "search/mentions.py NameMentions."
 TABLES = "tables/store.py TableStore."
 CASES = {
-    "database/within.py inside": names,
-    "database/within.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
-    "retrieval/word_index.py chunk_count": lambda t, w: t.connected(lambda c: chunk_count(c, w)),
+    "db/within.py inside": names,
+    "db/within.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
+    "search/word_index.py chunk_count": lambda t, w: t.connected(lambda c: chunk_count(c, w)),
     f"{DOCUMENTS}document": lambda t, w: t.app.documents.document(t.document, w).name,
     f"{DOCUMENTS}chunks": lambda t, w: t.app.documents.chunks(t.chunks, w),
     f"{DOCUMENTS}section_texts": lambda t, w: t.app.documents.section_texts([(t.document, 0)], w),
@@ -142,24 +142,24 @@ CASES = {
     f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),
     f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
     f"{LISTS}spread": lambda t, w: named(t.app.documents.spread(w, limit=9)),
-    "followups/resolve.py FollowUps.resolve": followed,
+    "chat/follow_ups/resolve.py FollowUps.resolve": followed,
     f"{WORDS}search": lambda t, w: t.app.words.search(QUERY, w, limit=9),
     f"{WORDS}searches": lambda t, w: t.app.words.searches([QUERY, "margin"], w, limit=9),
     f"{WORDS}holding": lambda t, w: t.app.words.holding("filter", w, limit=9),
     f"{WORDS}is_known": lambda t, w: t.app.words.is_known("Nimbus", w),
     f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
     f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
-    "retrieval/held/words.py HeldWords.within": held,
-    "retrieval/held/vectors.py ExactVectors.nearest": (
+    "search/cache/words.py HeldWords.within": held,
+    "search/cache/vectors.py ExactVectors.nearest": (
         lambda t, w: t.app.index._exact.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
     ),
-    "retrieval/vectors.py ChromaIndex.nearest": (
+    "search/vectors.py ChromaIndex.nearest": (
         lambda t, w: t.app.index.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
     ),
-    **{f"retrieval/fts5.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
-    **{f"retrieval/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
-    "retrieval/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
-    "retrieval/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
+    **{f"search/fts5.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
+    **{f"search/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
+    "search/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
+    "search/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     f"{MENTIONS}__call__": lambda t, w: t.mentions("Nimbus 7", w),
     f"{MENTIONS}is_word": lambda t, w: t.mentions.is_word("Nimbus", w),
     f"{MENTIONS}everywhere": lambda t, w: t.mentions.everywhere("Aero 5", w),
@@ -180,7 +180,7 @@ CASES = {
     ),
     "tables/answers.py TableAnswers.ask": lambda t, w: t.app.asked.ask("margin by region", w).rows,
     "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
-    "turns/any_text.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
+    "chat/any_text.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
 }
 OF_US = Within(frozenset({DEFAULT_COLLECTION}))
 NO_DOCUMENT = Within(frozenset({"404"}))
@@ -217,8 +217,8 @@ EVERY = list(functions_with_within())
 CASED = [each for each in EVERY if each in CASES]  # the others are told of by one test
 # Where they are held in memory the databases' own index is not asked, and the other way round.
 HELD = [each for each in CASED if "tsvector" not in each]
-ASKED = [each for each in HELD if "/held/" not in each]
-OF_POSTGRESQL = [each for each in CASED if "/held/" not in each and "fts5" not in each]
+ASKED = [each for each in HELD if "/cache/" not in each]
+OF_POSTGRESQL = [each for each in CASED if "/cache/" not in each and "fts5" not in each]
 
 
 def ingest(app, files, collection_id):

@@ -20,14 +20,14 @@ from rich.console import Console
 
 from benchmarks.askers.reading import Asked, Panel, is_held, is_marked
 from rag.citations.markers import cited_numbers
-from rag.commands.ingest import ingest_paths
-from rag.evaluation.played import ending
+from rag.cli.ingest import ingest_paths
+from rag.language.sentences import split_sentences
+from rag.language.words import STOP_WORDS
 from rag.records import EVERYTHING, Answer, Failed, Hit
-from rag.retrieval.query import words_of
+from rag.regression.played import ending
 from rag.seams import Embedder, SessionHandle
+from rag.search.query import words_of
 from rag.settings import Settings
-from rag.text.sentences import split_sentences
-from rag.text.words import STOP_WORDS
 from rag.wiring.application import Application
 from rag.wiring.building import build
 

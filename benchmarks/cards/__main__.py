@@ -18,7 +18,7 @@ import click
 from benchmarks.cards.searching import Found, KnownTexts, searched
 from benchmarks.cards.sets import sets_of
 from benchmarks.corpora import data_option, packaged
-from rag.answers.card import card_of
+from rag.chat.card import card_of
 from rag.records import ShownPassage, Source
 from rag.records.cards import OPEN
 

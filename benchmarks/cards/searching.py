@@ -10,15 +10,15 @@ import numpy as np
 
 from benchmarks.cards.sets import QuestionSet, Wanted
 from benchmarks.retrieval import Installation
-from rag.database import reading
+from rag.db import reading
+from rag.language.words import STOP_WORDS
 from rag.records import EVERYTHING, Hit, Source
-from rag.retrieval.fts5 import Fts5Words
-from rag.retrieval.passages import neighbourhood
-from rag.retrieval.query import Term, words_of
-from rag.retrieval.search import HybridRetriever
-from rag.retrieval.word_index import Plan, WeighedTerm
 from rag.seams import Embedder, Matrix, WriteRequest
-from rag.text.words import STOP_WORDS
+from rag.search.fts5 import Fts5Words
+from rag.search.passages import neighbourhood
+from rag.search.query import Term, words_of
+from rag.search.search import HybridRetriever
+from rag.search.word_index import Plan, WeighedTerm
 
 SOURCES = 8
 PLAIN = 3  # passages of BM25

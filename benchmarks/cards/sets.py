@@ -12,9 +12,9 @@ from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import RagError
+from rag.language.words import STOP_WORDS
 from rag.records import Document
 from rag.seams import Embedder
-from rag.text.words import STOP_WORDS
 
 HERE = Path(__file__).parent
 SAMPLE_LIBRARY = HERE.parents[1] / "data"

@@ -14,11 +14,11 @@ from rag.citations.clauses import Clause
 from rag.citations.figure_check import check_figures
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
-from rag.limits.budget import paced
+from rag.language.amounts import Figure, agree
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
+from rag.runtime.budget import paced
 from rag.seams import Embedder
 from rag.seams.judging import Judge, OpenStatement, Opinion
-from rag.text.amounts import Figure, agree
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself

@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from rag.citations.scanner import Marker
-from rag.text.languages import told
+from rag.language.languages import told
 
 
 @dataclass(frozen=True, slots=True)

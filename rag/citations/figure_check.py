@@ -16,13 +16,13 @@ from rag.citations.checking.given import tells
 from rag.citations.checking.reading import SourceText
 from rag.citations.markers import find_markers
 from rag.citations.statements import Statement
-from rag.limits.budget import paced
+from rag.language.amounts import DIMENSIONS, Figure, agree, date_parts
+from rag.language.figures import read_figures
+from rag.language.languages import Language
+from rag.language.late import regex
+from rag.language.words import language_of
 from rag.records import CheckedFigure, FigureStatus, Source
-from rag.text.amounts import DIMENSIONS, Figure, agree, date_parts
-from rag.text.figures import read_figures
-from rag.text.languages import Language
-from rag.text.late import regex
-from rag.text.words import language_of
+from rag.runtime.budget import paced
 
 COUNTED = 12  # so many things a writer counts himself
 MOST_OPERANDS = 12  # figures of one statement that are combined

@@ -4,9 +4,9 @@ from collections.abc import Callable, Container
 
 from rag.citations.given import data_as_code
 from rag.citations.markers import Rewriter, cited_numbers
-from rag.text.languages import any_pattern, read_lists
-from rag.text.late import regex
-from rag.text.remembered import remembered
+from rag.language.languages import any_pattern, read_lists
+from rag.language.late import regex
+from rag.language.remembered import remembered
 
 _HEAD = regex.compile(
     rf"[\s>#*_\-]*(?:{any_pattern(read_lists('citing')['headings'])})"

@@ -8,8 +8,8 @@ a stream has to know.
 import re
 import unicodedata
 
-from rag.text.languages import any_pattern, read_lists, told
-from rag.text.late import regex
+from rag.language.languages import any_pattern, read_lists, told
+from rag.language.late import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
 SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"

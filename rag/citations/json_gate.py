@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from rag.citations.gate import MarkerGate, settled
 from rag.citations.markers import find_markers
 from rag.errors import UnreadableReply
-from rag.text.late import regex
+from rag.language.late import regex
 
 _BEGINS = regex.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)", regex.IGNORECASE)
 _BETWEEN = regex.compile(r"[\s0-9.+\-eEtrufalsn]*")  # the texts: figures, true, false, null, blanks

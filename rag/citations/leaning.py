@@ -1,9 +1,9 @@
 """Which sentences cannot stand alone, and which limit the sentence before them."""
 
 from rag.citations.clauses import says_enough
-from rag.text.languages import told
-from rag.text.late import re
-from rag.text.layout import ENTRY, leads_in
+from rag.language.languages import told
+from rag.language.late import re
+from rag.language.layout import ENTRY, leads_in
 
 # Words that point back; a sentence that begins with one is quoted with the sentence before it.
 _POINTS_BACK = re.compile(rf"(?:{told('points_back')})\b", re.IGNORECASE)

@@ -7,8 +7,8 @@ from itertools import groupby
 
 from rag.citations import grammar
 from rag.citations.scanner import Marker, MarkerGroup, Scanner
-from rag.text.languages import told
-from rag.text.remembered import remembered
+from rag.language.languages import told
+from rag.language.remembered import remembered
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import regex
 
 from rag.citations import grammar
-from rag.limits.budget import spend
-from rag.text.layout import Lines
+from rag.language.layout import Lines
+from rag.runtime.budget import spend
 
 MAX_RANGE = 20  # numbers; a longer range is text, as is one that runs backwards
 _MAX_TOGETHER = 20

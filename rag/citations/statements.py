@@ -12,10 +12,10 @@ from rag.citations.clauses import Clause, parts_of
 from rag.citations.leaning import limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
-from rag.text.languages import told
-from rag.text.layout import CELL, ENTRY, LineKind, leads_in
-from rag.text.remembered import remembered
-from rag.text.sentences import Span, read_sentences, trimmed
+from rag.language.languages import told
+from rag.language.layout import CELL, ENTRY, LineKind, leads_in
+from rag.language.remembered import remembered
+from rag.language.sentences import Span, read_sentences, trimmed
 
 
 @dataclass(frozen=True, slots=True)

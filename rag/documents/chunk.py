@@ -13,8 +13,8 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
 
+from rag.language.sentences import CODE_INDENT, split_sentences
 from rag.records import DEFAULT_COLLECTION, Chunk, Section
-from rag.text.sentences import CODE_INDENT, split_sentences
 
 CountTokens = Callable[[Sequence[str]], list[int]]
 TARGET_WORDS = 90

@@ -1,9 +1,9 @@
 """A file's bytes to its text in sections."""
 
-from rag.documents.formats.readers import reader_of
 from rag.documents.kinds import kind_of
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.readers.readers import reader_of
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument
 

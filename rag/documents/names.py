@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from rag.documents.cleaning import one_line
-from rag.text.languages import read_lists, told, words
+from rag.language.languages import read_lists, told, words
 
 NAME_CHARS = 60
 NAME_WORDS = 7

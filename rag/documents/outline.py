@@ -8,8 +8,8 @@ from rag.documents import names
 from rag.documents.cleaning import name_in_words, one_line, shorten, tidy
 from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
+from rag.language.sentences import CODE_INDENT
 from rag.records import ParsedDocument, RawTable, ReadingReport, Section
-from rag.text.sentences import CODE_INDENT
 
 TITLE_CHARS = 160
 HEADING_CHARS = 120

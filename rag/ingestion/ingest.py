@@ -17,10 +17,10 @@ from rag.documents.storing.claims import EmbeddingClaims
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelError
 from rag.ingestion.reading import FileReader, RightOf
-from rag.limits.shares import Lane
-from rag.parallel import Ahead
-from rag.progress import Progress, Stage, Unsearchable
 from rag.records import EVERYTHING, Chunk, Document
+from rag.runtime.parallel import Ahead
+from rag.runtime.progress import Progress, Stage, Unsearchable
+from rag.runtime.shares import Lane
 from rag.seams import ChunkIndex, Embedder, Matrix
 from rag.tables.store import TableStore
 

@@ -14,9 +14,9 @@ from rag.documents.guard import GuardedLoader
 from rag.documents.storing.store import KnownDocument, SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.errors import Conflict, NotFound, Unreadable, UserError
-from rag.parallel import as_done
-from rag.progress import Progress, Stage
 from rag.records import Chunk, Document, Right
+from rag.runtime.parallel import as_done
+from rag.runtime.progress import Progress, Stage
 from rag.seams import Embedder
 from rag.tables.store import Origin, TableStore, profiles
 

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.calm import tell
-from rag.database import reading, uploads, writing
-from rag.database.holds import deletions_wait
+from rag.connectors.table import SYNC
+from rag.db import reading, uploads, writing
+from rag.db.holds import deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable
 from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped, TryLater
-from rag.limits.budget import Budget, limited
-from rag.metrics import Metrics
-from rag.progress import Progress, Stage
 from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
+from rag.runtime.budget import Budget, limited
+from rag.runtime.calm import tell
+from rag.runtime.metrics import Metrics
+from rag.runtime.progress import Progress, Stage
 from rag.seams import ConversationStore, SessionHandle
-from rag.sources.table import SYNC
 
 if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.ingest import Ingestion

@@ -10,8 +10,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from rag.calm import Calm
 from rag.errors import SetupError
+from rag.runtime.calm import Calm
 
 POLL_SECONDS = 0.25
 REDIS_PATIENCE = {"socket_timeout": 5, "socket_connect_timeout": 3}  # huey waits for 1 s

@@ -22,12 +22,12 @@ from typing import Any
 
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
-from rag.calm import tell
-from rag.database import storable
+from rag.db import storable
 from rag.errors import IndexAway, ModelUnavailable, RagError, StorageFailed
 from rag.jobs.huey_queues import AloneLock, new_consumer, open_huey, queue_errors
 from rag.jobs.table import JobTable
 from rag.records import DEFAULT_COLLECTION, Job, JobState
+from rag.runtime.calm import tell
 
 Handler = Callable[["RunningJob"], None]
 After = Callable[[Job], None]

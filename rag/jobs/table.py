@@ -21,8 +21,8 @@ from sqlalchemy import (
     update,
 )
 
-from rag.database import as_utc, jobs, reading, storable, writing
-from rag.database.holds import restored_at
+from rag.db import as_utc, jobs, reading, storable, writing
+from rag.db.holds import restored_at
 from rag.errors import NotFound
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 

@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from rag.answers.markdown import cited
+from rag.chat.markdown import cited
 from rag.citations.markers import neutralise
+from rag.language.languages import told
 from rag.library.asked import LibraryQuestion, LibraryTopic, library_question
 from rag.library.naming import (
     DocumentStretch,
@@ -21,10 +22,9 @@ from rag.library.told import MOST_LISTED, MOST_NEWEST, Speech, kinds_of, link, n
 from rag.library.unread import UnreadFile
 from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source, Within
 from rag.render.gate import in_words
-from rag.retrieval.mentions import NameMentions
-from rag.retrieval.passages import neighbourhood
 from rag.seams import LIBRARY, DirectAnswer, SessionHandle
-from rag.text.languages import told
+from rag.search.mentions import NameMentions
+from rag.search.passages import neighbourhood
 
 MOST_STATEMENTS = 8
 MOST_CITED = 10  # documents that mention something, each with a passage that does

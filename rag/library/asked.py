@@ -7,8 +7,8 @@ the documents.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rag.text.languages import ENGLISH, LANGUAGES, Language, told
-from rag.text.late import re
+from rag.language.languages import ENGLISH, LANGUAGES, Language, told
+from rag.language.late import re
 
 
 class LibraryTopic(StrEnum):

@@ -4,10 +4,10 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from rag.errors import ModelError
+from rag.language.languages import ENGLISH, LANGUAGES, Language
 from rag.library.told import Speech
 from rag.records import Resolution
 from rag.seams import LIBRARY, DirectAnswer, Matrix, SessionHandle
-from rag.text.languages import ENGLISH, LANGUAGES, Language
 
 # As measured: below begin questions to documents; "what can it do" is as near as .69.
 NEAR = {"greeting": 0.6, "thanks": 0.6, "help": 0.7}

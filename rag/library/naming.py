@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Protocol, TypeVar
 
+from rag.language.languages import all_words, told
+from rag.language.words import stem
 from rag.records import Document, Section
-from rag.text.languages import all_words, told
-from rag.text.words import stem
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _AROUND = all_words("around_documents")

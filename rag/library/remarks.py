@@ -4,13 +4,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from rag.language.languages import ENGLISH, LANGUAGES
+from rag.language.languages.spoken import spoken
+from rag.language.names import find_names
 from rag.library.naming import files_named
 from rag.library.unread import UnreadFile
 from rag.records import Notice, NoticeKind, Source, Within
 from rag.seams import SessionHandle
-from rag.text.languages import ENGLISH, LANGUAGES
-from rag.text.languages.spoken import spoken
-from rag.text.names import find_names
 
 _UNNAMED = (
     "No document names “{}”. What was found is about something else, or calls it by another name."

@@ -8,10 +8,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag.answers.units import units_of
+from rag.chat.units import units_of
 from rag.citations.leaning import leans
+from rag.language.words import content_words
 from rag.records import Section
-from rag.text.words import content_words
 
 FEWEST_WORDS = 5
 MOST_WORDS = 60

@@ -6,9 +6,9 @@ from datetime import datetime
 from urllib.parse import quote
 
 from rag.documents.storing.described import kind_in_words, size_in_words
+from rag.language.languages import ENGLISH, Language
 from rag.records import Document, Section
 from rag.render.gate import in_words
-from rag.text.languages import ENGLISH, Language
 
 MOST_LISTED = 50
 MOST_NEWEST = 10

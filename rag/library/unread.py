@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine, exists, select
 
-from rag.database import documents, jobs, reading
+from rag.db import documents, jobs, reading
 from rag.records import JobState
 
 _LATER = jobs.alias("later")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine, delete, func, insert, select
 
-from rag.database import model_connections, reading, writing
+from rag.db import model_connections, reading, writing
 from rag.errors import SetupError
 
 SECRET_VARIABLE = "GROUNDNOTE_SECRET_KEY"

@@ -24,16 +24,16 @@ from rag.errors import (
     SetupError,
     UnreadableReply,
 )
-from rag.hangup import hang_up_reason, has_hung_up, on_hang_up
-from rag.limits.patience import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Patience
-from rag.limits.shares import PATIENCE_SECONDS, Lane
 from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
 from rag.llm.replies import ArrivingReply
 from rag.llm.sse import ServerComplaint, read_events
 from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
+from rag.runtime.hangup import hang_up_reason, has_hung_up, on_hang_up
+from rag.runtime.shares import PATIENCE_SECONDS, Lane
 from rag.seams import ChatModel, ModelDelta, ModelRequest
+from rag.seams.patience import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Patience
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -6,8 +6,8 @@ calls, what answers, what ends a turn.
 
 from functools import cache
 
-from rag.text.languages import any_pattern, read_lists
-from rag.text.late import regex
+from rag.language.languages import any_pattern, read_lists
+from rag.language.late import regex
 
 _SAID = {name: any_pattern(told) for name, told in read_lists("aloud").items()}
 _T = (  # words for thoughts

@@ -10,13 +10,13 @@ from typing import Any
 
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
+from rag.language.layout import asks
+from rag.language.names import Lexicon, find_names
+from rag.language.sentences import split_sentences
 from rag.memory.paragraphs import read_paragraphs, size
 from rag.memory.recall import Index
 from rag.records import Role
 from rag.seams import TokenCounter
-from rag.text.layout import asks
-from rag.text.names import Lexicon, find_names
-from rag.text.sentences import split_sentences
 
 SPEAKERS = {Role.USER.value: "User", Role.ASSISTANT.value: "Assistant"}
 MARGIN = 3  # tokens that texts put together may take more

@@ -18,10 +18,10 @@ from heapq import nlargest
 from itertools import pairwise
 from typing import Any
 
+from rag.language.languages import ENGLISH, Language
+from rag.language.related import canonical, related
+from rag.language.words import UNSPACED, language_of, stem, tokens
 from rag.memory.paragraphs import Paragraph
-from rag.text.languages import ENGLISH, Language
-from rag.text.related import canonical, related
-from rag.text.words import UNSPACED, language_of, stem, tokens
 
 Embed = Callable[[Sequence[str]], Any]  # one row for each text, of length 1
 SATURATION, LENGTH_SHARE = 1.2, 0.75  # BM25's k1 and b

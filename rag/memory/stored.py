@@ -12,14 +12,14 @@ from threading import Lock, RLock
 from typing import Any
 
 from rag.errors import ModelError, UserError
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS
 from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, ShownParagraphs
 from rag.memory.summary import NO_THREAD, OPEN, SUPPORTED, WARNED, Room, summarise
 from rag.memory.thread import Thread, WriteThread, no_thread
 from rag.records import Citation, Message, MessageStatus, Role, Summary, Within
 from rag.seams import Embedder, SessionHandle, TokenCounter
-from rag.sessions.context import MESSAGE_TOKENS
-from rag.text.names import Lexicon
 
 MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
 CAUGHT_UP = 400  # messages embedded in one go

@@ -12,11 +12,11 @@ from itertools import accumulate, groupby, islice, takewhile
 from operator import itemgetter
 
 from rag.citations.markers import cited_numbers, neutralise
+from rag.language.names import Lexicon
 from rag.memory.paragraphs import Paragraph
 from rag.memory.past import Past, ShownParagraphs
 from rag.memory.thread import Thread
 from rag.records import Quotation, Summary, SummaryReport
-from rag.text.names import Lexicon
 
 # What the user said: of the room beyond so many tokens, where recall finds more in the same room.
 SAID_SHARE, SAID_BEYOND = 0.06, 1_500

@@ -7,11 +7,11 @@ from typing import Any
 
 from rag.citations.markers import find_markers
 from rag.errors import ModelUnavailable, RagError
-from rag.limits.patience import THREAD, Patience
+from rag.language.sentences import split_sentences
 from rag.records import ChatMessage, Role
+from rag.runtime.short_calls import reply_in_time
 from rag.seams import ChatModel
-from rag.short_calls import reply_in_time
-from rag.text.sentences import split_sentences
+from rag.seams.patience import THREAD, Patience
 
 AskModel = Callable[[str, str], str]  # instructions and text in, the reply out
 LONGEST = 600  # characters of a thread

@@ -7,12 +7,12 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.memory.past import Past
 from rag.memory.recall import Embed
 from rag.records import Role, Summary
 from rag.seams import TokenCounter
-from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
-from rag.text.names import Lexicon
 
 MessageDict = Mapping[str, Any]
 IMAGE_TOKENS = 800

@@ -8,13 +8,13 @@ from operator import itemgetter
 from typing import Any
 
 from rag.errors import TooLarge
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.memory.recall import Embed
 from rag.memory.summary import Room, summarise
 from rag.memory.thread import WriteThread, client_asked, no_thread, written_thread
 from rag.memory.transcript import MessageDict, Transcript, role_of, split_summary, text_of
 from rag.records import Role, SummaryReport
-from rag.sessions.context import MESSAGE_TOKENS, SUMMARY_TITLE
-from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
 TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 
 from rag.citations.gate import MarkerGate, settled
 from rag.citations.grammar import MATH, MAX_MATH
+from rag.language.late import regex
+from rag.language.remembered import remembered
 from rag.records import Answer, Message, Role
 from rag.render.blocks import LONGEST, Blocks
-from rag.text.late import regex
-from rag.text.remembered import remembered
 
 MOST = 1_000  # characters of a link, a picture, an address, or of code on one line
 _DEEPEST = 50  # brackets in brackets

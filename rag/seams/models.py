@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rag.limits.patience import Patience
 from rag.records import (
     Card,
     ChatMessage,
     ToolCall,
     Usage,
 )
+from rag.seams.patience import Patience
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     pass

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import ColumnElement, Engine, delete, insert, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.database import messages, reading, running_answers, sessions, storable, writing
+from rag.db import messages, reading, running_answers, sessions, storable, writing
 from rag.records import Judging, Message, MessageStatus
 
 BEAT_SECONDS = 1.0

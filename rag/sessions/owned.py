@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, bindparam, literal_column, select
 
-from rag.database import sessions
+from rag.db import sessions
 from rag.errors import NotFound
 
 # Conditions for statements that are put together once; `SessionKey.asking` gives their values. The

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, brought_source
-from rag.database import chunks, documents, sessions, sources, table_results, tables
+from rag.db import chunks, documents, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import NOTHING, ImportedMessage, Role, Source, Within
 from rag.sessions.owned import IS_MINE, OWNED, SessionKey, found

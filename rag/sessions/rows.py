@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from rag.citations.register import source_state
-from rag.database import as_utc, messages, storable
+from rag.db import as_utc, messages, storable
 from rag.records import (
     Answer,
     ContextConfig,

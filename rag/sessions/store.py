@@ -10,9 +10,8 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, Executable, delete, insert, select, update
 
 from rag.citations.register import as_source
-from rag.database import messages, reading, sessions, storable, writing
+from rag.db import messages, reading, sessions, storable, writing
 from rag.errors import Conflict, NotFound
-from rag.limits.budget import paced
 from rag.records import (
     EVERYTHING,
     ContextConfig,
@@ -24,6 +23,7 @@ from rag.records import (
     Summary,
     Within,
 )
+from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview
 from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
 from rag.sessions.owned import IS_MINE, SessionKey, absent

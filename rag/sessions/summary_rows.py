@@ -9,7 +9,7 @@ from datetime import datetime
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
-from rag.database import sessions, storable, summaries
+from rag.db import sessions, storable, summaries
 from rag.records import Summary
 from rag.seams import Overview
 from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, found

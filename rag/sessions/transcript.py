@@ -28,7 +28,7 @@ from sqlalchemy import text as sql
 
 from rag.citations.gate import canonical
 from rag.citations.given import in_words
-from rag.database import message_vectors, messages, sessions, storable
+from rag.db import message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
 from rag.seams import FoundMessage, FoundMessages, OpenTurn

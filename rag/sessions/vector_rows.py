@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from rag.database import message_vectors as table
+from rag.db import message_vectors as table
 from rag.sessions.owned import OWNED, SessionKey, found
 
 _ITS = (table.c.session_id == bindparam("its_id"), OWNED)

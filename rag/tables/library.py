@@ -9,8 +9,8 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import TooLarge, UserError
-from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn, Within
+from rag.runtime.budget import paced
 from rag.tables.bounds import LONGEST_QUESTION
 from rag.tables.matcher import MOST_VALUES, Probe, TableWords, readings
 from rag.tables.plan import Choice, TablePlan, checked, in_words, of_group, plan_from

@@ -13,8 +13,8 @@ from functools import cached_property
 from itertools import islice, product
 from typing import Any
 
-from rag.limits.budget import paced
 from rag.records import ColumnType, Table, TableColumn
+from rag.runtime.budget import paced
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan
 from rag.tables.reading.types import read_number
 from rag.tables.times import columns_of, conditions_of, time_at

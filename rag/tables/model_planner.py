@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rag.errors import UserError
-from rag.limits.patience import TABLE_PLAN
 from rag.records import ChatMessage, Role, Table
+from rag.runtime.short_calls import json_object, reply_soon
 from rag.seams import ChatModel
-from rag.short_calls import json_object, reply_soon
+from rag.seams.patience import TABLE_PLAN
 from rag.tables.library import TableLibrary
 from rag.tables.plan import Choice, Kind, Op, Part, checked, plan_from
 from rag.tables.running.engine import OWN_NAME

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import fsspec
 from sqlalchemy import Engine, select
 
-from rag.database import documents as document_table
-from rag.database import inside, reading
-from rag.database import tables as table_table
-from rag.database.holds import deletions_wait
+from rag.db import documents as document_table
+from rag.db import inside, reading
+from rag.db import tables as table_table
+from rag.db.holds import deletions_wait
 from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType, RawTable, Section, Table, TableColumn, Within
 from rag.tables.wordforms import described, words_of

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rag.language.amounts import UNIT_SIGNS
+from rag.language.languages import all_meanings, all_words, meanings, read_lists
+from rag.language.words import language_of
+from rag.language.words import stem as text_stem
 from rag.records import ColumnType, TableColumn
 from rag.tables.plan import Part
 from rag.tables.reading.types import read_date
 from rag.tables.wordforms import CAMEL, is_identifier, normalised
-from rag.text.amounts import UNIT_SIGNS
-from rag.text.languages import all_meanings, all_words, meanings, read_lists
-from rag.text.words import language_of
-from rag.text.words import stem as text_stem
 
 _TOLD = read_lists("rows")
 _FIGURES = _TOLD["figures"]

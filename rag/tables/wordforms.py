@@ -4,8 +4,8 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
+from rag.language.languages import read_lists
 from rag.records import TableColumn
-from rag.text.languages import read_lists
 
 LONGEST_EXAMPLE = 80  # characters of a value that a profile shows
 MOST_WORDS = 4_000  # of one table's values

@@ -78,7 +78,7 @@ ANSWERING = TELLING | {
 
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
-    log_as_json("rag.assistant", "rag.web.problems")
+    log_as_json("rag.chat.assistant", "rag.web.problems")
     static = shipped("static")
     app = DescribedApp(
         "rag.web",

@@ -14,8 +14,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntityTooLarge
 from werkzeug.wrappers import Response as BaseResponse
 
-from rag.calm import is_time_to_tell
 from rag.errors import Busy, NotAllowed, RagError, SetupError
+from rag.runtime.calm import is_time_to_tell
 from rag.web.access.owner import has_login
 from rag.web.json_requests import came
 

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from types import FrameType
 
 from rag.errors import RagError, SetupError
-from rag.retrieval.held.holding import holder_of, holding
+from rag.search.cache.holding import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.owner import is_loopback

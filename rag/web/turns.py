@@ -11,10 +11,10 @@ from typing import Any, cast
 from flask import current_app
 
 from rag.errors import ModelInterrupted, RagError
-from rag.hangup import STOPPED, HangUp
-from rag.limits.budget import Budget, limited
-from rag.limits.shares import telling
 from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
+from rag.runtime.budget import Budget, limited
+from rag.runtime.hangup import STOPPED, HangUp
+from rag.runtime.shares import telling
 from rag.seams import OpenTurn, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
 from rag.web.serving.leaving import hanging_up_when_left

@@ -3,29 +3,29 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
-from rag.answers.card_writer import CardWriter
-from rag.answers.model_writer import ModelWriter
-from rag.assistant import Assistant, TurnLimits
-from rag.followups.resolve import CUE_WORDS, FollowUps
+from rag.chat.answering import Answering, Beside, Checks
+from rag.chat.assistant import Assistant, TurnLimits
+from rag.chat.card_writer import CardWriter
+from rag.chat.follow_ups.resolve import CUE_WORDS, FollowUps
+from rag.chat.memory import Memory, MemoryRules
+from rag.chat.model_writer import ModelWriter
+from rag.chat.session_tools import Actions
+from rag.chat.tool_room import ToolOffer, ToolRoom
 from rag.library.answers import LibraryAnswers
 from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
-from rag.limits.patience import FOLLOW_UP, THREAD
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.stored import Remembered
 from rag.memory.thread import WriteThread, asked, no_thread, written_thread
-from rag.retrieval.mentions import NameMentions
-from rag.retrieval.search import HybridRetriever
 from rag.seams import Embedder, SessionHandle, Writer
-from rag.sessions.session_tools import Actions
+from rag.seams.patience import FOLLOW_UP, THREAD
+from rag.search.mentions import NameMentions
+from rag.search.search import HybridRetriever
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.model_planner import ModelPlanner
 from rag.tables.vocabulary import may_ask_rows
-from rag.turns.answering import Answering, Beside, Checks
-from rag.turns.memory import Memory, MemoryRules
-from rag.turns.tool_room import ToolOffer, ToolRoom
 from rag.wiring.parts import open_judge, open_model, open_reranker, open_window
 
 if TYPE_CHECKING:

@@ -11,17 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.calm import tell
-from rag.database.integrity import damage_in_words, damaged_tables, is_of_words
+from rag.db.integrity import damage_in_words, damaged_tables, is_of_words
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
-from rag.measurements import SharedFigures
-from rag.metrics import Metrics
-from rag.records import EVERYTHING
-from rag.seams import Embedder
-from rag.sessions.store import SqlConversationStore
-from rag.settings import Settings
-from rag.storage import (
+from rag.language.late import compile_all
+from rag.operations import (
     Differences,
     documents_of,
     note_manifest,
@@ -31,8 +25,14 @@ from rag.storage import (
     set_back,
     tables_without_rows,
 )
-from rag.text.late import compile_all
-from rag.tracing import Traces
+from rag.operations.measurements import SharedFigures
+from rag.records import EVERYTHING
+from rag.runtime.calm import tell
+from rag.runtime.metrics import Metrics
+from rag.runtime.tracing import Traces
+from rag.seams import Embedder
+from rag.sessions.store import SqlConversationStore
+from rag.settings import Settings
 from rag.wiring.connected import ConnectedModel
 from rag.wiring.once import once
 from rag.wiring.parts import (
@@ -50,20 +50,20 @@ from rag.wiring.sources import book_of, syncs_of, watch_of
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
-    from rag.assistant import Assistant
+    from rag.chat.assistant import Assistant
+    from rag.chat.memory import Memory
+    from rag.connectors.book import SourceBook
     from rag.documents.guard import GuardedLoader
     from rag.ingestion.ingest import Ingestion
     from rag.jobs.background import Background
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
     from rag.memory.stored import Remembered
-    from rag.retrieval.lexical import LexicalIndex
-    from rag.retrieval.search import HybridRetriever
-    from rag.retrieval.vectors import ChromaIndex
-    from rag.sources.book import SourceBook
+    from rag.search.lexical import LexicalIndex
+    from rag.search.search import HybridRetriever
+    from rag.search.vectors import ChromaIndex
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
-    from rag.turns.memory import Memory
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
@@ -110,7 +110,7 @@ class Application:
 
     @once
     def words(self) -> "LexicalIndex":
-        from rag.retrieval.lexical import LexicalIndex
+        from rag.search.lexical import LexicalIndex
 
         return LexicalIndex(self.engine)
 
@@ -303,7 +303,7 @@ class Application:
 
     def prepare_answers(self) -> None:
         """Load what the first answers would wait for, once questions can be taken."""
-        from rag.text.related import opposites, related
+        from rag.language.related import opposites, related
 
         compile_all()
         self.count("tokens")

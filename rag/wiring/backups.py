@@ -8,12 +8,12 @@ from urllib.parse import urlsplit, urlunsplit
 
 from sqlalchemy import Engine, inspect, make_url
 
-from rag.database import open_engine
-from rag.database.blobs import FolderBlobs, open_blobs
+from rag.db import open_engine
+from rag.db.blobs import FolderBlobs, open_blobs
+from rag.operations.backup import Library, back_up
+from rag.operations.repository import BackupManifest, BackupRepository
+from rag.operations.restore import EmptyLibrary
 from rag.settings import Settings
-from rag.storage.backup import Library, back_up
-from rag.storage.repository import BackupManifest, BackupRepository
-from rag.storage.restore import EmptyLibrary
 from rag.wiring.parts import local_originals
 
 BEFORE_MIGRATION = "backups"  # of the data folder

@@ -9,9 +9,9 @@ from urllib.parse import urlsplit
 
 from sqlalchemy import Engine
 
-from rag.calm import tell
 from rag.errors import SetupError, UserError
 from rag.llm.connection import IN_USE, TRIED, ModelConnection, ModelConnections, SecretBox
+from rag.runtime.calm import tell
 from rag.settings import PREFIX, Settings
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class ConnectedModel:
             )
 
     def _check(self, base_url: str, api_key: str) -> None:
-        from rag.sources.guard import Guard
+        from rag.connectors.guard import Guard
 
         try:
             parts = urlsplit(base_url)

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
-from rag.database.blobs import FolderBlobs, open_blobs
+from rag.db.blobs import FolderBlobs, open_blobs
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
 from rag.documents.storing.originals import Originals
 from rag.errors import SetupError
-from rag.limits.patience import JUDGEMENT
 from rag.llm.windows import ModelWindow
+from rag.operations import Places
 from rag.seams import Embedder
+from rag.seams.patience import JUDGEMENT
 from rag.settings import Settings
-from rag.storage import Places
 
 if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
     from rag.documents.limits import LoadLimits
-    from rag.limits.shares import Lane
     from rag.llm.openai_compatible import OpenAIChatModel
-    from rag.retrieval.rerank import CrossEncoderReranker
-    from rag.retrieval.vectors import ChromaIndex
+    from rag.runtime.shares import Lane
     from rag.seams.judging import Judge
+    from rag.search.rerank import CrossEncoderReranker
+    from rag.search.vectors import ChromaIndex
     from rag.tables.store import TableStore
 
 OPENAI = "https://api.openai.com/v1"
@@ -87,7 +87,7 @@ def open_embedder(settings: Settings) -> Embedder:
     """The embedding model; it loads at the first use."""
     embedding = settings.embedding
     if embedding.base_url is None:
-        from rag.retrieval.embed.local import LocalEmbedder
+        from rag.search.embedders.local import LocalEmbedder
 
         return LocalEmbedder(
             embedding.model,
@@ -96,7 +96,7 @@ def open_embedder(settings: Settings) -> Embedder:
         )
     if embedding.model is None:
         raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")
-    from rag.retrieval.embed.remote import OpenAIEmbedder
+    from rag.search.embedders.remote import OpenAIEmbedder
 
     return OpenAIEmbedder(
         base_url=embedding.base_url,
@@ -108,7 +108,7 @@ def open_embedder(settings: Settings) -> Embedder:
 
 def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":
     """The vector index: a folder of ours, or a Chroma server."""
-    from rag.retrieval.vectors import ChromaIndex
+    from rag.search.vectors import ChromaIndex
 
     if settings.retrieval.chroma_url is not None:
         retrieval = settings.retrieval
@@ -128,7 +128,7 @@ def open_reranker(settings: Settings) -> "CrossEncoderReranker | None":
     name = settings.retrieval.rerank_model
     if name is None:
         return None
-    from rag.retrieval.rerank import CrossEncoderReranker
+    from rag.search.rerank import CrossEncoderReranker
 
     return CrossEncoderReranker(name, allow_download=settings.embedding.allow_download)
 
@@ -157,7 +157,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
 @cache
 def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
     """One for all models of a server: answers, judgements and summaries wait in one turn."""
-    from rag.limits.shares import Lane
+    from rag.runtime.shares import Lane
 
     share = None if are_one else max(1, calls // SHARES)
     return Lane(calls, waiting=WAITING_CALLS, share=share)
@@ -174,8 +174,8 @@ def open_window(settings: Settings) -> ModelWindow | None:
 
 def load_limits(settings: Settings) -> "LoadLimits":
     """Bounds of one file."""
-    from rag.documents.formats.pictures.languages import models_for
     from rag.documents.limits import MEBIBYTE, LoadLimits
+    from rag.documents.readers.pictures.languages import models_for
 
     documents = settings.documents
     return LoadLimits(
@@ -193,7 +193,7 @@ def ocr_folder(settings: Settings) -> Path:
 
 def open_judge(settings: Settings) -> "Judge | None":
     """Who decides what words leave open, if anybody is to."""
-    from rag.answers.judging import InferenceJudge, ModelJudge
+    from rag.llm.judging import InferenceJudge, ModelJudge
 
     wanted = settings.checks
     if wanted.nli_model is not None:

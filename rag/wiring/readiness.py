@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.database import reading
+from rag.db import reading
 from rag.errors import IndexAway, ModelUnavailable, StorageFailed
-from rag.storage import check_room, refuse_emptied, set_back
+from rag.operations import check_room, refuse_emptied, set_back
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -63,7 +63,7 @@ def _ask_model(application: "Application") -> None:
 
 def ask_judge(application: "Application") -> None:
     """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
-    from rag.answers.judging import labels_of
+    from rag.llm.judging import labels_of
 
     if application.settings.checks.nli_model is not None:
         labels_of(application.settings.checks.nli_model)

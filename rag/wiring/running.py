@@ -5,7 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-from rag.retrieval.held.holding import holder_of
+from rag.search.cache.holding import holder_of
 
 ADDRESS_FILE = "server.json"
 

@@ -5,16 +5,16 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from rag.connectors.book import SourceBook
+from rag.connectors.kinds import FOLDER, folder_of
+from rag.connectors.table import SourceTable
 from rag.records import DocumentSource, SyncState
-from rag.sources.book import SourceBook
-from rag.sources.kinds import FOLDER, folder_of
-from rag.sources.table import SourceTable
 from rag.wiring.parts import load_limits
 
 BOUNDS_CHARS = 12  # enough to tell two settings of bounds apart
 
 if TYPE_CHECKING:
-    from rag.sources.syncing import Syncs
+    from rag.connectors.syncing import Syncs
     from rag.wiring.application import Application
 
 
@@ -30,9 +30,9 @@ def book_of(application: "Application") -> SourceBook:
 
 def syncs_of(application: "Application") -> "Syncs":
     """What does the syncs."""
-    from rag.sources.look import Parts
-    from rag.sources.plan import Limits
-    from rag.sources.syncing import Syncs
+    from rag.connectors.look import Parts
+    from rag.connectors.plan import Limits
+    from rag.connectors.syncing import Syncs
 
     settings = application.settings.sources
 
@@ -56,7 +56,7 @@ def syncs_of(application: "Application") -> "Syncs":
 
 def watch_of(application: "Application") -> None:
     """Have folders looked at when something changes there, until all stops."""
-    from rag.sources.watch import watch
+    from rag.connectors.watch import watch
 
     book = application.sources
 

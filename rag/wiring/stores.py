@@ -8,13 +8,13 @@ from functools import partial
 from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from rag.calm import tell
-from rag.database import migrate, open_engine
-from rag.database.integrity import UNREADABLE, damage_in_words, is_damage
+from rag.db import migrate, open_engine
+from rag.db.integrity import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError, StorageFailed
+from rag.operations import refuse_emptied, refuse_foreign
+from rag.operations.restore import refuse_unfinished
+from rag.runtime.calm import tell
 from rag.settings import Settings
-from rag.storage import refuse_emptied, refuse_foreign
-from rag.storage.restore import refuse_unfinished
 
 log = logging.getLogger(__name__)
 OURS = ("groundnote.db", "chroma")

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import update
 
-from rag.database import sessions, writing
+from rag.db import sessions, writing
 from rag.settings import load_settings
 from tests.acceptance.conftest import MANUAL, Installation, installed
 from tests.openai_server import OpenAIServer, reply

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.answers.card_writer import CardWriter
+from rag.chat.card_writer import CardWriter
 from rag.documents.files import IncomingFile
-from rag.hangup import on_hang_up
+from rag.runtime.hangup import on_hang_up
 from rag.seams import ModelDelta
 from rag.settings import Settings
 from tests.applications import app_of, application_of, served

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from playwright.sync_api import expect
 
-from rag.limits.shares import Lane
 from rag.records import MessageStatus
+from rag.runtime.shares import Lane
 
 pytestmark = pytest.mark.slow
 QUESTION = "How do I reset the Aero 5 Pro to factory settings?"

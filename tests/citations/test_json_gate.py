@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rag.chat.drafting import Draft
+from rag.chat.given import given as answer_given
 from rag.citations.given import harmless
 from rag.citations.json_gate import JsonGate, markers_in_json
 from rag.citations.markers import cited_numbers
 from rag.errors import UnreadableReply
 from rag.seams import Wishes
-from rag.turns.drafting import Draft
-from rag.turns.given import given as answer_given
 
 KNOWN = 2
 SIGNS = st.sampled_from([*"[]()【】†1247 ,.;:-–^#\\\"'`$\n*ag°ä😀", "[1]", "[47]", "[1, 47]"])

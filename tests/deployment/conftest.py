@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 import rag.wiring.answering  # noqa: F401  # pytest compiles it, which is for one thread at a time
-from rag.retrieval.vectors import ChromaIndex
+from rag.search.vectors import ChromaIndex
 from rag.settings import RetrievalSettings, Settings
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder

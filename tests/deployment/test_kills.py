@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from sqlalchemy import select
 
-from rag.database import chunks, documents, reading
+from rag.db import chunks, documents, reading
 from tests.deployment.conftest import DEADLINE, until
 from tests.openai_server import OpenAIServer
 

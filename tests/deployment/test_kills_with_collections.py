@@ -13,9 +13,9 @@ import httpx
 import numpy as np
 from sqlalchemy import select
 
-from rag.database import chunks, documents, reading, tables
+from rag.db import chunks, documents, reading, tables
+from rag.operations import compare
 from rag.records import Within
-from rag.storage import compare
 from tests.deployment.conftest import DEADLINE, until
 
 MOMENTS = (1, 2, 4, 6, 9, 12, 15, 20)  # changes that a server acknowledged before it is killed

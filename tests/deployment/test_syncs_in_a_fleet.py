@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from rag.connectors.look import Look
 from rag.jobs import queue
 from rag.records import EVERYTHING, DocumentSource, SyncState
-from rag.sources.look import Look
 from tests.deployment.conftest import until
 
 
@@ -31,7 +31,7 @@ def reads(monkeypatch):
         return read(look, file)
 
     monkeypatch.setattr(Look, "read", noting)
-    monkeypatch.setattr("rag.sources.folder.now", lambda: time.time() + 7200)  # none is young
+    monkeypatch.setattr("rag.connectors.folder.now", lambda: time.time() + 7200)  # none is young
     monkeypatch.setattr("rag.wiring.application.LOST_SECONDS", 0.1)
     return names
 

@@ -11,8 +11,8 @@ from textwrap import dedent
 
 import pytest
 
+from rag.operations import compare
 from rag.settings import Settings
-from rag.storage import compare
 from rag.web import create_app
 from rag.wiring.building import build
 from tests.conftest import postgres_database

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert
 
-from rag.database import logins, writing
+from rag.db import logins, writing
 from rag.documents.storing.collections import Callers, Collections, groups_at_login
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, Right, Within

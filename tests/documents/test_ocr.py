@@ -4,10 +4,10 @@ import io
 
 import pytest
 
-from rag.documents.formats.pictures import ocr
 from rag.documents.guard import GuardedLoader
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.documents.readers.pictures import ocr
 from rag.documents.reports import in_words, left_out
 from rag.errors import TooLarge, Unreadable
 

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.commands.doctor import _pictures
-from rag.documents.formats.pictures import languages, ocr
-from rag.documents.formats.pictures.languages import missing, models_for
+from rag.cli.doctor import _pictures
+from rag.documents.readers.pictures import languages, ocr
+from rag.documents.readers.pictures.languages import missing, models_for
 from rag.errors import SetupError
 from rag.settings import Settings
 from rag.wiring.parts import load_limits

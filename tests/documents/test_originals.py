@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from rag.database.blobs import FolderBlobs
+from rag.db.blobs import FolderBlobs
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.documents.storing.collections import Collections
@@ -138,7 +138,7 @@ def test_a_disk_that_is_full_keeps_no_document_out(house, caplog, monkeypatch):
     def full(*_given, **_options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("rag.database.blobs.os.fsync", full)
+    monkeypatch.setattr("rag.db.blobs.os.fsync", full)
     caplog.set_level(logging.WARNING)
 
     document_id = house.ingest("one.md", ONE)

@@ -4,9 +4,9 @@ import zlib
 
 import pytest
 
-from rag.documents.formats.pdf.ligatures import Ligatures
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.documents.readers.pdf.ligatures import Ligatures
 
 DIFFERENCES = b"/Differences [30 /f_f /f_i]"
 

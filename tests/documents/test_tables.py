@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.documents.formats.grids.grid import _looks_like_values
+from rag.documents.readers.grids.grid import _looks_like_values
 from rag.documents.tables import clean_rows, table_parts
 
 

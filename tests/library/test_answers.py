@@ -3,7 +3,7 @@
 import pytest
 
 from rag.citations.markers import find_markers
-from rag.commands.terminal import LINKS
+from rag.cli.terminal import LINKS
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from tests.applications import application_of

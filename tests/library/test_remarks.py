@@ -4,10 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from rag.language.languages.spoken import spoken
 from rag.library.remarks import Remarks, other_language
 from rag.library.unread import UnreadFile
 from rag.records import EVERYTHING, Answer, NoticeKind, Source
-from rag.text.languages.spoken import spoken
 
 ENGLISH = "The warranty of the router is two years from the date of purchase."
 GERMAN = "Die Garantie des Geräts beträgt zwei Jahre ab dem Tag des Kaufs."

@@ -6,9 +6,9 @@ import pytest
 from rag.llm.failures import Server
 from rag.llm.habits import Asking, Habits, in_turn
 from rag.llm.openai_compatible import OpenAIChatModel, complete
+from rag.memory.context import ContextParts, Pair, Selection, assemble, put_back
 from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, SummaryReport, ToolCall
 from rag.seams import ModelRequest
-from rag.sessions.context import ContextParts, Pair, Selection, assemble, put_back
 from tests.openai_server import OpenAIServer, failure, reply
 
 ALTERNATE = "Conversation roles must alternate user/assistant/user/assistant/..."

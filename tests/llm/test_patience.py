@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from rag.answers.judging import ModelJudge
+from rag.chat.follow_ups.resolve import FollowUps
 from rag.errors import ModelUnavailable
-from rag.followups.resolve import FollowUps
-from rag.limits import patience
-from rag.limits.patience import ANSWER, Patience
+from rag.llm.judging import ModelJudge
 from rag.memory.thread import asked as thread_asked
 from rag.records import EVERYTHING
+from rag.runtime.short_calls import reply_in_time
+from rag.seams import patience
 from rag.seams.judging import OpenStatement
+from rag.seams.patience import ANSWER, Patience
 from rag.settings import Settings
-from rag.short_calls import reply_in_time
 from rag.wiring.parts import open_judge, open_model
 from tests import openai_server as server_side
 from tests.openai_server import QUESTION, OpenAIServer, asked, error_of, model_at

@@ -3,9 +3,9 @@ import time
 import pytest
 
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
-from rag.limits.patience import THREAD, Patience
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.seams import ToolSpec
+from rag.seams.patience import THREAD, Patience
 from tests import openai_server as server_side
 from tests.openai_server import (
     KEY,

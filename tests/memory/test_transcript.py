@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
+from rag.language.names import Lexicon
 from rag.memory.transcript import Transcript, snapshot
-from rag.text.names import Lexicon
 from rag.tokens import count_tokens
 
 SOURCES = 60

@@ -16,8 +16,8 @@ from rag import HistoryTrimmer
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import TooLarge
+from rag.language.names import contains_name
 from rag.memory.transcript import spelled_out
-from rag.text.names import contains_name
 from rag.tokens import count_tokens
 
 SYSTEM = {"role": "system", "content": "Answer from the documents."}

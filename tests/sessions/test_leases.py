@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import insert, select
 
-from rag.database import as_utc, reading, running_answers, writing
+from rag.db import as_utc, reading, running_answers, writing
 from rag.records import MessageStatus
 from rag.sessions.leases import LEASE, LOST, RENEWED_EVERY
 from rag.sessions.store import SqlConversationStore

@@ -10,7 +10,7 @@ from sqlalchemy import select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import content_hash
-from rag.database import messages, summaries, writing
+from rag.db import messages, summaries, writing
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (

@@ -7,9 +7,9 @@ from time import process_time
 import pytest
 
 from rag.errors import OverBudget, TooLarge
-from rag.limits import budget
-from rag.limits.budget import planning, spend
 from rag.records import EVERYTHING, ColumnType, RawTable, Table, TableColumn
+from rag.runtime import budget
+from rag.runtime.budget import planning, spend
 from rag.tables.bounds import DEEPEST, MOST, MOST_COLUMNS
 from rag.tables.plan import Filter, Op, TablePlan, plan_from
 from rag.tables.reading.read import typed_tables

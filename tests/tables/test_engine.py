@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag.errors import TooLarge, UserError
-from rag.hangup import HangUp
+from rag.runtime.hangup import HangUp
 from rag.tables.running.engine import QueryLimits
 from rag.tables.running.engine import run as run_all
 from rag.tables.running.model_sql import parsed

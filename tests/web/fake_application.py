@@ -10,10 +10,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from rag.connectors.book import SourceBook
+from rag.connectors.table import SourceTable
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
 from rag.memory.stored import Remembered
-from rag.metrics import Metrics
 from rag.records import (
     Answer,
     ChatMessage,
@@ -38,9 +39,8 @@ from rag.records import (
     Usage,
     Verdict,
 )
+from rag.runtime.metrics import Metrics
 from rag.sessions.store import SqlConversationStore
-from rag.sources.book import SourceBook
-from rag.sources.table import SourceTable
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore

@@ -6,7 +6,7 @@ import threading
 import pytest
 from flask import Flask
 
-from rag.hangup import HangUp
+from rag.runtime.hangup import HangUp
 from rag.web.serving.leaving import hanging_up_when_left, has_left
 from tests.waiting import LONG
 

@@ -10,7 +10,7 @@ import pytest
 from joserfc.jwk import OctKey, RSAKey
 from sqlalchemy import select, update
 
-from rag.database import logins, writing
+from rag.db import logins, writing
 from rag.errors import SetupError
 from rag.settings import Settings
 from rag.web.access.audit import AuditTrail

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis.errors import Unsatisfiable
 
-from rag.database import migrate, open_engine
+from rag.db import migrate, open_engine
 from rag.settings import Settings
 from rag.web import create_app
 from tests.web.fake_application import FakeApplication

@@ -11,10 +11,10 @@ from rag.citations.checking.meaning import is_near
 from rag.citations.checking.reading import Place, SourceText, read, share
 from rag.citations.checking.rows import Row
 from rag.citations.checking.weighing import Weighed, weigh
+from rag.language.blocks import Window
+from rag.language.languages import ENGLISH, told
+from rag.language.words import language_of
 from rag.seams import Embedder
-from rag.text.blocks import Window
-from rag.text.languages import ENGLISH, told
-from rag.text.words import language_of
 
 _MOST_FIGURES = 40  # of one statement that are looked for
 _FEWEST = 2  # words that mean anything

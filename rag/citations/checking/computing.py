@@ -11,9 +11,9 @@ from rag.citations.checking.case import Case
 from rag.citations.checking.given import Given, Side, compared, given_by
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import share
-from rag.text.amounts import UNIT_SIGNS, Figure, agree, number_shown
-from rag.text.languages import all_meanings, told
-from rag.text.words import stem
+from rag.language.amounts import UNIT_SIGNS, Figure, agree, number_shown
+from rag.language.languages import all_meanings, told
+from rag.language.words import stem
 
 # A bound is no difference: "more than 80", "5 or more".
 _DIFFERENCE = re.compile(

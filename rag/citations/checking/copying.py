@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from rag.citations.checking.given import tells
 from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import NOT, Place, Reading, SourceText, Term
-from rag.text.amounts import Figure, agree
-from rag.text.languages import told
-from rag.text.related import opposites
+from rag.language.amounts import Figure, agree
+from rag.language.languages import told
+from rag.language.related import opposites
 
 _BOUNDARY = re.compile(rf"[,;:–—()\"“”]|\s-\s|\b(?:{told('ands')}|{told('ors')})\b")
 _FEWEST = 3  # terms that follow each other in both, to be one changed, or one of several sentences

@@ -11,9 +11,9 @@ from functools import lru_cache
 from itertools import pairwise
 
 from rag.citations.checking.reading import Place, Reading, SourceText, Term, within
-from rag.limits.budget import paced
-from rag.text.amounts import Figure, agree, comparable
-from rag.text.languages import all_words, any_of
+from rag.language.amounts import Figure, agree, comparable
+from rag.language.languages import all_words, any_of
+from rag.runtime.budget import paced
 
 _CONJUNCTIONS = any_of(all_words("conjunctions"))
 _DIVIDES = re.compile(rf"[,;:)–—|]|\b(?:{_CONJUNCTIONS})\b", re.IGNORECASE)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from rag.text.names import VARIANTS
+from rag.language.names import VARIANTS
 
 _NAME_WORD = re.compile(r"[^\W_]+|\+")
 _SHORTEST_WORD = 3  # letters; what is shorter tells a model from another: `Amp 50 BT`

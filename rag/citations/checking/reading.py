@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeVar
 
+from rag.language.amounts import UNIT_SIGNS, Figure
+from rag.language.blocks import Window, plain, read_windows
+from rag.language.figures import read_figures
+from rag.language.languages import ENGLISH, Language, all_meanings, all_words
+from rag.language.names import Lexicon, Name, find_names
+from rag.language.related import canonical
+from rag.language.words import UNSPACED, Token, content_words, is_function_word, language_of, stem
+from rag.language.words import tokens as tokens_of
 from rag.records import Source
-from rag.text.amounts import UNIT_SIGNS, Figure
-from rag.text.blocks import Window, plain, read_windows
-from rag.text.figures import read_figures
-from rag.text.languages import ENGLISH, Language, all_meanings, all_words
-from rag.text.names import Lexicon, Name, find_names
-from rag.text.related import canonical
-from rag.text.words import UNSPACED, Token, content_words, is_function_word, language_of, stem
-from rag.text.words import tokens as tokens_of
 
 _LONGEST_LABEL = 5  # words; longer cells are no names of things
 _NUMBERS = frozenset(all_meanings("numbers"))

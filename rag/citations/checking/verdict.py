@@ -16,11 +16,11 @@ from rag.citations.checking.reading import Place, SourceText, read
 from rag.citations.checking.rows import Row, Wrong, compare
 from rag.citations.checking.weighing import Weighed
 from rag.citations.checking.wording import wrong_wording
+from rag.language.amounts import Figure
+from rag.language.languages import all_words, any_of
+from rag.language.words import language_of
 from rag.records import Verdict
 from rag.seams import Embedder
-from rag.text.amounts import Figure
-from rag.text.languages import all_words, any_of
-from rag.text.words import language_of
 
 _REFUSES = re.compile(rf"\W*(?:{any_of(all_words('refusals'))})\s?[,.:–—-]", re.IGNORECASE)
 _NEAREST = 3  # windows that a judge is shown

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from rag.citations.checking.given import Given, given_by, tells
 from rag.citations.checking.naming import names_agree
 from rag.citations.checking.reading import SourceText
-from rag.text.amounts import comparable
+from rag.language.amounts import comparable
 
 _SAYS_THE_REST = 0.5  # of the words around a figure, to be told another one for them
 _SAME_NAME = 0.25

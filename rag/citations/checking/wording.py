@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from rag.citations.checking.case import Case
 from rag.citations.checking.reading import Place, Reading, within
-from rag.text.amounts import Figure, agree
-from rag.text.languages import all_words, any_of, told
+from rag.language.amounts import Figure, agree
+from rag.language.languages import all_words, any_of, told
 
 _DIVIDES = re.compile(
     rf"\s*[,;:()–—]\s+|\s+(?:{any_of(all_words('conjunctions'))})\s+", re.IGNORECASE

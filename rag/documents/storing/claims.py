@@ -9,7 +9,7 @@ from pathlib import Path
 from sqlalchemy import Engine, delete, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
-from rag.database import chunks, embedding_claims, reading, writing
+from rag.db import chunks, embedding_claims, reading, writing
 from rag.documents.storing.store_rows import batches
 from rag.errors import StorageFailed
 

@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from rag.database import (
+from rag.db import (
     collection_members,
     collections,
     document_sources,
@@ -31,7 +31,7 @@ from rag.database import (
     storable,
     writing,
 )
-from rag.database import documents as document_table
+from rag.db import documents as document_table
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Right, Within
 

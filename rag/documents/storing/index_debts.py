@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlalchemy import Engine, Row, Select, delete, func, select, update
 
-from rag.database import chunks as chunk_table
-from rag.database import documents as document_table
-from rag.database import moved_chunks, reading, removed_chunks, writing
+from rag.db import chunks as chunk_table
+from rag.db import documents as document_table
+from rag.db import moved_chunks, reading, removed_chunks, writing
 from rag.documents.storing.store_rows import batches
 from rag.records import Chunk
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, select
 
-from rag.database import documents as document_table
-from rag.database import inside, reading, storable
+from rag.db import documents as document_table
+from rag.db import inside, reading, storable
 from rag.documents.reports import report_from
 from rag.documents.storing.store_rows import batches
 from rag.records import Document, DocumentPage, Within

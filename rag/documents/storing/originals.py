@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Set
 from contextlib import suppress
 from pathlib import Path
 
-from rag.calm import tell
-from rag.database.blobs import Blobs, FolderBlobs, blocks, local_path
+from rag.db.blobs import Blobs, FolderBlobs, blocks, local_path
+from rag.runtime.calm import tell
 
 Holds = Callable[[str], bool]  # whether any document has a file of this content
 

@@ -23,9 +23,9 @@ from sqlalchemy import (
     update,
 )
 
-from rag.database import chunks as chunk_table
-from rag.database import documents as document_table
-from rag.database import (
+from rag.db import chunks as chunk_table
+from rag.db import documents as document_table
+from rag.db import (
     inside,
     mark_changed,
     moved_chunks,
@@ -34,10 +34,10 @@ from rag.database import (
     versions,
     writing,
 )
-from rag.database import sections as section_table
-from rag.database import tables as table_table
-from rag.database.blobs import FolderBlobs
-from rag.database.holds import deletions_wait
+from rag.db import sections as section_table
+from rag.db import tables as table_table
+from rag.db.blobs import FolderBlobs
+from rag.db.holds import deletions_wait
 from rag.documents.chunk import document_id_for
 from rag.documents.files import IncomingFile
 from rag.documents.storing.index_debts import IndexDebts, chunk_from, chunk_query

@@ -12,11 +12,11 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from rag.database import chunks as chunk_table
-from rag.database import documents as document_table
-from rag.database import jobs, mark_changed, removed_chunks, storable
-from rag.database import sections as section_table
-from rag.database import tables as table_table
+from rag.db import chunks as chunk_table
+from rag.db import documents as document_table
+from rag.db import jobs, mark_changed, removed_chunks, storable
+from rag.db import sections as section_table
+from rag.db import tables as table_table
 from rag.documents.cleaning import name_in_words
 from rag.documents.reports import stored_report
 from rag.records import Chunk, Document, Section, Table

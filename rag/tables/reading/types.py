@@ -9,8 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from rag.language.languages import all_meanings, all_words, told
 from rag.records import ColumnType
-from rag.text.languages import all_meanings, all_words, told
 
 ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 ENOUGH = 0.85  # of the filled cells must read as a type

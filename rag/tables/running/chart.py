@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from html import escape
 
+from rag.language.languages import told
 from rag.tables.reading.types import read_number
 from rag.tables.running.result import ResultColumn, TableResult, shown
-from rag.text.languages import told
 
 MOST_BARS = 30
 MOST_SHARES = 8

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import Left, TooLarge, UserError
-from rag.hangup import hang_up_reason, on_hang_up
-from rag.limits.budget import ITEMS_BETWEEN, paced
-from rag.limits.shares import Lane
+from rag.runtime.budget import ITEMS_BETWEEN, paced
+from rag.runtime.hangup import hang_up_reason, on_hang_up
+from rag.runtime.shares import Lane
 from rag.tables.plan import MOST_ROWS
 
 if TYPE_CHECKING:

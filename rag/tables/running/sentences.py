@@ -6,6 +6,8 @@ What no sentence says is said in the words of its plan.
 import re
 from collections.abc import Mapping, Sequence
 
+from rag.language.languages import meanings, read_lists
+from rag.language.words import language_of
 from rag.tables.plan import (
     MEASURED,
     ROWS,
@@ -23,8 +25,6 @@ from rag.tables.plan import (
 )
 from rag.tables.running.result import SHOWN_IN_TEXT, TableResult, cell_text, markdown, unmarked
 from rag.tables.wordforms import normalised, spoken
-from rag.text.languages import meanings, read_lists
-from rag.text.words import language_of
 
 _TOLD = read_lists("rows")
 _FORMS = {code: _TOLD[f"said_{code}"] for code in ("en", "de")}

@@ -5,8 +5,8 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
-from rag.limits.budget import paced
 from rag.records import ColumnType, Table
+from rag.runtime.budget import paced
 from rag.tables.plan import (
     MEASURED,
     MOST_ROWS,

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from sqlalchemy import Engine, insert, select
 
-from rag.database import as_utc, audit, reading, storable, writing
+from rag.db import as_utc, audit, reading, storable, writing
 
 LONGEST_SUBJECT = 300
 

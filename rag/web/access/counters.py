@@ -8,8 +8,8 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from rag.calm import tell
 from rag.errors import SetupError
+from rag.runtime.calm import tell
 from rag.settings import Settings
 
 if TYPE_CHECKING:  # loaded with the first that is counted

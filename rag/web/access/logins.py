@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Engine, Row, delete, insert, select, update
 
-from rag.database import as_utc, logins, reading, storable, writing
+from rag.db import as_utc, logins, reading, storable, writing
 from rag.errors import NotAllowed
 from rag.settings import GROUP
 

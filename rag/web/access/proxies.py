@@ -11,8 +11,8 @@ from typing import Any
 
 from flask import Flask, request
 
-from rag.calm import tell
 from rag.errors import SetupError
+from rag.runtime.calm import tell
 
 PEER = "groundnote.peer"  # the address that the connection came from
 PEERS_HOST = "groundnote.host"  # the Host header as it came

@@ -6,9 +6,9 @@ from flask import g
 
 from rag.documents.storing.collections import CollectionOf
 from rag.errors import Forbidden
+from rag.operations import check_room
 from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Right, Within
 from rag.seams import SessionHandle
-from rag.storage import check_room
 from rag.web.access.owner import current_owner, note
 from rag.web.current import application, checked_id
 

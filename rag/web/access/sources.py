@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from rag.connectors.book import SourceBook, SourceTold
+from rag.connectors.kinds import shown
 from rag.errors import Forbidden, NotFound
 from rag.records import DocumentSource, Right
-from rag.sources.book import SourceBook, SourceTold
-from rag.sources.kinds import shown
 from rag.web.access import rights
 from rag.web.access.owner import current_owner, note
 from rag.web.current import application, checked_id

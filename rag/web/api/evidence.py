@@ -134,7 +134,7 @@ def read_chunk(path: ChunkPath) -> ChunkModel:
 @api.post("/check", responses={"200": CheckedModel})
 def check_any_text(body: CheckBody) -> CheckedModel:
     """A verdict for each number of a text, from the source that it stands for alone."""
-    from rag.turns.any_text import check_text, cite_text  # what a page is shown without
+    from rag.chat.any_text import check_text, cite_text  # what a page is shown without
 
     sources, held = _sources_of(body), application()
     embedder = held.embedder if held.settings.embedding.is_packaged else None
@@ -149,7 +149,7 @@ def check_any_text(body: CheckBody) -> CheckedModel:
 
 def _sources_of(body: CheckBody) -> dict[int, Source] | None:
     """What the numbers stand for; None where nobody said."""
-    from rag.turns.any_text import given_sources
+    from rag.chat.any_text import given_sources
 
     if body.session_id is not None:
         return {each.number: each for each in open_session(body.session_id).sources()}

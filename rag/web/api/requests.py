@@ -14,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from rag.database import storable
+from rag.db import storable
 from rag.tables.bounds import LONGEST_QUESTION
 
 MAX_INDEX = 2**31 - 1  # of messages and offsets: what the database's integers hold

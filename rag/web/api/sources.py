@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from rag.connectors.book import SourceTold
+from rag.connectors.kinds import LONGEST_ADDRESS, shown
 from rag.records import DEFAULT_COLLECTION, DocumentSource, SyncCounts, SyncState
-from rag.sources.book import SourceTold
-from rag.sources.kinds import LONGEST_ADDRESS, shown
 from rag.web.access import rights
 from rag.web.access import sources as managed
 from rag.web.api.requests import STORABLE, Body, RequestBody, ShortText

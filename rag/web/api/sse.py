@@ -11,7 +11,6 @@ from pydantic_core import to_jsonable_python
 from werkzeug.exceptions import HTTPException
 
 from rag.errors import ModelInterrupted, RagError
-from rag.hangup import LEFT
 from rag.records import (
     Cited,
     Compacted,
@@ -26,6 +25,7 @@ from rag.records import (
     ToolUsed,
     Waiting,
 )
+from rag.runtime.hangup import LEFT
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.html.live import LiveHtml
 from rag.web.problems import problem_of, problem_response

@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel, Field, model_validator
 
 from rag.errors import UserError
-from rag.limits.budget import planning
+from rag.runtime.budget import planning
 from rag.tables.plan import plan_from
 from rag.web.access.rights import open_session, readable
 from rag.web.api.requests import Body, PageQuery, TableQuestion

@@ -7,7 +7,7 @@ from typing import IO, Protocol
 
 from werkzeug.datastructures import FileStorage
 
-from rag.database import storable
+from rag.db import storable
 from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.errors import TooLarge, Unreadable, UserError
 from rag.records import Job

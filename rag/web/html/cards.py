@@ -6,8 +6,8 @@ from dataclasses import replace
 from markupsafe import Markup
 
 from rag.citations.markers import find_markers
+from rag.language.sentences import Span
 from rag.records import Card, ShownPassage
-from rag.text.sentences import Span
 from rag.web.html.evidence import NOWHERE, Marks, text_html
 
 FOLDED = 400  # characters, at least, far from what is marked: what is folded saves a look

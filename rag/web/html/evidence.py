@@ -8,8 +8,8 @@ from itertools import groupby, pairwise, zip_longest
 from markupsafe import Markup, escape
 
 from rag.errors import NotFound
+from rag.language.sentences import CODE_INDENT, Span, trimmed
 from rag.records import Chunk, Document, Section, Source, SourceState, Verdict
-from rag.text.sentences import CODE_INDENT, Span, trimmed
 from rag.web.access.rights import readable
 from rag.web.current import application
 from rag.web.html.pinpoint import TABLE_RULE, places_of

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 
 from rag.citations.markers import cited_numbers, find_markers, neutralise
-from rag.limits.budget import paced
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
 from rag.render.gate import in_words, outgoing, standalone
+from rag.runtime.budget import paced
 from rag.web.html.warned import with_warnings
 
 STATES = {

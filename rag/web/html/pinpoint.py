@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from rag.citations.clauses import Clause
 from rag.citations.markers import without_markers
 from rag.citations.statements import Statement, read_statements
-from rag.text.sentences import Span, split_sentences
+from rag.language.sentences import Span, split_sentences
 
 TABLE_RULE = re.compile(r"[ \t]*\|?[ \t:|-]*-{3}[ \t:|-]*\|?[ \t]*")
 MOST_PLACES = 3  # sentences or rows for one statement
@@ -83,9 +83,9 @@ def _stating(passage: str) -> list[Span]:
 
 def _features(text: str) -> frozenset[str]:
     """Stems of words and, told apart from them, figures."""
-    from rag.text.figures import read_figures
-    from rag.text.related import canonical
-    from rag.text.words import terms
+    from rag.language.figures import read_figures
+    from rag.language.related import canonical
+    from rag.language.words import terms
 
     figures = {f"={figure.shown}" for figure in read_figures(text)}
     return frozenset(map(canonical, terms(text))) | figures

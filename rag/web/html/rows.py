@@ -2,8 +2,8 @@
 
 import re
 
+from rag.language.sentences import Span
 from rag.records import Section
-from rag.text.sentences import Span
 from rag.web.html.pinpoint import TABLE_RULE
 
 LOCATED = re.compile(r"\brows? (\d+)(?:–(\d+))?$")

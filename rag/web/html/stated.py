@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup, escape
 
 from rag.citations.markers import find_markers
+from rag.language.blocks import plain
+from rag.language.sentences import Span
 from rag.records import Citation, Message, Verdict
-from rag.text.blocks import plain
-from rag.text.sentences import Span
 from rag.web.html.pinpoint import clauses_citing
 from rag.web.html.warned import verdict_in_words
 
 if TYPE_CHECKING:  # reading figures is loaded where there are some to read
-    from rag.text.amounts import Figure
+    from rag.language.amounts import Figure
 
 LONGEST_SAID = 300  # characters of a statement above its evidence
 FEW_WORDS = 3  # that differ: more of them decide nothing by themselves
@@ -160,7 +160,7 @@ def _other_figures(said: str, quote: str) -> tuple[Spans, Spans]:
 
 
 def _figures(text: str) -> Sequence["Figure"]:
-    from rag.text.figures import read_figures
+    from rag.language.figures import read_figures
 
     return read_figures(text)
 

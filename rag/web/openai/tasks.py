@@ -19,11 +19,11 @@ from flask import Response
 
 from rag.citations.json_gate import JsonGate
 from rag.errors import RagError
-from rag.limits.patience import CLIENTS_TASK
 from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.render.gate import sanitise
 from rag.seams import ModelRequest
+from rag.seams.patience import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
 from rag.web.current import application
 from rag.web.openai.asked import ClientRequest

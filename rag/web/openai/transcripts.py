@@ -12,9 +12,9 @@ from hashlib import sha256
 
 from sqlalchemy import Engine, delete, insert, select, update
 
-from rag.database import reading, storable, transcript_hashes, writing
-from rag.limits.budget import paced
+from rag.db import reading, storable, transcript_hashes, writing
 from rag.records import ContextConfig, ImportedMessage, Role
+from rag.runtime.budget import paced
 from rag.seams import ConversationStore, SessionHandle
 
 START = ""

@@ -8,7 +8,7 @@ from flask import Blueprint, redirect, request, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
-from rag.database import storable
+from rag.db import storable
 from rag.documents.files import collect
 from rag.documents.reports import in_words, left_out
 from rag.documents.storing.described import kind_in_words, size_in_words

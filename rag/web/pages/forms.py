@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from flask import request
 from pydantic import ValidationError
 
-from rag.database import storable
+from rag.db import storable
 from rag.errors import UserError
 from rag.records import ContextConfig, Session
 from rag.web.access import rights

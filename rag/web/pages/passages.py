@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from rag.errors import ModelError
+from rag.language.sentences import Span
 from rag.records import Chunk, Section
-from rag.text.sentences import Span
 from rag.web.access.rights import readable
 from rag.web.current import application
 from rag.web.html.evidence import NOWHERE, Marks, text_html

@@ -8,11 +8,11 @@ from typing import Any
 from flask import Blueprint, redirect, url_for
 from werkzeug.wrappers import Response
 
+from rag.connectors.book import SourceTold
+from rag.connectors.kinds import shown
 from rag.documents.reports import counted
 from rag.errors import UserError
 from rag.records import DocumentSource, Right, SyncCounts, SyncState
-from rag.sources.book import SourceTold
-from rag.sources.kinds import shown
 from rag.web.access import rights
 from rag.web.access import sources as managed
 from rag.web.current import checked_id

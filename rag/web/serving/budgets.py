@@ -2,7 +2,7 @@
 
 from flask import Flask, g
 
-from rag.limits.budget import Budget, begin
+from rag.runtime.budget import Budget, begin
 from rag.web.serving.leaving import way_to_tell
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from rag.calm import ERRORS
 from rag.errors import RagError, SetupError
+from rag.runtime.calm import ERRORS
 
 WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 LOOK_SECONDS = 0.5

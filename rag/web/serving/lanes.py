@@ -2,7 +2,7 @@
 
 A request that writes an answer holds a thread for as long as its model takes. Only so many are let
 in at once; a few more wait, in fair turn of their owners, and the rest are told to come back (see
-`rag.limits.shares`).
+`rag.runtime.shares`).
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from flask import Flask, Response, g, request
 
-from rag.limits.shares import Lane
+from rag.runtime.shares import Lane
 from rag.web.access.owner import current_owner
 
 EXTENSION = "groundnote-lane"

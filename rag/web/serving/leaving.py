@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 from flask import request
 
-from rag.hangup import HangUp
+from rag.runtime.hangup import HangUp
 
 LOOK_SECONDS = 1.0  # an answer without a model has ended by then
 TOLD_BY = "waitress.client_disconnected"

@@ -3,7 +3,7 @@
 import pytest
 from flask import get_template_attribute
 
-from rag.answers.markdown import gist
+from rag.chat.markdown import gist
 from rag.records import Card, DocumentLink, Mention, ShownPassage
 from rag.web.html.answers import Register
 from rag.web.html.cards import FOLDED, parts_of, passage_html

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
 from rag.citations.markers import find_markers
+from rag.language.sentences import Span
 from rag.records import Citation, Unsourced, Verdict
-from rag.text.sentences import Span
 from rag.web.html.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
 from rag.web.html.evidence import Marks, text_html
 from rag.web.html.warned import Warned

@@ -1,0 +1,392 @@
+"""One turn, top to bottom: a question becomes an answer with citations."""
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+from rag.chat.answering import Answering, EarlierTurns
+from rag.chat.drafting import Draft
+from rag.chat.follow_ups.resolve import FollowUps
+from rag.chat.found import Found, Prepared
+from rag.chat.memory import Memory
+from rag.citations.markers import cited_numbers
+from rag.db import waiting_for_database
+from rag.errors import (
+    ContextTooLong,
+    IndexAway,
+    ModelError,
+    NotFound,
+    RagError,
+    TooLarge,
+    UserError,
+)
+from rag.language.languages import told
+from rag.records import (
+    Answer,
+    ChatMessage,
+    Discarded,
+    Event,
+    Failed,
+    Finished,
+    Hit,
+    Judged,
+    Message,
+    MessageStatus,
+    Notice,
+    NoticeKind,
+    Resolution,
+    Resolved,
+    Role,
+    Source,
+    Sources,
+    Summary,
+    SummaryReport,
+    Text,
+    Within,
+)
+from rag.runtime.calm import is_time_to_tell
+from rag.runtime.hangup import hang_up_reason
+from rag.runtime.metrics import Metrics
+from rag.seams import NO_WISHES, DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
+
+GOES_ON = re.compile(
+    rf"(?:(?:{told('polite')}) )?(?:{told('goes_on')})(?: (?:{told('polite')}))?\W*", re.IGNORECASE
+)
+POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
+LOOKED_UP = 0.5  # relevance of a cell that a table was asked for
+CITED_LAST = 3  # sources of the last answer whose documents are preferred by the next search
+WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
+log = logging.getLogger(__name__)
+INTERNAL = "Something went wrong on our side. Your question is kept: ask for the answer again."
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """Bounds of one turn."""
+
+    question_chars: int = 20_000
+    sources: int = 8
+    past_turns: int = 10
+
+    def check(self, question: str) -> None:
+        """Refuse what cannot be asked, before anything is stored."""
+        if not question.strip():
+            raise UserError("The question is empty. Type what you want to know.")
+        if len(question) > self.question_chars:
+            raise TooLarge(
+                f"The question has {len(question):,} characters; at most "
+                f"{self.question_chars:,} are taken. Shorten it, or add the text as a document."
+            )
+
+
+class Assistant:
+    """Answers questions in sessions; everything it needs is given by `rag.wiring`."""
+
+    def __init__(
+        self,
+        retriever: Retriever,
+        followups: FollowUps,
+        memory: Memory,
+        answering: Answering,
+        *,
+        limits: TurnLimits,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._retriever = retriever
+        self._followups = followups
+        self._memory = memory
+        self._answering = answering
+        self._limits = limits
+        self._metrics = metrics or Metrics()
+
+    def ask(
+        self, session: SessionHandle, question: str, wishes: Wishes = NO_WISHES
+    ) -> Iterator[Event]:
+        """Answer a question with citations and remember the turn.
+
+        The question is checked at once; everything else happens while the events are read. Closing
+        the iterator stops the model and keeps what was written, marked as interrupted.
+
+        Raises:
+            UserError: the question is empty or too long; nothing was stored.
+        """
+        self._limits.check(question)
+        return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
+
+    def regenerate(
+        self, session: SessionHandle, index: int, wishes: Wishes = NO_WISHES
+    ) -> Iterator[Event]:
+        """Write the last answer anew, or go on with its turn where it called the asker's tools.
+
+        The earlier one is kept as a revision.
+        """
+        turn = session.begin_again(index)
+        return self._metrics.watched(self._turn(session, lambda: turn, wishes))
+
+    def resolve(self, session: SessionHandle, question: str) -> Resolution:
+        """The question as it would be searched for now."""
+        return self._resolved(session, question, self._past(session))
+
+    def context(self, session: SessionHandle) -> dict[str, Any]:
+        """The messages that would be sent now, the next question apart, and statistics."""
+        messages, stats = self._memory.context(session)
+        return {"messages": messages, "stats": stats}
+
+    def context_messages(self, session: SessionHandle) -> tuple[ChatMessage, ...]:
+        """The messages of `context` alone."""
+        return self._memory.context(session)[0]
+
+    def compact(
+        self, session: SessionHandle, *, keep_turns: int | None = None
+    ) -> SummaryReport | None:
+        """Summarise all but the newest turns now; None if there is nothing to summarise.
+
+        How many are kept word for word, the session's configuration says, unless told here.
+        """
+        summary = self._memory.compact(session, keep_turns=keep_turns)
+        return None if summary is None else summary.report
+
+    def preview(self, session: SessionHandle, question: str) -> tuple[ChatMessage, ...]:
+        """What a model would be sent for a question beside the sources found; stores nothing."""
+        resolution = self.resolve(session, question)
+        resolved = resolution.query if resolution.is_followup else ""
+        return self._memory.preview(session, question, resolved)
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
+        return self._memory.summarize(session, start, end)
+
+    def _turn(
+        self, session: SessionHandle, begin: Callable[[], OpenTurn], wishes: Wishes = NO_WISHES
+    ) -> Generator[Event, None, None]:
+        turn = begin()
+        draft = Draft(turn.answer, wishes=wishes)
+        with self._metrics.trace.part("turn") as draft.trace:
+            draft.trace.note(session=session.id, answer=turn.answer.index)
+            try:
+                yield from self._answer(session, turn, draft)
+            except RagError as error:
+                _keep(session, draft, str(error))
+                draft.trace.fail(error)
+                yield Failed(error, str(error), turn.answer.index)
+            except BaseException:
+                # The client went away, or we are broken: either way what was written is kept.
+                _keep(session, draft, hang_up_reason() or INTERNAL)
+                raise
+
+    def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
+        question, within = turn.question.content, session.within()
+        with draft.trace.part("follow-up") as span:
+            past = self._past(session, turn)
+            resolution = self._resolved(session, question, past)
+            resolution = self._going_on(session, turn) or resolution
+            span.note(is_followup=resolution.is_followup, method=resolution.method)
+        draft.resolution = resolution
+        with draft.trace.part("direct") as span:
+            direct = self._answering.direct(session, question, resolution, draft)
+            span.note(made_by=direct.made_by if direct is not None else "")
+        if direct is not None:
+            yield from self._say(session, turn, direct, draft)
+            return
+        yield Resolved(resolution.query, resolution.is_followup, resolution.method)
+
+        known = session.source_count() if resolution.source_numbers else 0
+        with draft.trace.part("retrieval") as span:
+            found = self._find(session, resolution, within, draft)
+            span.note(sources=len(found.sources), by_words_alone=bool(draft.notices))
+        yield Sources(found.sources)
+
+        compacted = self._memory.before_turn(session)
+        if compacted is not None:
+            yield compacted
+        yield from _about_unknown(known, resolution, draft)
+        shown = yield from self._write(session, turn, found, draft)
+
+        with draft.trace.part("check") as span, waiting_for_database():
+            answer = self._answering.checked(session, draft, shown)
+            answer = self._answering.gated(session, found, draft, answer, past)
+            if answer.set_aside is not None:
+                span.note(set_aside=answer.set_aside.reason)
+            span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
+            message = session.finish(draft.complete(answer))
+        draft.has_ended = True
+        self._memory.after_turn(session, turn, message)
+        if answer.set_aside is not None:
+            yield Discarded(answer.set_aside.reason)
+            yield Text(answer.text)
+        yield Finished(message, self._of(session, answer, found.sources), draft.stats)
+        with draft.trace.part("judge"):
+            judged = self._answering.judged(session, message)
+        if judged is not None:
+            yield Judged(judged)
+
+    def _say(
+        self, session: SessionHandle, turn: OpenTurn, direct: DirectAnswer, draft: Draft
+    ) -> Iterator[Event]:
+        """A turn that needs no writer: nothing is searched, no model sees its context."""
+        draft.resolution = resolution = direct.resolution or draft.resolution
+        if resolution is not None:
+            yield Resolved(resolution.query, resolution.is_followup, resolution.method)
+        yield Sources(direct.sources)
+        answer = yield from self._answering.say(session, direct, draft)
+        message = session.finish(draft.complete(answer))
+        draft.has_ended = True
+        self._memory.after_turn(session, turn, message)
+        yield Finished(message, self._of(session, answer, direct.sources), draft.stats)
+
+    def _going_on(self, session: SessionHandle, turn: OpenTurn) -> Resolution | None:
+        """For "go on" after an answer that was cut: the question that it answered."""
+        index = turn.question.index
+        if not (GOES_ON.fullmatch(turn.question.content.strip()) and index):
+            return None
+        for before in session.messages(index - 1, index):
+            notices = before.answer.notices if before.answer else ()
+            if before.resolved_query and any(each.kind is NoticeKind.CUT for each in notices):
+                return Resolution(before.resolved_query, is_followup=True, method="rules")
+        return None
+
+    def _resolved(self, session: SessionHandle, question: str, past: EarlierTurns) -> Resolution:
+        """With the documents that the last answer cited first."""
+        resolution = self._followups.resolve(question, past, session.within())
+        numbers = cited_numbers(past[-1][1])[:CITED_LAST] if past else []
+        if not numbers:
+            return resolution
+        cited = frozenset(each.document_id for each in session.sources(numbers))
+        return replace(resolution, before=replace(resolution.before, documents=cited))
+
+    def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> EarlierTurns:
+        """The newest turns that succeeded before this one."""
+        end = session.read().message_count if turn is None else turn.question.index
+        start = max(0, end - 2 * self._limits.past_turns)
+        return succeeded(session.said(start, end))
+
+    def _hits(self, resolution: Resolution, within: Within, draft: Draft) -> list[Hit]:
+        """By words alone, and marked so, while the vectors are away."""
+        limit, words = self._limits.sources, resolution.lexical_query or resolution.query
+        try:
+            return self._retriever.search(
+                resolution.dense_query or resolution.query,
+                within,
+                lexical_query=words,
+                before=resolution.before,
+                limit=limit,
+            )
+        except (ModelError, IndexAway) as error:
+            draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
+            if is_time_to_tell("words alone"):
+                log.warning("searched by words alone", extra={"error": type(error).__name__})
+            return self._retriever.by_words(words, within, before=resolution.before, limit=limit)
+
+    def _find(
+        self, session: SessionHandle, resolution: Resolution, within: Within, draft: Draft
+    ) -> Found:
+        """The sources that a question names, such as [3]; retrieval for any other question."""
+        named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
+        if named:
+            whole = {source.number: 1.0 for source in named}
+            return Found(tuple(named), whole, resolution, within)
+        hits = self._hits(resolution, within, draft)
+        found = session.register(hits)
+        about = resolution.before.documents if resolution.is_followup else ()
+        relevance = {
+            source.number: max(hit.relevance, POINTED_AT * (source.document_id in about))
+            for hit, source in zip(hits, found, strict=True)
+        }
+        if draft.cells:
+            cells = dict.fromkeys((each.number for each in draft.cells), LOOKED_UP)
+            return Found((*draft.cells, *found), relevance | cells, resolution, within)
+        return Found(tuple(found), relevance, resolution, within)
+
+    def _write(
+        self, session: SessionHandle, turn: OpenTurn, found: Found, draft: Draft
+    ) -> Generator[Event, None, tuple[Source, ...]]:
+        """Call the writer, with less as long as the server finds the context too long.
+
+        Each time there is a pair less; once the server has said what fits, as much as fits.
+        """
+        fewer, asked, refused = 0, 0, None
+        shown = self._answering.worth_showing(found)
+        while True:
+            try:
+                prepared = self._memory.prepare(
+                    session, turn, shown, fewer=fewer, wishes=draft.wishes
+                )
+            except TooLarge as error:  # the question alone does not fit
+                alone = Prepared((), 0, tuple(shown.sources))
+                yield from self._answering.without_model(session, alone, found, draft, error)
+                return alone.shown
+            is_less = refused is None or prepared.tokens < asked
+            asked, draft.stats = prepared.tokens, prepared.stats
+            try:
+                if refused is not None and not is_less:
+                    raise refused
+                yield from self._spoken(session, prepared, found, draft)
+            except ContextTooLong as error:
+                if is_less and not draft.text:
+                    fewer, refused = fewer + 1, error
+                    continue
+                yield from self._answering.without_model(session, prepared, found, draft, error)
+            except ModelError as error:
+                yield from self._answering.without_model(session, prepared, found, draft, error)
+            return prepared.shown
+
+    def _spoken(
+        self, session: SessionHandle, prepared: Prepared, found: Found, draft: Draft
+    ) -> Iterator[Event]:
+        with draft.trace.part("model") as span:
+            span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.shown))
+            try:
+                yield from self._answering.stream(session, prepared, found, draft)
+            finally:
+                span.note(gen_ai__request__model=draft.model, characters=len(draft.text))
+                if draft.usage is not None:
+                    span.note(gen_ai__usage__input_tokens=draft.usage.prompt_tokens)
+                    span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
+
+    def _of(
+        self, session: SessionHandle, answer: Answer, found: Sequence[Source]
+    ) -> tuple[Source, ...]:
+        """The sources an answer cites, by number."""
+        by_number = {source.number: source for source in found}
+        cited = sorted({citation.number for citation in answer.citations})
+        missing = [number for number in cited if number not in by_number]
+        if missing:
+            by_number |= {source.number: source for source in session.sources(missing)}
+        return tuple(by_number[number] for number in cited)
+
+
+def _about_unknown(known: int, resolution: Resolution, draft: Draft) -> Iterator[Event]:
+    """Say so when the question names numbers that the session had not given before it."""
+    unknown = [str(n) for n in resolution.source_numbers if not 1 <= n <= known]
+    if unknown and not draft.wishes.wants_json:
+        those = f"they run from 1 to {known}" if known else "it has none yet"
+        draft.preface = (
+            f"This conversation has no source number {', '.join(unknown)} ({those}).\n\n"
+        )
+        yield Text(draft.preface)
+
+
+def _verdicts(answer: Answer) -> Mapping[str, int]:
+    return Counter(each.verdict.value for each in answer.citations)
+
+
+def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:
+    """Store what there is of a broken answer, unless its session was deleted meanwhile."""
+    if not draft.has_ended:
+        with suppress(NotFound), waiting_for_database():
+            session.finish(draft.broken(reason))
+
+
+def succeeded(messages: Sequence[Message]) -> EarlierTurns:
+    """Questions with the answers that came to a good end, oldest first."""
+    past: list[tuple[str, str]] = []
+    for question, answer in pairwise(messages):
+        is_pair = question.role == Role.USER and answer.role == Role.ASSISTANT
+        if is_pair and question.turn == answer.turn and answer.status is MessageStatus.COMPLETE:
+            past.append((question.content, answer.content))
+    return past

@@ -1,0 +1,61 @@
+"""The card of an answer: what the passages say of it, then these, in the order of the search."""
+
+from collections.abc import Callable, Sequence
+
+from rag.chat.decision import decide
+from rag.chat.evidence import Reader
+from rag.chat.marking import EmbedTexts, MarkedSpans, marked_in
+from rag.chat.units import with_tables_joined
+from rag.citations.markers import as_it_stands, neutralise
+from rag.language.names import Lexicon
+from rag.language.words import language_of
+from rag.records import Card, Mention, ShownPassage, Source
+from rag.records.cards import OPEN
+from rag.seams import WriteRequest
+
+MOST_SHOWN = 6  # passages, the folded ones among them
+# The documents hardly answer where the best passage is less relevant than this …
+WEAK = 0.1
+NEAR = 0.4  # … and no sentence of the open ones is as near to the question by meaning.
+UNKNOWN_RELEVANCE = 0.5
+MOST_MENTIONS = 3
+Mentions = Callable[[str], Mention | None]
+
+
+def card_of(
+    request: WriteRequest,
+    embed: EmbedTexts,
+    lexicon: Sequence[str] = (),
+    mentions: Mentions = lambda _: None,
+) -> Card:
+    """The card; without passages where nothing was found."""
+    sources = request.sources[:MOST_SHOWN]
+    if not sources:
+        return Card()
+    texts = [with_tables_joined(as_it_stands(each.passage)) for each in sources]
+    names = Lexicon(lexicon)
+    marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
+    if _relevance(request, sources) < WEAK and nearest < NEAR:
+        hardly = language_of(request.question).speech["hardly"]
+        return Card(tuple(map(_shown, sources, texts)), hardly)
+    named = dict.fromkeys(name.text for name in names.find(request.question))
+    told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
+    passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
+    lead = decide(Reader(request.question, lexicon).read(sources, embed), sources)
+    return Card(
+        passages,
+        mentions=tuple(each for each in told if each is not None),
+        lead=lead.text,
+        denied=tuple(each.source.number for each in lead.said if lead.is_denied),
+    )
+
+
+def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
+    """Of the best."""
+    return max(request.relevance.get(each.number, UNKNOWN_RELEVANCE) for each in sources)
+
+
+def _shown(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:
+    told = dict.fromkeys((source.document_title, *source.heading_path))
+    heading = " › ".join(filter(None, told))
+    return ShownPassage(source.number, neutralise(heading), text, marked)

@@ -1,0 +1,48 @@
+"""Answer without a model: a card of the passages that were found."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from rag.chat.card import card_of
+from rag.chat.markdown import markdown_of
+from rag.chat.marking import EmbedTexts, once
+from rag.chat.prompts import says_declined
+from rag.chat.wishes import kept_to
+from rag.records import Mention, Within
+from rag.seams import ModelDelta, WriteRequest
+from rag.tokens import count_tokens
+
+
+class CardWriter:
+    """Quotes; it states nothing of its own."""
+
+    name = "extractive"
+
+    reads_context = False
+
+    def __init__(
+        self,
+        embed: EmbedTexts,
+        *,
+        lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
+        mentions: Callable[[str, Within], Mention | None] = lambda name, within: None,
+    ) -> None:
+        """`lexicon` gives the product names of documents, as they are at each question."""
+        self._embed = embed
+        self._lexicon = lexicon
+        self._mentions = mentions
+
+    def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        yield from kept_to(self._card(request), request.wishes, count=count_tokens)
+
+    def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        within = request.within
+        names = self._lexicon(within)
+        embed = once(self._embed)
+        card = card_of(request, embed, names, lambda name: self._mentions(name, within))
+        for paragraph in markdown_of(card):
+            yield ModelDelta(text=paragraph)
+        if card.passages:
+            yield ModelDelta(card=card)
+
+    def declined(self, text: str) -> bool:
+        return says_declined(text)

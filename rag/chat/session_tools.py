@@ -1,0 +1,146 @@
+"""The tools of one session: its documents, its past, and what the next context shows of it."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from rag.chat.tools import BadArguments, Toolbox, ToolResult, tool_spec
+from rag.citations.markers import neutralise
+from rag.errors import UserError
+from rag.memory.context import ContextPreferences
+from rag.records import Hit, Source, Summary
+from rag.seams import SessionHandle, ToolSpec
+
+MAX_HITS = 20
+MAX_SLICE = 200  # messages
+SNIPPET_CHARACTERS = 240
+OF_TABLES = "query_table"
+OF_THE_PAST = ("search_session_history", "request_context_slice", "summarize_message_range")
+TOOLS = ("search_documents", OF_TABLES, *OF_THE_PAST)
+
+
+@dataclass(frozen=True, slots=True)
+class Actions:
+    """What the tools do with the rest of the application."""
+
+    search: Callable[[SessionHandle, str, int], Sequence[Hit]]
+    prefer: Callable[[SessionHandle, ContextPreferences], None]
+    summarize: Callable[[SessionHandle, int, int], Summary]
+    find: Callable[[SessionHandle, str, int], Sequence[tuple[int, str, str]]]  # in the past
+    query_tables: Callable[[SessionHandle, str], str]
+
+
+class SessionTools:
+    """The functions whose signatures the model is shown; every index is checked.
+
+    Sources whose numbers are `shown` to the model already are not sent to it again.
+    """
+
+    def __init__(self, session: SessionHandle, actions: Actions, shown: Iterable[int] = ()) -> None:
+        self._session = session
+        self._actions = actions
+        self._shown = set(shown)
+
+    def toolbox(self) -> Toolbox:
+        """All of them."""
+        return Toolbox([getattr(self, name) for name in TOOLS])
+
+    def search_documents(self, query: str, limit: int = 4) -> ToolResult:
+        """Search again in other words, where the sources do not answer."""
+        hits = self._actions.search(self._session, query, _limited(limit))
+        sources = self._session.register(hits)
+        if not sources:
+            return ToolResult("Nothing in the documents fits.", "found nothing")
+        new = [source for source in sources if source.number not in self._shown]
+        old = [source.marker for source in sources if source.number in self._shown]
+        self._shown |= {source.number for source in new}
+        texts = [_numbered(source) for source in new]
+        texts += [f"{', '.join(old)}: given above."] if old else []
+        marks = ", ".join(source.marker for source in sources)
+        return ToolResult("\n\n".join(texts), f"found {marks}")
+
+    def query_table(self, question: str) -> ToolResult:
+        """Count, add up, average or rank rows of tables, as in "sum of Revenue by Region"."""
+        try:
+            text = self._actions.query_tables(self._session, question)
+        except UserError as error:
+            raise BadArguments(str(error)) from error
+        return ToolResult(text, f"computed “{question[:80]}”")
+
+    def search_session_history(self, query: str, limit: int = 10) -> ToolResult:
+        """Search messages of this conversation that you do not see."""
+        limit = _limited(limit)
+        found = self._session.search(query, limit=limit)
+        results = [_result(match.index, match.role, match.snippet, "text") for match in found.found]
+        if len(results) < limit:
+            known = {match.index for match in found.found}
+            results += self._related(query, known, limit - len(results))
+        total = max(found.total, len(results))
+        answer = {"total": total, "results": results}
+        return ToolResult(json.dumps(answer, ensure_ascii=False), f"found {total} messages")
+
+    def _related(self, query: str, known: set[int], room: int) -> list[dict[str, str | int]]:
+        """Messages that say it in other words."""
+        found = self._actions.find(self._session, query, room + len(known))
+        return [
+            _result(index, role, _beginning(text), "meaning")
+            for index, role, text in found
+            if index not in known
+        ][:room]
+
+    def request_context_slice(self, start: int, end: int) -> ToolResult:
+        """Show messages `start` to before `end` (from 0) with the next question."""
+        self._check_range(start, end)
+        self._actions.prefer(self._session, ContextPreferences(start, end))
+        said = f"Messages {start} to {end - 1} will be shown with the next question, once."
+        return ToolResult(said, f"messages {start} to {end - 1} for the next question")
+
+    def summarize_message_range(self, start: int, end: int) -> ToolResult:
+        """Summarise messages `start` to before `end` (from 0)."""
+        self._check_range(start, end)
+        for summary in self._session.requested_summaries():
+            if (summary.start, summary.end) == (start, end):
+                return ToolResult(summary.text, f"messages {start} to {end - 1}, as before")
+        summary = self._actions.summarize(self._session, start, end)
+        return ToolResult(summary.text, f"summarised messages {start} to {end - 1}")
+
+    def _check_range(self, start: int, end: int) -> None:
+        count = self._session.read().message_count
+        if not 0 <= start < end <= count:
+            raise BadArguments(
+                f"messages {start} to {end} are no range of this conversation: 'start' must be at "
+                f"least 0 and below 'end', and 'end' at most {count}, its number of messages."
+            )
+        if end - start > MAX_SLICE:
+            raise BadArguments(
+                f"{end - start} messages are too many at once; at most {MAX_SLICE}. Ask for less."
+            )
+
+
+def tool_specs(*, has_tables: bool = True, leaves_out: bool = True) -> tuple[ToolSpec, ...]:
+    """The tools that can help: where there are tables, and where the model sees not all turns."""
+    helps = {OF_TABLES: has_tables, **dict.fromkeys(OF_THE_PAST, leaves_out)}
+    return tuple(spec for spec in _SPECS if helps.get(spec.name, True))
+
+
+_SPECS = tuple(tool_spec(getattr(SessionTools, name)) for name in TOOLS)
+
+
+def _limited(limit: int) -> int:
+    if not 1 <= limit <= MAX_HITS:
+        raise BadArguments(f"'limit' is {limit}; expected a number from 1 to {MAX_HITS}.")
+    return limit
+
+
+def _numbered(source: Source) -> str:
+    """A source under its number, without its neighbourhood; its own text has no markers."""
+    place = neutralise(f"{source.document_title}, {source.locator}".rstrip(", "))
+    return f"{source.marker} {place}\n{neutralise(source.text)}"
+
+
+def _result(index: int, role: str, snippet: str, match: str) -> dict[str, str | int]:
+    return {"index": index, "role": role, "snippet": snippet, "match": match}
+
+
+def _beginning(text: str) -> str:
+    return text if len(text) <= SNIPPET_CHARACTERS else text[:SNIPPET_CHARACTERS] + "…"

@@ -1,0 +1,5 @@
+"""`python -m rag.cli`."""
+
+from rag.cli import main
+
+main()

@@ -1,0 +1,192 @@
+"""`groundnote backup`, `restore`, `resume`, `originals` and `migrate`."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rag.cli.source import as_json_option
+
+if TYPE_CHECKING:
+    from rag.operations.repository import BackupManifest
+    from rag.settings import Settings
+
+
+@click.command()
+@click.argument("target")
+@click.option("--keep", type=click.IntRange(1), help="Then keep so many backups there; else all.")
+@click.option("--check", "checks", is_flag=True, help="Make none: read those that are there.")
+@as_json_option
+@click.pass_obj
+def backup(
+    settings: "Settings", target: str, keep: int | None, checks: bool, as_json: bool
+) -> None:
+    """Keep the whole library, also while it is in use.
+
+    TARGET is a folder or a URL, where only what is new is written, or an archive, FILE.zip.
+    """
+    from rag.operations.backup import back_up
+    from rag.operations.repository import opened_for_backup
+    from rag.wiring.backups import library_of
+    from rag.wiring.stores import open_database
+
+    if checks:
+        _check(target)
+        return
+    engine = open_database(settings)
+    with opened_for_backup(target) as repository, _progress() as report:
+        made = back_up(library_of(settings, engine), repository, report=report)
+        gone = repository.keep(keep) if keep is not None else 0
+    _tell(made, f"Backup {made.id} in {target}", as_json)
+    if gone and not as_json:
+        click.echo(f"{gone} older backups were removed.")
+    if made.missing:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("source")
+@click.option("--backup", "backup_id", default="", help="Which one; without, the newest.")
+@as_json_option
+@click.pass_obj
+def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) -> None:
+    """Put a backup back, into an empty data folder and an empty database.
+
+    Uploads that waited and syncs wait for `groundnote resume`.
+    """
+    from rag.errors import Conflict
+    from rag.operations.repository import opened_for_restore
+    from rag.operations.restore import restore as put_back
+    from rag.wiring.backups import empty_library
+
+    if count := _vectors_elsewhere(settings):
+        raise Conflict(
+            f"The vector index at retrieval.chroma_url holds {count} vectors. Name another "
+            "retrieval.chroma_collection: vectors are made again from the restored documents."
+        )
+    with opened_for_restore(source) as repository, _progress() as report:
+        manifest = repository.manifest(backup_id)
+        put_back(repository, manifest, empty_library(settings), report=report)
+    _tell(manifest, f"Backup {manifest.id} is in {settings.data_dir}", as_json)
+    if as_json:
+        return
+    click.echo("The vector index is made again by the next `groundnote serve`.")
+    click.echo("What waited and all syncs go on after `groundnote resume`.")
+    if manifest.secrets:
+        click.echo(f"Set again, as secrets are in no backup: {', '.join(manifest.secrets)}.")
+
+
+@click.command()
+@click.pass_obj
+def resume(settings: "Settings") -> None:
+    """After a restore: let syncs and the uploads that waited go on."""
+    from rag.db.holds import release_jobs
+    from rag.wiring.stores import open_database
+
+    waited = release_jobs(open_database(settings))
+    click.echo("They go on." if waited else "Nothing waited for that.")
+
+
+@click.command()
+@click.argument("folders", nargs=-1, type=click.Path(path_type=Path, exists=True))
+@click.pass_obj
+def originals(settings: "Settings", folders: tuple[Path, ...]) -> None:
+    """Copy the files of documents into documents.originals_url.
+
+    They are looked for in `originals` of the data folder and in each of FOLDERS, such as the data
+    folder of another service.
+    """
+    from rag.db.blobs import FolderBlobs
+    from rag.documents.storing.store import SqlDocumentStore
+    from rag.wiring.parts import local_originals, open_originals
+    from rag.wiring.stores import open_database
+
+    documents = SqlDocumentStore(open_database(settings), open_originals(settings))
+    places = [local_originals(settings)]
+    for folder in folders:
+        inner = folder / "originals"
+        places.append(FolderBlobs(inner if inner.is_dir() else folder))
+    brought = sum(documents.bring_originals(place) for place in places)
+    lacking = documents.without_original()
+    click.echo(f"{brought} files were copied; {len(lacking)} documents have none.")
+    for name in sorted(lacking.values()):
+        click.echo(f"no file: {name}")
+    if lacking:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.option("--without-backup", is_flag=True, help="Where there is no room for one.")
+@click.pass_obj
+def migrate(settings: "Settings", without_backup: bool) -> None:
+    """Bring the database to this version; any start does so, after a backup."""
+    from rag.wiring.stores import open_database
+
+    open_database(settings, backs_up=not without_backup).dispose()
+    click.echo("The database is of this version.")
+
+
+def _vectors_elsewhere(settings: "Settings") -> int:
+    if settings.retrieval.chroma_url is None:
+        return 0
+    from rag.wiring.parts import open_embedder, open_index
+
+    index = open_index(settings, open_embedder(settings))
+    try:
+        return index.count()
+    finally:
+        index.close()
+
+
+def _check(target: str) -> None:
+    """Read every backup there. Exits with 1 where one is not whole."""
+    from rag.errors import RagError
+    from rag.operations.repository import opened_for_restore
+
+    is_whole = True
+    with opened_for_restore(target) as repository:
+        ids = repository.ids()
+        for backup_id in ids:
+            try:
+                manifest = repository.manifest(backup_id)
+                lacking = repository.lacking(manifest, reads=True)
+                fault = f"{len(lacking)} files: {', '.join(lacking[:5])}" if lacking else ""
+            except RagError as error:
+                fault = str(error)
+            click.echo(f"{'not whole' if fault else 'whole    '} {backup_id} {fault}".rstrip())
+            is_whole = is_whole and not fault
+    if not ids:
+        click.echo(f"{target} holds no whole backup.")
+    if not ids or not is_whole:
+        raise click.exceptions.Exit(1)
+
+
+def _tell(manifest: "BackupManifest", what: str, as_json: bool) -> None:
+    counts = manifest.counts
+    if as_json:
+        values = asdict(manifest)
+        left_out = ("settings", "files", "database")
+        told = {key: value for key, value in values.items() if key not in left_out}
+        click.echo(json.dumps(told | {"bytes": manifest.size}, ensure_ascii=False))
+        return
+    click.echo(
+        f"{what}: {counts['documents']} documents, {counts['tables']} tables, "
+        f"{counts['conversations']} conversations; {manifest.size / 2**20:,.1f} MiB."
+    )
+    for name, documents in manifest.missing.items():
+        click.echo(f"not in it, as it is gone: {name} ({', '.join(documents[:5])})")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int], None]]:
+    from rich.console import Console
+
+    from rag.cli.terminal import progress_bar
+
+    with progress_bar(Console(stderr=True)) as bar:
+        task = bar.add_task("files", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

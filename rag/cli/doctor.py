@@ -1,0 +1,247 @@
+"""Check what Groundnote needs, one finding per thing."""
+
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from rag.errors import RagError, SetupError, StorageFailed
+from rag.settings import Settings
+from rag.wiring.running import running_server
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What was looked at, and whether it is as it should be."""
+
+    subject: str
+    is_ok: bool
+    detail: str  # what was found, and what to do where that is not right
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """Everything, the cheap first, each as it is found; never raises because of what it finds."""
+    checks: tuple[tuple[str, Callable[[Settings], str]], ...] = (
+        ("data folder", _data_folder),
+        ("database", _database),
+        ("embedding model", _embedding),
+        ("indexes", _indexes),
+        ("tables", _tables),
+        ("originals", _originals),
+        ("pictures", _pictures),
+        ("job queue", _job_queue),
+        ("judge", _judge),
+        ("language model", _language_model),
+    )
+    for subject, check in checks:
+        yield _finding(subject, check, settings)
+
+
+def _finding(subject: str, check: Callable[[Settings], str], settings: Settings) -> Finding:
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        return Finding(subject, True, check(settings))
+    except (RagError, OSError, SQLAlchemyError) as error:
+        return Finding(subject, False, str(error))
+
+
+def _data_folder(settings: Settings) -> str:
+    from rag.operations import check_room
+    from rag.wiring.stores import make_data_dir
+
+    make_data_dir(settings)
+    check_room(settings.data_dir)
+    free = shutil.disk_usage(settings.data_dir).free / 2**30
+    return f"{settings.data_dir}, {free:.1f} GiB free"
+
+
+def _database(settings: Settings) -> str:
+    from rag.db.integrity import damage_in_words, damaged_tables
+    from rag.operations import set_back
+    from rag.operations.manifest import held_by
+    from rag.wiring.stores import open_database
+
+    engine = open_database(settings)
+    damaged = damaged_tables(engine)
+    if damaged:
+        raise StorageFailed(damage_in_words(damaged))
+    if older := set_back(engine, settings.data_dir):
+        raise StorageFailed(older)
+    return str(held_by(engine))
+
+
+def _tables(settings: Settings) -> str:
+    from rag.operations import documents_of, noted, tables_without_rows
+    from rag.wiring.parts import kept_places, open_tables
+    from rag.wiring.stores import open_database
+
+    tables, before = open_tables(settings, open_database(settings)), noted(settings.data_dir)
+    rows = before.rows if before else {}
+    lost = tables_without_rows(tables, kept_places(settings), rows, reads=True)
+    if lost:
+        lacking = documents_of(tables, lost)
+        raise StorageFailed(
+            f"The rows of tables of {len(lacking)} documents are gone, cut off or others "
+            f"({_some(lacking.values())}). `groundnote doctor --repair` reads them again where the "
+            "files are kept; send the others again: `groundnote ingest FILE`."
+        )
+    return f"their rows are there, {len(rows)} files with their checksums"
+
+
+def _originals(settings: Settings) -> str:
+    from rag.documents.storing.store import SqlDocumentStore
+    from rag.wiring.parts import open_originals
+    from rag.wiring.stores import open_database
+
+    if not settings.documents.keep_originals:
+        return "none are kept (documents.keep_originals is off)"
+    documents = SqlDocumentStore(open_database(settings), open_originals(settings))
+    lacking = documents.without_original(reads=True)
+    place = settings.documents.originals_url or settings.data_dir / "originals"
+    if lacking:
+        raise StorageFailed(
+            f"The files of {len(lacking)} documents are not in {place}, cut off or others "
+            f"({_some(lacking.values())}). Their text is whole, and is answered from. If another "
+            "machine keeps them, name one place for all with documents.originals_url, then run "
+            "`groundnote originals FOLDER` with the folder where they lie. Else put them back from "
+            "a backup, or send them again: `groundnote ingest FILE`."
+        )
+    return f"{documents.document_counts()[0]} documents, each with its file in {place}"
+
+
+def _some(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)[:5])
+
+
+def _embedding(settings: Settings) -> str:
+    from rag.wiring.parts import open_embedder
+
+    embedder = open_embedder(settings)
+    embedder.embed(["How long do refunds take?"])
+    return f"{embedder.name}, {embedder.dimensions} dimensions"
+
+
+def _indexes(settings: Settings) -> str:
+    from rag.operations import compare, refuse_emptied
+    from rag.wiring.parts import open_embedder, open_index
+    from rag.wiring.stores import open_database
+
+    url = running_server(settings.data_dir)
+    if url is not None:
+        return f"in use by the server at {url}"
+    seen = _ids_in_file(settings)
+    if seen is not None and (found := compare(open_database(settings), seen)).is_whole:
+        return str(found)
+    index = open_index(settings, open_embedder(settings))
+    try:
+        index.check()
+        found = compare(open_database(settings), index.chunk_ids())
+    finally:
+        index.close()
+    if not found.is_whole:
+        extra = len(found.extra_vectors)
+        refuse_emptied(open_database(settings), settings.data_dir, vectors=extra)
+        raise SetupError(
+            f"{found}. `groundnote doctor --repair` or the next `serve` makes it whole."
+        )
+    return str(found)
+
+
+def _ids_in_file(settings: Settings) -> set[str] | None:
+    """What the embedded index holds, as far as that is known without loading it."""
+    from rag.search.cache.contents import ids_in_file
+    from rag.search.cache.holding import holding
+    from rag.search.embedders.local import name_of
+    from rag.wiring.parts import index_folder
+
+    if settings.retrieval.chroma_url is not None:
+        return None
+    folder, model = index_folder(settings), settings.embedding.model
+    is_local = settings.embedding.base_url is None
+    with holding(folder):
+        return ids_in_file(folder, embedding=name_of(model) if is_local else str(model))
+
+
+def repair(settings: Settings) -> str:
+    """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
+    from rag.wiring.building import build
+
+    url = running_server(settings.data_dir)
+    if url is not None:
+        raise SetupError(f"The server at {url} holds the index; it repairs it when it starts.")
+    application = build(settings)
+    try:
+        application.look_at_database()  # what a backup alone mends is left as it is
+        aside = _damaged_vectors(settings)
+        found = str(application.repair(is_asked=True))
+    finally:
+        application.stop()
+    return f"{found}; what could not be read lies in {aside}" if aside else found
+
+
+def _damaged_vectors(settings: Settings) -> Path | None:
+    """Where they lie now, out of the way of new ones; None where nothing is damaged."""
+    from rag.search.cache.contents import is_damaged
+    from rag.search.cache.holding import holding
+    from rag.wiring.parts import index_folder
+
+    folder = index_folder(settings)
+    if settings.retrieval.chroma_url is not None or not is_damaged(folder):
+        return None
+    aside = folder.with_name(f"{folder.name}-damaged-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    with holding(folder):
+        return folder.rename(aside)
+
+
+def _pictures(settings: Settings) -> str:
+    from rag.documents.readers.pictures.languages import check
+    from rag.wiring.parts import ocr_folder
+
+    return check(settings.documents.ocr_languages, ocr_folder(settings))
+
+
+def _job_queue(settings: Settings) -> str:
+    if settings.jobs.url is None:
+        return "in the data folder"
+    from redis import Redis
+    from redis.exceptions import RedisError
+
+    try:
+        with closing(Redis.from_url(settings.jobs.url, socket_timeout=5)) as redis:
+            redis.ping()
+    except (RedisError, ValueError) as error:
+        raise SetupError(
+            f"The Redis server of jobs.url does not answer ({error}). Check that it runs and that "
+            "jobs.url is right."
+        ) from error
+    return "Redis answers"
+
+
+def _judge(settings: Settings) -> str:
+    from rag.llm.judging import labels_of
+
+    folder = settings.checks.nli_model
+    if folder is not None:
+        labels = labels_of(folder)
+        told = "one score" if labels is None else ", ".join(sorted(set(labels.values())))
+        return f"{folder} tells {told}"
+    is_off = settings.checks.model == "off" or settings.llm.model is None
+    return "none: what words cannot tell is not checked" if is_off else "the language model"
+
+
+def _language_model(settings: Settings) -> str:
+    from rag.records import ChatMessage, Role
+    from rag.seams import ModelRequest
+    from rag.wiring.parts import open_model
+
+    model = open_model(settings)
+    if model is None:
+        return "none is set: answers are taken word for word from the sources"
+    asked = ChatMessage(Role.USER, "Answer with the word yes.")
+    replies: Iterator[Any] = model.stream(ModelRequest((asked,), max_tokens=16))
+    text = "".join(delta.text for delta in replies)
+    return f"{model.name} answers {text.strip()[:40]!r}"

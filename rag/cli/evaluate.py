@@ -1,0 +1,150 @@
+"""`groundnote regress` and `groundnote eval`."""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+
+from rag.errors import UserError
+from rag.regression import report
+from rag.regression.libraries import Libraries
+from rag.regression.measures import Graded, grade, read_questions
+from rag.regression.page import as_page
+from rag.regression.played import Check, Played, Replay
+from rag.regression.player import OWNER
+from rag.regression.replay import Replayer, ReplayOptions, files_of, settings_for
+from rag.settings import Settings
+
+AS_SET = ReplayOptions()
+WRONG_FILE, FAILED, FINE = 2, 1, 0  # exit codes
+
+
+@dataclass(frozen=True, slots=True)
+class WantedConversations:
+    """Which conversations, and how often."""
+
+    paths: tuple[Path, ...]
+    named: str = ""  # words of the file's name or title
+    repeats: int = 1
+    is_pair: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What is written of a run beside what is shown."""
+
+    html: Path | None = None
+    junit: Path | None = None
+    compare: Path | None = None  # an earlier report
+    as_json: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One conversation, and, if that is wanted, what it is without compaction."""
+
+    replay: Replay
+    without: Replay | None = None
+
+
+def regress(
+    settings: Settings, wanted: WantedConversations, options: ReplayOptions = AS_SET
+) -> Iterator[Compared]:
+    """Replay each conversation in a library of its own, which is thrown away.
+
+    Raises UserError where there is nothing to replay: untested is not passed.
+    """
+    own = settings_for(settings, options)
+    libraries = Libraries(own)
+    files = [path for path in files_of(wanted.paths) if _is_named(path, wanted.named)]
+    if not files:
+        raise UserError(f"No conversation is called {wanted.named!r}.")
+    with Replayer(own, libraries, options) as replayer:
+        for path in files:
+            first = replayer.replay(path)
+            for number in range(2, wanted.repeats + 1):
+                first = _with_repeat(first, replayer.replay(path), number)
+            if not wanted.is_pair:
+                yield Compared(first)
+                continue
+            with Replayer(own, libraries, replace(options, compacts=False)) as other:
+                yield Compared(first, other.replay(path))
+
+
+def run(
+    settings: Settings,
+    wanted: WantedConversations,
+    options: ReplayOptions,
+    written: Written,
+    console: Console,
+) -> tuple[int, str]:
+    """Replay, show and write; the exit code, and the JSON for programs."""
+    earlier = report.read_report(written.compare) if written.compare else None
+    outcomes = list(_shown(regress(settings, wanted, options), console))
+    replays = [outcome.replay for outcome in outcomes]
+    told = report.as_json(replays)
+    if wanted.is_pair:
+        pairs = [(each.replay, each.without) for each in outcomes if each.without]
+        told["compaction"] = {one.name: report.cost_of_compaction(one, o) for one, o in pairs}
+    if earlier is not None:
+        told["compared"] = report.compared(earlier, told)
+        report.show_comparison(told["compared"], console)
+    if written.junit is not None:
+        written.junit.write_bytes(report.as_junit(replays))
+    if written.html is not None:
+        written.html.write_text(as_page(replays), encoding="utf-8")
+    return _code(replays), json.dumps(told, ensure_ascii=False)
+
+
+def _shown(outcomes: Iterator[Compared], console: Console) -> Iterator[Compared]:
+    """One after the other, as soon as each is done."""
+    status = console.status("replaying …")
+    with status:
+        for outcome in outcomes:
+            report.show(outcome.replay, console)
+            if outcome.without is not None:
+                report.show_cost(outcome.replay, outcome.without, console)
+            yield outcome
+
+
+def _code(replays: Sequence[Replay]) -> int:
+    if any(replay.error for replay in replays):
+        return WRONG_FILE
+    return FINE if all(replay.passed for replay in replays) else FAILED
+
+
+def evaluate(settings: Settings, questions: Path, documents: Path) -> Iterator[Graded]:
+    """Ask each question of a file in a fresh session over a library of these documents."""
+    known = read_questions(questions)
+    libraries = Libraries(settings)
+    with libraries.copied(documents) as data, libraries.opened(data) as application:
+        for question in known:
+            session = application.store.create(OWNER, title=question.id)
+            yield grade(question, application.assistant, session)
+
+
+def _is_named(path: Path, words: str) -> bool:
+    if words.casefold() in path.name.casefold():
+        return True
+    try:
+        return words.casefold() in path.read_text(encoding="utf-8")[:500].casefold()
+    except (OSError, UnicodeDecodeError):
+        return True  # it is told of when it is read
+
+
+def _with_repeat(first: Replay, again: Replay, number: int) -> Replay:
+    """The first run, failed where another one gave something else."""
+    if again.outcome == first.outcome:
+        return first
+    for one, other in zip(first.turns, again.turns, strict=False):
+        if one != other:
+            got = (
+                f"{one.answer or one.summary}\n— in run {number} —\n{other.answer or other.summary}"
+            )
+            check = Check(one.number, f"run {number} gives the same", False, got)
+            changed: Played = replace(one, checks=(*one.checks, check))
+            turns = tuple(changed if turn is one else turn for turn in first.turns)
+            return replace(first, turns=turns)
+    return replace(first, error=first.error or f"Run {number} ended otherwise. {again.error}")

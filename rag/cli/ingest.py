@@ -1,0 +1,227 @@
+"""`groundnote ingest` and `reindex`: here, or through the server that holds the index."""
+
+import hashlib
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from rag.cli.remote import RefusedByServer, RemoteServer
+from rag.cli.terminal import progress_bar
+from rag.documents.files import IncomingFile, collect
+from rag.documents.limits import MEBIBYTE
+from rag.errors import UserError
+from rag.records import DEFAULT_COLLECTION, EVERYTHING
+from rag.runtime.progress import Progress as FileProgress
+from rag.runtime.progress import Stage
+from rag.settings import Settings
+
+if TYPE_CHECKING:
+    from rag.wiring.application import Application
+
+FILES_AHEAD = 8  # handed over before the first of them is waited for
+POLL_SECONDS = 0.3
+
+
+@dataclass(slots=True)
+class IngestCounts:
+    """How an ingest ended, file by file."""
+
+    ingested: int = 0
+    unchanged: int = 0
+    chunks: int = 0
+    failed: list[dict[str, str]] = field(default_factory=list)
+
+    def take(self, ended: FileProgress) -> None:
+        if ended.stage is Stage.FAILED:
+            self.failed.append({"document": ended.name, "reason": ended.reason})
+        elif ended.stage is Stage.UNCHANGED:
+            self.unchanged += 1
+        else:
+            self.ingested += 1
+            self.chunks += ended.total
+
+
+def was_ingested(settings: Settings, paths: Sequence[Path]) -> bool:
+    """Whether `ingest_paths` has come to its end for these paths before."""
+    return _stamp(settings, paths).exists()
+
+
+def ingest_paths(
+    settings: Settings, paths: Sequence[Path], *, console: Console, collection: str = ""
+) -> IngestCounts:
+    """Ingest files and folders with a progress bar, and tell how each file ended."""
+    from rag.wiring.running import running_server
+
+    files = collect(paths)
+    counts = IngestCounts()
+    url = running_server(settings.data_dir)
+    wanted = collection or DEFAULT_COLLECTION
+    reports = _over_there(settings, url, files, wanted) if url else _here(settings, files, wanted)
+    _follow(reports, counts, len(files), console)
+    if files:  # what comes into an empty folder later was not read before
+        stamp = _stamp(settings, paths)
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.touch()
+    return counts
+
+
+def reindex(settings: Settings, *, console: Console) -> None:
+    """Build the vector index anew."""
+    with _alone(settings, "reindex") as application, progress_bar(console) as bar:
+        task = bar.add_task("embedding", total=None)
+        for done, total in application.ingestion.reindex():
+            bar.update(task, completed=done, total=total)
+    console.print("The index is equal to the database again.")
+
+
+def reread(settings: Settings, *, console: Console) -> IngestCounts:
+    """Read the kept file of every document anew; what was cited stays as it was cited."""
+    counts = IngestCounts()
+    with _alone(settings, "reread") as application:
+        documents = application.documents.documents(EVERYTHING)
+        files = [
+            replace(
+                IncomingFile.from_path(path, name=each.name),
+                document_id=each.id,
+                collection_id=each.collection_id,
+                url=each.url,
+                is_again=True,
+            )
+            for each in documents
+            if (path := application.documents.original(each)) is not None
+        ]
+        _follow(application.ingestion.ingest(files), counts, len(files), console)
+    if len(documents) > len(files):
+        console.print(
+            f"{len(documents) - len(files)} documents have no kept file: ingest those again."
+        )
+    return counts
+
+
+def _follow(
+    reports: Iterator[FileProgress], counts: IngestCounts, total: int, console: Console
+) -> None:
+    """Tell how each file ends, and how many ended how."""
+    with progress_bar(console) as bar:
+        task = bar.add_task("reading", total=total)
+        for report in reports:
+            bar.update(task, description=escape(f"{report.stage} {_short(report.name)}"))
+            if report.is_final:
+                counts.take(report)
+                bar.advance(task)
+                if report.stage is Stage.FAILED:
+                    console.print(f"[red]not read[/red] {escape(report.reason)}", soft_wrap=True)
+        bar.update(task, description="done")
+    _tell(counts, console)
+
+
+@contextmanager
+def _alone(settings: Settings, command: str) -> Iterator["Application"]:
+    """The library, while no server holds its index."""
+    from rag.web.server import opened
+    from rag.wiring.running import running_server
+
+    url = running_server(settings.data_dir)
+    if url is not None:
+        told = f"The server at {url} holds the index. Stop it, then run {command} again."
+        raise UserError(told)
+    with opened(settings) as application:
+        yield application
+
+
+def _here(
+    settings: Settings, files: Sequence[IncomingFile], collection: str
+) -> Iterator[FileProgress]:
+    from rag.web.server import opened
+
+    with opened(settings) as application:
+        place = application.collections.named("", collection).id
+        application.ingestion.synchronise()
+        placed = [replace(file, collection_id=place) for file in files]
+        for report in application.ingestion.ingest(placed):
+            if report.stage is Stage.FAILED:
+                application.jobs.note_unread(report.name, report.reason, place)
+            yield report
+
+
+def _over_there(
+    settings: Settings, url: str, files: Sequence[IncomingFile], collection: str
+) -> Iterator[FileProgress]:
+    max_bytes = int(settings.documents.max_file_mb * MEBIBYTE)
+    with closing(RemoteServer(url)) as server:
+        yield from RemoteIngest(server, collection, max_bytes=max_bytes).ingest(files)
+
+
+class RemoteIngest:
+    """Hands files to a server, some ahead of the one that is waited for."""
+
+    def __init__(self, server: RemoteServer, collection: str, *, max_bytes: int) -> None:
+        self._server = server
+        self._collection = collection
+        self._max_bytes = max_bytes
+
+    def ingest(self, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
+        """The reports that `Ingestion.ingest` would give."""
+        known = self._server.content_hashes(self._collection)
+        jobs: dict[str, str] = {}  # id → name
+        for file in files:
+            handed = self._hand_over(file, known.get(file.name))
+            if isinstance(handed, FileProgress):
+                yield handed
+                continue
+            jobs[handed] = file.name
+            yield FileProgress(file.name, Stage.READING)
+            yield from self._ended(jobs, at_most=FILES_AHEAD)
+        yield from self._ended(jobs, at_most=0)
+
+    def _hand_over(self, file: IncomingFile, known_hash: str | None) -> str | FileProgress:
+        """The id of the file's job, or its end if there is none."""
+        try:
+            content = file.read(self._max_bytes)
+            if hashlib.sha256(content).hexdigest() == known_hash:
+                return FileProgress(file.name, Stage.UNCHANGED)
+            return self._server.upload(file.name, content, self._collection)
+        except (UserError, RefusedByServer) as error:
+            return FileProgress(file.name, Stage.FAILED, reason=str(error))
+
+    def _ended(self, jobs: dict[str, str], *, at_most: int) -> Iterator[FileProgress]:
+        """Wait until so few are left; what ended, and how far the others are."""
+        while len(jobs) > at_most:
+            for job_id, job in self._server.jobs(jobs).items():
+                report = _report(jobs[job_id], job)
+                yield report
+                if report.is_final:
+                    del jobs[job_id]
+            if len(jobs) > at_most:
+                time.sleep(POLL_SECONDS)
+
+
+def _report(name: str, job: dict[str, Any]) -> FileProgress:
+    stages = {"done": Stage.FINISHED, "failed": Stage.FAILED, "running": Stage.EMBEDDING}
+    stage = stages.get(job["state"], Stage.READING)
+    return FileProgress(name, stage, job["done"], job["total"], reason=job["error"] or "")
+
+
+def _tell(counts: IngestCounts, console: Console) -> None:
+    parts = [f"{counts.ingested} files ingested ({counts.chunks} chunks)"]
+    if counts.unchanged:
+        parts.append(f"{counts.unchanged} unchanged")
+    if counts.failed:
+        parts.append(f"{len(counts.failed)} not read")
+    console.print(", ".join(parts) + ".")
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 40 else "…" + name[-39:]
+
+
+def _stamp(settings: Settings, paths: Sequence[Path]) -> Path:
+    places = "\n".join(sorted(str(path.resolve()) for path in paths))
+    digest = hashlib.sha256(places.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+    return settings.data_dir / "ingested" / digest

@@ -1,0 +1,264 @@
+"""`groundnote models`: get a model from a hub, try it, and use it."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rag.cli.source import as_json_option
+from rag.errors import ModelUnavailable, RagError, SetupError, UserError
+
+if TYPE_CHECKING:
+    from rag.settings import Settings
+
+MANIFEST = "groundnote-model.json"
+SETTING = {
+    "embedding": ("embedding", "model"),
+    "reranker": ("retrieval", "rerank_model"),
+    "judge": ("checks", "nli_model"),
+}
+_FILES = (".json", ".txt", ".model", ".safetensors")  # of a model: no code, no other formats
+_WEIGHTS = "pytorch_model.bin"  # where it has no safer form
+_SENTENCE = ("The course takes two days.", "The course is short.")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOffer:
+    """A model as a hub describes it."""
+
+    name: str
+    revision: str
+    licence: str
+    hub: str
+    files: tuple[str, ...]
+    size: int  # bytes of these files
+
+    @property
+    def shown(self) -> str:
+        megabytes = f"{self.size / 1e6:,.0f} MB" if self.size else "of unknown size"
+        return f"{self.name}: {megabytes}, licence {self.licence}, from {self.hub}"
+
+
+@dataclass(frozen=True, slots=True)
+class GotModel:
+    """A model that was got."""
+
+    name: str
+    kind: str
+    licence: str
+    hub: str
+    revision: str
+    size: int
+
+
+@click.group()
+def models() -> None:
+    """Models from a hub: `add`, `list`, `remove`. The hub is the one that HF_ENDPOINT names."""
+
+
+@models.command()
+@click.argument("name")
+@click.option("--as", "kind", type=click.Choice(list(SETTING)), help="Where the files cannot tell.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
+    """Get a model, try it, and use it: an embedding model, a reranker or a judge."""
+    offer = look_up(name)
+    click.echo(offer.shown)
+    if not yes:
+        click.confirm("Download it?", abort=True)
+    folder = _folder(settings) / name.replace("/", "--")
+    download(offer, folder)
+    try:
+        kind = kind or kind_of(folder)
+        try_out(folder, kind, settings)
+    except (RagError, OSError, ValueError, RuntimeError, KeyError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise SetupError(f"{name} does not work here and was taken away: {error}") from error
+    held = GotModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
+    (folder / MANIFEST).write_text(json.dumps(asdict(held)), encoding="utf-8")
+    path = set_in_file(kind, str(folder.resolve()))
+    click.echo(f"{name} works as {kind}. {'.'.join(SETTING[kind])} is set in {path}.")
+    if kind == "embedding":
+        click.echo("Run `groundnote reindex`: vectors of two models cannot be compared.")
+
+
+@models.command("list")
+@as_json_option
+@click.pass_obj
+def list_models(settings: "Settings", as_json: bool) -> None:
+    """What was got, and which of it is used."""
+    found = [asdict(held) | {"used": _is_used(settings, at, held)} for at, held in _held(settings)]
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+        return
+    for each in found:
+        used = "used" if each["used"] else "not used"
+        click.echo(f"{each['name']}  {each['kind']}  {each['size'] / 1e6:,.0f} MB  {used}")
+
+
+@models.command()
+@click.argument("name")
+@click.pass_obj
+def remove(settings: "Settings", name: str) -> None:
+    """Delete a model that was got; a setting that names it is taken back."""
+    for folder, held in _held(settings):
+        if held.name == name:
+            if _is_used(settings, folder, held):
+                set_in_file(held.kind, None)
+            shutil.rmtree(folder)
+            click.echo(f"{name} is deleted.")
+            return
+    known = ", ".join(held.name for _, held in _held(settings)) or "none"
+    raise UserError(f"There is no model {name!r} here; there is {known}.")
+
+
+# ── The hub ──────────────────────────────────────────────────────────────────────────────────
+
+
+def look_up(name: str) -> ModelOffer:
+    """What the hub says of a model. Raises ModelUnavailable, UserError."""
+    if not all(part and not part.startswith(".") for part in name.split("/")) or "\\" in name:
+        raise UserError(f"{name!r} is no name of a model; expected one such as owner/name.")
+    hub = _hub()
+    try:
+        info = hub.api.model_info(name, files_metadata=True)
+    except Exception as error:  # whatever its client raises, which differs by its version
+        raise ModelUnavailable(f"{hub.url} has no {name}, or does not answer: {error}") from error
+    sizes = {each.rfilename: each.size or 0 for each in info.siblings or ()}
+    files = wanted(sizes)
+    card = info.card_data.to_dict() if info.card_data else {}
+    licence = str(card.get("license") or "not stated")
+    size = sum(sizes[each] for each in files)
+    return ModelOffer(name, info.sha or "main", licence, hub.url, files, size)
+
+
+def wanted(names: Iterable[str]) -> tuple[str, ...]:
+    """The files that a model is loaded from."""
+    every = list(names)
+    is_safe = any(each.endswith(".safetensors") for each in every)
+    return tuple(
+        each
+        for each in every
+        if each.endswith(_FILES) or (not is_safe and Path(each).name == _WEIGHTS)
+    )
+
+
+def download(offer: ModelOffer, folder: Path) -> None:
+    """All files of it, or none. Raises ModelUnavailable."""
+    hub = _hub()
+    part = folder.with_name(f"part-{folder.name}")
+    try:
+        hub.snapshot(
+            offer.name,
+            revision=offer.revision,
+            local_dir=part,
+            allow_patterns=list(offer.files),
+            endpoint=hub.url,
+        )
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+    except Exception as error:
+        raise ModelUnavailable(f"{offer.name} could not be had from {hub.url}: {error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Hub:
+    api: Any
+    snapshot: Any
+    url: str
+
+
+def _hub() -> _Hub:
+    """The one that is configured; everything else here stays offline."""
+    os.environ["HF_HUB_OFFLINE"] = "0"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = os.environ["HF_HUB_DISABLE_XET"] = "1"
+    from huggingface_hub import HfApi, constants, snapshot_download
+
+    constants.HF_HUB_OFFLINE = False
+    url = os.environ.get("HF_ENDPOINT") or constants.ENDPOINT
+    return _Hub(HfApi(endpoint=url), snapshot_download, url)
+
+
+# ── What it is, and whether it works ─────────────────────────────────────────────────────────
+
+
+def kind_of(folder: Path) -> str:
+    """Told from its files. Raises UserError where they cannot tell."""
+    if (folder / "modules.json").exists():
+        return "embedding"
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"It has no config.json that can be read ({error}).") from error
+    architectures: Sequence[str] = config.get("architectures") or ()
+    if any("SequenceClassification" in each for each in architectures):
+        return "judge" if len(config.get("id2label") or {}) > 1 else "reranker"
+    raise UserError(
+        "Its files do not say what it is for. Say it: --as embedding, reranker or judge."
+    )
+
+
+def try_out(folder: Path, kind: str, settings: "Settings") -> None:
+    """Load it and let it work once; Raises what goes wrong."""
+    if kind == "embedding":
+        from rag.search.embedders.local import LocalEmbedder
+
+        LocalEmbedder(str(folder)).embed(list(_SENTENCE))
+    elif kind == "reranker":
+        from rag.search.rerank import CrossEncoderReranker
+
+        CrossEncoderReranker(str(folder)).score(*_SENTENCE[:1], _SENTENCE[1:])
+    else:
+        from rag.llm.judging import InferenceJudge
+        from rag.seams.judging import OpenStatement
+
+        InferenceJudge(folder).judge([OpenStatement(_SENTENCE[1], _SENTENCE[:1])])
+
+
+# ── Where it lies, and the setting ───────────────────────────────────────────────────────────
+
+
+def _folder(settings: "Settings") -> Path:
+    folder = settings.data_dir / "models" / "hub"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _held(settings: "Settings") -> list[tuple[Path, GotModel]]:
+    found = sorted((settings.data_dir / "models" / "hub").glob(f"*/{MANIFEST}"))
+    return [
+        (path.parent, GotModel(**json.loads(path.read_text(encoding="utf-8")))) for path in found
+    ]
+
+
+def _is_used(settings: "Settings", folder: Path, held: GotModel) -> bool:
+    section, key = SETTING[held.kind]
+    value = getattr(getattr(settings, section), key)
+    return value is not None and Path(value) == folder.resolve()
+
+
+def set_in_file(kind: str, value: str | None) -> Path:
+    """Set the setting of a kind of model in the settings file, or take it out of it."""
+    from rag.settings import settings_file
+
+    named = click.get_current_context().find_root().params.get("named")
+    path = settings_file(named) or Path("settings.json")
+    section, key = SETTING[kind]
+    values = json.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
+    own = values.setdefault(section, {})
+    if value is None:
+        own.pop(key, None)
+    else:
+        own[key] = value
+    part = path.with_name(f".{path.name}.part")
+    part.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    part.replace(path)
+    return path

@@ -1,0 +1,273 @@
+"""`groundnote source`: what collections are kept in step with.
+
+What is asked is written into the database; a server that runs does it, else it is done here.
+"""
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from rag.errors import NotFound, UserError
+
+if TYPE_CHECKING:
+    from rag.connectors.book import SourceBook, SourceTold
+    from rag.records import DocumentSource
+    from rag.settings import Settings
+    from rag.wiring.application import Application
+
+SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+POLL_SECONDS = 0.3
+NAMED = 5  # files, of each kind
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON for programs.")
+globs = {"multiple": True, "metavar": "GLOB"}
+
+
+@click.group()
+def source() -> None:
+    """Keep collections in step with folders, shares, repositories and sites."""
+
+
+def _every(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d{1,9})\s*([smhdw]?)", value.strip().lower())
+    if not found:
+        raise click.BadParameter(f"{value!r} is no time. Write such as 30m, 1h or 1d.")
+    return int(found[1]) * SECONDS[found[2]]
+
+
+@source.command()
+@click.argument("address")
+@click.option("--collection", default="", help="Where to, by name or id.")
+@click.option("--every", callback=_every, help="How often it is looked at: 30m, 1h, 1d.")
+@click.option("--watch", is_flag=True, help="Look at each change of a folder when it happens.")
+@click.option("--include", help="Only these files; may be given again.", **globs)  # type: ignore[arg-type]
+@click.option("--exclude", help="Not these; may be given again.", **globs)  # type: ignore[arg-type]
+@click.option("--depth", default=3, help="Of links that are followed from a page.")
+@as_json_option
+@click.pass_obj
+def add(  # noqa: PLR0913  (what is said of a source)
+    settings: "Settings",
+    address: str,
+    collection: str,
+    every: int | None,
+    watch: bool,
+    include: tuple[str, ...],
+    exclude: tuple[str, ...],
+    depth: int,
+    as_json: bool,
+) -> None:
+    """Keep a collection in step with a folder or an address, from now on."""
+    from rag.connectors.kinds import FOLDER, folder_of, kind_of
+    from rag.records import DEFAULT_COLLECTION, DocumentSource
+
+    if kind_of(address) == FOLDER and not folder_of(address).is_dir():
+        raise UserError(f"There is no folder {folder_of(address)}. Check the path.")
+    with _working(settings) as (application, book):
+        place = application.collections.named("", collection or DEFAULT_COLLECTION).id
+        wish = DocumentSource("", address, "", "", place, "", include, exclude, depth, every, watch)
+        made = book.add(replace(wish, is_operators=True))
+        _finish(settings, application, made.id, as_json=as_json, is_new=True)
+
+
+@source.command("list")
+@as_json_option
+@click.pass_obj
+def list_sources(settings: "Settings", as_json: bool) -> None:
+    """List sources, and how they stand."""
+    with _working(settings) as (_application, book):
+        found = book.told(book.table.sources())
+    _tell(found, as_json=as_json)
+
+
+@source.command()
+@click.argument("names", nargs=-1, metavar="[ID OR ADDRESS]...")
+@click.option("--thorough", is_flag=True, help="Read every file, whatever its time and size say.")
+@as_json_option
+@click.pass_obj
+def sync(settings: "Settings", names: tuple[str, ...], thorough: bool, as_json: bool) -> None:
+    """Look at some sources now, or at all."""
+    with _working(settings) as (application, book):
+        wanted = [_named(book, name) for name in names] if names else _ids(book)
+        for source_id in wanted:
+            book.sync(source_id, thorough=thorough)
+        _finish(settings, application, *wanted, as_json=as_json)
+
+
+def _command(act: str, says: str) -> None:
+    """A command that does one thing with one source."""
+
+    @source.command(act, help=says)
+    @click.argument("name", metavar="ID OR ADDRESS")
+    @as_json_option
+    @click.pass_obj
+    def do(settings: "Settings", name: str, as_json: bool) -> None:
+        _do(settings, name, act, as_json=as_json)
+
+
+_command("confirm", "Say yes to the removals that wait for it.")
+_command("decline", "Say no to the removals that wait: those documents stay until you delete them.")
+_command("undo", "Have back the documents that were removed last.")
+
+
+@source.command()
+@click.argument("name", metavar="ID OR ADDRESS")
+@click.option("--keep-documents", is_flag=True, help="Leave what was read in the library.")
+@as_json_option
+@click.pass_obj
+def remove(settings: "Settings", name: str, keep_documents: bool, as_json: bool) -> None:
+    """Take a source away, with its documents."""
+    _do(settings, name, "remove", as_json=as_json, keep_documents=keep_documents)
+
+
+# ── Doing it ─────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceBook"]]:
+    from rag.web.server import opened
+
+    with opened(settings) as application:
+        yield application, application.sources
+
+
+def _do(settings: "Settings", name: str, act: str, *, as_json: bool, **how: bool) -> None:
+    """What one method of the book does with one source, waited for and told."""
+    with _working(settings) as (application, book):
+        source_id = _named(book, name)
+        getattr(book, act)(source_id, **how)
+        _finish(settings, application, source_id, as_json=as_json)
+
+
+def _ids(book: "SourceBook") -> list[str]:
+    return [each.id for each in book.table.sources()]
+
+
+def _named(book: "SourceBook", name: str) -> str:
+    """Raises NotFound and UserError."""
+    from rag.connectors.kinds import tidied
+
+    sources = book.table.sources()
+    found = [each for each in sources if each.id == name]
+    found = found or [each for each in sources if each.address == tidied(name)]
+    if len(found) > 1:
+        ids = ", ".join(each.id for each in found)
+        raise UserError(f"{name} is a source of several collections. Name one of {ids}.")
+    if not found:
+        raise NotFound(f"There is no source {name!r}. `groundnote source list` names them.")
+    return found[0].id
+
+
+def _finish(
+    settings: "Settings",
+    application: "Application",
+    *source_ids: str,
+    as_json: bool,
+    is_new: bool = False,
+) -> None:
+    """Wait until their syncs have ended, and tell how; ends with 1 where something is left."""
+    from rag.wiring.running import running_server
+
+    server = running_server(settings.data_dir)
+    if server is None:
+        application.jobs.start(application.load)
+    ended = [
+        told
+        for source_id in source_ids
+        if (told := _ended(settings, application, source_id, server=server, is_new=is_new))
+        is not None
+    ]
+    _tell(ended, as_json=as_json)
+    if not all(_is_well(told) for told in ended):
+        raise click.exceptions.Exit(1)
+
+
+def _ended(
+    settings: "Settings",
+    application: "Application",
+    source_id: str,
+    *,
+    server: str | None,
+    is_new: bool = False,
+) -> "SourceTold | None":
+    """None once the source is gone."""
+    from rag.records import SyncState
+    from rag.wiring.running import running_server
+
+    shown = ""
+    while True:
+        try:
+            told = application.sources.told([application.sources.table.source(source_id)])[0]
+        except NotFound:
+            return None
+        if told.state not in (SyncState.RUNNING, SyncState.REMOVING):
+            return told
+        if is_new and told.source.last_synced_at is not None:  # what follows is another look
+            return replace(told, state=told.source.state, reason=told.source.reason)
+        if server is not None and running_server(settings.data_dir) is None:
+            raise UserError("The server has stopped; it goes on with this when it starts again.")
+        files = f"{told.done:,} of {told.total:,} files" if told.total else "looking"
+        news = told.reason or files
+        if news != shown:
+            click.echo(f"{told.source.name}: {news}", err=True)
+            shown = news
+        time.sleep(POLL_SECONDS)
+
+
+# ── Words ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _is_well(told: "SourceTold") -> bool:
+    return told.state == "idle" and not told.source.counts.failed
+
+
+def _tell(found: "Sequence[SourceTold]", *, as_json: bool) -> None:
+    """For programs in the shape of the API."""
+    if as_json:
+        from rag.web.api.sources import shown_source
+
+        shown = [shown_source(told).as_json() for told in found]
+        click.echo(json.dumps(shown, ensure_ascii=False))
+        return
+    for told in found:
+        click.echo("\n".join(_lines(told)))
+
+
+def _when(each: "DocumentSource") -> str:
+    looked_at = each.last_synced_at and each.last_synced_at.astimezone()
+    last = f"seen whole {looked_at:%Y-%m-%d %H:%M}" if looked_at else "not seen whole yet"
+    every = f"every {_in_words(each.every_seconds)}" if each.every_seconds else "when you say so"
+    return f"{last}; looked at {'at each change and ' if each.watch else ''}{every}"
+
+
+def _in_words(seconds: int) -> str:
+    """As it is typed: 90m, 2h, 1d."""
+    unit = next(unit for unit in "wdhms" if seconds % SECONDS[unit] == 0)
+    return f"{seconds // SECONDS[unit]}{unit}"
+
+
+def _lines(told: "SourceTold") -> Iterator[str]:
+    from rag.connectors.kinds import shown
+
+    each = told.source
+    counts = [f"{count:,} {word}" for word, count in asdict(each.counts).items() if count]
+    state = told.state.replace("_", " ")
+    yield f"{each.id}  {state:<15}  {shown(each.address)}  {', '.join(counts)}".rstrip()
+    yield f"    {_when(each)}"
+    if told.reason:
+        yield f"    {told.reason}"
+    if told.pending_count:
+        named = ", ".join(told.pending[:NAMED]) + " …" * (told.pending_count > NAMED)
+        yield f"    Not there any more: {named}"
+        yield f"    Say yes or no: groundnote source confirm {each.id}, or decline"
+    for file in told.failures[:NAMED]:
+        yield f"    {file.reason}"
+    if told.undo_count:
+        what = f"{told.undo_count:,} removed documents can be had back"
+        yield f"    {what}: groundnote source undo {each.id}"

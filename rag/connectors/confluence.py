@@ -1,0 +1,162 @@
+"""A space of Confluence Cloud as a source, over its REST API (version 2).
+
+The pages of the space, rendered, in the tree of their titles; the number of a page's version is its
+mark. Blog posts, comments and attachments are not read.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from urllib.parse import quote, unquote, urlsplit, urlunsplit
+
+from rag.connectors.guard import Guard
+from rag.connectors.web.fetch import Fetched, Fetcher
+from rag.documents.files import fit_name
+from rag.errors import SourceAway, Unreadable, UserError
+from rag.seams import ListedFile, SourceOptions
+
+API = "/wiki/api/v2"
+AT_ONCE = 250  # pages of one answer, the most that the API gives
+DEEPEST = 50  # of the tree of pages
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Where a space is, with the login that it is asked with."""
+
+    host: str  # with scheme and port
+    key: str
+    login: tuple[str, str]
+
+
+def read_address(address: str, scheme: str = "https") -> Space:
+    """Raises UserError."""
+    found = urlsplit(address)
+    parts = [part for part in found.path.split("/") if part]
+    if not found.hostname or len(parts) != 1 or not found.username or not found.password:
+        raise UserError(
+            "A space of Confluence is written confluence://EMAIL:{name}@SITE.atlassian.net/KEY, "
+            "with @ in the email as %40. A token is made in the settings of your account there."
+        )
+    host = urlunsplit((scheme, found.netloc.rpartition("@")[2], "", "", ""))
+    return Space(host, unquote(parts[0]), (unquote(found.username), unquote(found.password)))
+
+
+class ConfluenceSource:
+    """Lists the pages of a space and reads them one by one."""
+
+    def __init__(self, space: Space, options: SourceOptions) -> None:
+        import httpx
+
+        self._space = space
+        self._most_files = options.most_files
+        guard = Guard(options.private_hosts)
+        login = httpx.BasicAuth(*space.login)
+        self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=login)
+        self._ids: dict[str, tuple[str, str]] = {}  # name → page and its title
+
+    def listed(self) -> Iterator[ListedFile]:
+        """Each current page. Raises SourceAway where the space cannot be seen whole."""
+        found = list(self._all(f"{API}/spaces?keys={quote(self._space.key, safe='')}"))
+        if len(found) != 1:
+            raise self._away(f"there is no space {self._space.key!r} that this login may see")
+        path = f"{API}/spaces/{found[0]['id']}/pages?status=current&limit={AT_ONCE}"
+        pages = {str(page["id"]): page for page in self._all(path)}
+        self._ids = {}
+        for key, page in pages.items():
+            name = self._name(page, pages)
+            self._ids[name] = key, str(page.get("title", ""))
+            link = str(page.get("_links", {}).get("webui", ""))
+            url = f"{self._space.host}/wiki{link}" if link.startswith("/") else ""
+            yield ListedFile(name, f"{key}-{page['version']['number']}", None, url)
+
+    def _name(self, page: Mapping[str, Any], pages: Mapping[str, Any]) -> str:
+        titles: list[str] = []
+        above: Mapping[str, Any] | None = page
+        while above is not None and len(titles) < DEEPEST:
+            titles.insert(0, str(above.get("title") or above["id"]).replace("/", "-").strip(". "))
+            above = pages.get(str(above.get("parentId")))
+        name = fit_name("/".join(title or "page" for title in titles))
+        return f"{name}.html" if f"{name}.html" not in self._ids else f"{name} {page['id']}.html"
+
+    def _all(self, path: str) -> Iterator[dict[str, Any]]:
+        """The results of all answers, each of which names the next."""
+        seen: set[str] = set()
+        count = 0
+        while path and path not in seen:
+            seen.add(path)
+            answer = self._get(path)
+            try:
+                results, following = answer["results"], answer.get("_links", {}).get("next", "")
+                for each in results:
+                    count += 1
+                    if count > self._most_files:
+                        raise self._away(
+                            f"it has more than {self._most_files:,} pages (sources.most_files)"
+                        )
+                    yield each
+            except (KeyError, TypeError, AttributeError) as error:
+                raise self._away(f"its answer is of another form ({error})") from error
+            path = self._next(str(following or ""))
+
+    def _next(self, following: str) -> str:
+        """A path of this host: whatever else is named, the login goes nowhere else."""
+        if following and not following.startswith(f"{API}/"):
+            raise self._away(f"it names another place as its next page ({following[:100]})")
+        return following
+
+    def _get(self, path: str) -> dict[str, Any]:
+        answer = self._fetcher.get(self._space.host + path, {"Accept": "application/json"})
+        if answer.is_gone:
+            raise _Gone(f"{self._space.host}: {_refused(answer)}. Nothing is removed.")
+        if not answer.is_there:
+            raise self._away(_refused(answer))
+        try:
+            found = json.loads(answer.data)
+        except ValueError as error:
+            raise self._away("its answer is no JSON") from error
+        if not isinstance(found, dict):
+            raise self._away("its answer is of another form")
+        return found
+
+    def read(self, file: ListedFile) -> bytes:
+        """The page as HTML. Raises Unreadable and SourceAway."""
+        key, title = self._ids.get(file.name, ("", ""))
+        if not key:
+            raise Unreadable(file.name, "the page is not there any more.")
+        try:
+            found = self._get(f"{API}/pages/{quote(key, safe='')}?body-format=view")
+            body = str(found["body"]["view"]["value"])
+        except _Gone as error:
+            raise Unreadable(file.name, "the page is not there any more.") from error
+        except (KeyError, TypeError) as error:
+            raise self._away("a page has no body") from error
+        head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
+        return (
+            f"<html><head>{head}</head><body><h1>{escape(title)}</h1>{body}</body></html>".encode()
+        )
+
+    def close(self) -> None:
+        self._fetcher.close()
+
+    def _away(self, reason: str) -> SourceAway:
+        return SourceAway(f"{self._space.host}: {reason}. Nothing is removed.")
+
+
+class _Gone(SourceAway):
+    """There is nothing at this address, or nothing that this login may see."""
+
+
+def _refused(answer: Fetched) -> str:
+    if answer.status in (401, 403):
+        return f"the login is refused ({answer.status}); see its email and token"
+    return f"it answers {answer.status}"
+
+
+def open_confluence(
+    address: str, options: SourceOptions, scheme: str = "https"
+) -> ConfluenceSource:
+    """Raises UserError for an address that names no space or no login."""
+    return ConfluenceSource(read_address(address, scheme), options)

@@ -1,0 +1,189 @@
+"""A folder of this machine, or of a share that it has mounted."""
+
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from time import time as now
+
+from rag.connectors.kinds import folder_of
+from rag.connectors.wanted import wanted
+from rag.documents.archives import is_archive, members, name_inside, unpacked
+from rag.documents.files import fit_name, is_within, read_steadily
+from rag.errors import SourceAway, Unreadable, UserError
+from rag.seams import ListedFile, SourceOptions
+
+SETTLED_SECONDS = 1.0  # a file that was touched since may still be being written to
+CERTAIN_SECONDS = 2.0  # the coarsest clocks of file systems: two versions may have one time
+DIGEST_CHARS = 8
+ATTEMPTS = 3  # at a folder that changes while it is listed
+
+
+class FolderChanged(Exception):
+    """A folder went away while its parent was listed: what was in it may be elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileInFolder:
+    """Where a listed file is."""
+
+    path: Path
+    member: str = ""  # of an archive
+
+
+class FolderSource:
+    """Files below a folder; hidden ones, and links that lead out of it, are left aside."""
+
+    def __init__(self, root: Path, options: SourceOptions) -> None:
+        self._root = root
+        self._max_bytes = options.max_bytes
+        self._most_files = options.most_files
+        self._is_wanted = wanted(options.include, options.exclude)
+        self._places: dict[str, FileInFolder] = {}
+        self._unseen = ""  # why some of it could not be listed
+
+    def listed(self) -> Iterator[ListedFile]:
+        """All that is there now, the rest before SourceAway is raised for what cannot be seen."""
+        for _attempt in range(ATTEMPTS):
+            self._places, self._unseen = {}, ""
+            found: list[ListedFile] = []
+            away: SourceAway | None = None
+            try:
+                found.extend(self._walk())
+            except FolderChanged:
+                continue
+            except SourceAway as error:  # more than it may have, or not there
+                away = error
+            yield from found
+            if away is not None or self._unseen:
+                raise away or self._away(self._unseen)
+            return
+        raise SourceAway(f"{self._root} changed while it was listed. It is looked at again later.")
+
+    def read(self, file: ListedFile) -> bytes:
+        """Raises Unreadable and TooLarge, and SourceAway where the folder itself is gone."""
+        place = self._places.get(file.name)
+        if place is None:
+            raise Unreadable(file.name, "it is not there any more.")
+        if not is_within(place.path, self._root):  # a link took its place since it was listed
+            raise Unreadable(file.name, "it leads out of the folder now, and is not followed.")
+        try:
+            if place.member:
+                return unpacked(file.name, place.path, place.member, self._max_bytes)
+            return read_steadily(place.path, name=file.name, max_bytes=self._max_bytes)
+        except UserError:
+            if not self._root.is_dir():
+                raise self._away("it is not there") from None
+            raise
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _walk(self) -> Iterator[ListedFile]:
+        waiting = [(self._root, "", frozenset[str]())]
+        while waiting:
+            folder, prefix, above = waiting.pop()
+            real = os.path.realpath(folder)
+            if real in above:  # a link back to a folder that we are in
+                continue
+            for entry in self._entries(folder):
+                if entry.name.startswith("."):
+                    continue
+                if entry.is_symlink() and not is_within(Path(entry.path), self._root):
+                    continue
+                if _is_folder(entry):
+                    waiting.append((Path(entry.path), f"{prefix}{entry.name}/", above | {real}))
+                    continue
+                yield from self._file(entry, self._name(prefix + entry.name))
+
+    def _name(self, written: str) -> str:
+        """Of two that are one name where letters are composed, the second has its own."""
+        name = fit_name(written)
+        if name not in self._places:
+            return name
+        stem, dot, ending = name.rpartition(".")
+        digest = sha256(os.fsencode(written)).hexdigest()[:DIGEST_CHARS]
+        return f"{stem}-{digest}.{ending}" if dot and "/" not in ending else f"{name}-{digest}"
+
+    def _entries(self, folder: Path) -> list["os.DirEntry[str]"]:
+        try:
+            with os.scandir(folder) as found:
+                return sorted(found, key=lambda entry: entry.name)
+        except OSError as error:
+            if folder == self._root:
+                raise self._away("it is not there, or may not be read") from error
+            if isinstance(error, FileNotFoundError):
+                raise FolderChanged from error
+            self._unseen = f"{folder.relative_to(self._root)} cannot be listed ({error.strerror})"
+            return []
+
+    def _file(self, entry: "os.DirEntry[str]", name: str) -> Iterator[ListedFile]:
+        try:
+            found = entry.stat()
+        except OSError:  # it went, or it is a link to nothing
+            return
+        if not stat.S_ISREG(found.st_mode):
+            return
+        path = Path(entry.path)
+        mark, is_settled = mark_of(found, now())
+        if is_archive(entry.name):
+            yield from self._members(path, name, mark, is_settled)
+        elif self._is_wanted(name):
+            yield self._listed(
+                FileInFolder(path), ListedFile(name, mark, found.st_size, "", is_settled)
+            )
+
+    def _members(
+        self, archive: Path, name: str, mark: str, is_settled: bool
+    ) -> Iterator[ListedFile]:
+        try:
+            found = list(members(name, archive))
+        except (UserError, OSError):  # it is read as a file, which says what is wrong with it
+            yield self._listed(FileInFolder(archive), ListedFile(name, mark, None, "", is_settled))
+            return
+        for member, size in found:
+            inner = fit_name(name_inside(name, member))
+            if inner not in self._places and self._is_wanted(inner):
+                listed = ListedFile(inner, mark, size, "", is_settled)
+                yield self._listed(FileInFolder(archive, member), listed)
+
+    def _listed(self, place: FileInFolder, file: ListedFile) -> ListedFile:
+        if len(self._places) >= self._most_files:
+            raise SourceAway(
+                f"{self._root} has more than {self._most_files:,} files. Leave some out with "
+                "exclude, add its folders one by one, or raise sources.most_files."
+            )
+        self._places[file.name] = place
+        return file
+
+    def _away(self, reason: str) -> SourceAway:
+        return SourceAway(
+            f"{self._root}: {reason}. See whether its disk or share is there; nothing is removed."
+        )
+
+
+def _is_folder(entry: "os.DirEntry[str]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def mark_of(found: os.stat_result, moment: float) -> tuple[str, bool]:
+    """Time and size of a version, and whether nobody seems to be writing to it.
+
+    Without a mark it is read again: where the clock says too little to tell two versions apart.
+    """
+    newest = max(found.st_mtime, found.st_ctime)
+    age = moment - newest
+    is_settled = not 0 <= age < SETTLED_SECONDS
+    if age < CERTAIN_SECONDS:  # also of a time to come
+        return "", is_settled
+    return f"{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_size}", is_settled
+
+
+def open_folder(address: str, options: SourceOptions) -> FolderSource:
+    """Raises UserError for a pattern that is none."""
+    return FolderSource(folder_of(address), options)

@@ -1,0 +1,231 @@
+"""What kinds of sources there are, and which of them somebody may add without running the server.
+
+A package adds a kind by an entry point of the group `groundnote.sources`: its name is the scheme of
+its addresses, what it names an `OpenSource`.
+"""
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import cast
+from urllib.parse import unquote, urlsplit
+
+from rag.errors import Forbidden, SetupError, UserError
+from rag.seams import OpenSource, Source, SourceOptions
+from rag.settings import SourceSettings
+
+GROUP_OF_KINDS = "groundnote.sources"
+FOLDER, WEB, GIT, GITHUB, STORE = "folder", "web", "git", "github", "store"
+OPENERS = {  # each is loaded when one of its kind is opened
+    FOLDER: "rag.connectors.folder:open_folder",
+    WEB: "rag.connectors.web:open_web",
+    GIT: "rag.connectors.git:open_git",
+    GITHUB: "rag.connectors.git.github:open_github",
+    STORE: "rag.connectors.stores:open_store",
+}
+STORES = frozenset(
+    "s3 gs gcs abfs abfss az sftp ssh webdav webdavs dav davs smb ftp ftps zip".split()  # noqa: SIM905
+)
+SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*)(?:://|::)")
+OF_THE_WEB = ("http", "https", "git+https")
+LONGEST_ADDRESS = 2_000
+LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
+NAMED_PASSWORD = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
+IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
+SECRET = re.compile(
+    r"(?<=[?&])((?:[\w-]*(?:token|secret|passw|signature|api[_-]?key|auth)[\w-]*|key|sig)=)[^&#\s]+",
+    re.IGNORECASE,
+)
+BY_TOKEN = ("http", "https", "git+http", "git+https")  # where what stands alone may be a token
+
+
+def kind_of(address: str) -> str:
+    """Raises UserError."""
+    scheme = scheme_of(address)
+    if scheme.startswith("git+") or scheme == "git" or _is_repository(address, scheme):
+        return GIT
+    if scheme in ("", "file"):
+        return FOLDER
+    if scheme in ("http", "https"):
+        return WEB
+    if scheme == GITHUB:
+        return GITHUB
+    if scheme in STORES:
+        return STORE
+    if scheme in added_kinds():
+        return scheme
+    known = ", ".join(sorted(["https", "git+https", "file", GITHUB, *STORES, *added_kinds()]))
+    raise UserError(
+        f"{scheme}:// is no kind of source. Name a folder, or an address of one of: {known}."
+    )
+
+
+def is_chain(address: str) -> bool:
+    """Whether it names one place in another, as fsspec writes it: `zip::https://…`."""
+    return "::" in IN_BRACKETS.sub("", address)
+
+
+def scheme_of(address: str) -> str:
+    """Lower case; "" of a plain path."""
+    found = SCHEME.match(address)
+    return found[1].lower() if found else ""
+
+
+def _is_repository(address: str, scheme: str) -> bool:
+    is_one = address.rstrip("/").endswith(".git") or ".git#" in address or ".git@" in address
+    return is_one and scheme in ("", "http", "https", "ssh", "file")
+
+
+def added_kinds() -> set[str]:
+    """Schemes that installed packages know."""
+    return {found.name for found in entry_points(group=GROUP_OF_KINDS)}
+
+
+def open_source(address: str, options: SourceOptions) -> Source:
+    """Raises UserError, SetupError where a package is missing, and SourceAway."""
+    kind = kind_of(address)
+    try:
+        return _opener(kind)(address, options)
+    except ImportError as error:
+        raise SetupError(
+            f"{scheme_of(address)}:// needs a package that is not installed ({error}). Install it "
+            "beside Groundnote."
+        ) from error
+
+
+def _opener(kind: str) -> OpenSource:
+    if kind in OPENERS:
+        module, _, name = OPENERS[kind].partition(":")
+        return cast(OpenSource, getattr(import_module(module), name))
+    return cast(OpenSource, next(iter(entry_points(group=GROUP_OF_KINDS, name=kind))).load())
+
+
+def tidied(address: str) -> str:
+    """As it is kept: a folder as its full path. Raises UserError."""
+    plain = address.strip()
+    if not plain or len(plain) > LONGEST_ADDRESS or not plain.isprintable():
+        raise UserError(
+            f"{shown(plain)[:80]!r} is no address of a source. Name a folder, or an address such "
+            "as https://example.com/docs."
+        )
+    if kind_of(plain) != FOLDER:
+        _check_host(plain)
+        return plain
+    return str(folder_of(plain))
+
+
+def _check_host(address: str) -> None:
+    """Raises UserError, which does not repeat it: what cannot be read may hold a password."""
+    try:
+        found = urlsplit(address)
+        if not is_chain(address) and scheme_of(address) != GITHUB:  # owner:name
+            found.port  # noqa: B018  (raises)
+    except ValueError as error:
+        raise UserError(
+            "The host or port of this address cannot be read. In a name or password write @ as "
+            "%40, : as %3A, / as %2F and # as %23."
+        ) from error
+
+
+def folder_of(address: str) -> Path:
+    """The folder that a plain path or a file:// URL names."""
+    path = unquote(urlsplit(address).path) if scheme_of(address) == "file" else address
+    return Path(path).expanduser().absolute()
+
+
+def shown(address: str) -> str:
+    """An address, or a text with some, without the passwords and tokens that it may hold."""
+    return SECRET.sub(_shown_secret, LOGIN.sub(_shown_login, address))
+
+
+def _shown_secret(found: re.Match[str]) -> str:
+    value = found[0].removeprefix(found[1])
+    return found[0] if NAMED_PASSWORD.fullmatch(value) else f"{found[1]}…"
+
+
+def _shown_login(found: re.Match[str]) -> str:
+    scheme, login = found[1], found[2]
+    secret = password_in(found[0])
+    if not secret or NAMED_PASSWORD.fullmatch(secret):
+        return found[0]
+    return f"{scheme}://{login.removesuffix(secret)}…@"
+
+
+def password_in(address: str) -> str:
+    """What of its login is secret, or names what is; "" for nothing."""
+    found = LOGIN.match(address)
+    if found is None or found[1].lower() == GITHUB:  # owner:name
+        return ""
+    user, colon, password = found[2].partition(":")
+    return password if colon else user if found[1].lower() in BY_TOKEN else ""
+
+
+def password_named(address: str) -> str:
+    """The name in `https://ada:{wiki}@host/`, of a password that the settings hold."""
+    found = NAMED_PASSWORD.fullmatch(password_in(address))
+    return found[1] if found else ""
+
+
+def passwords_in_query(address: str) -> list[str]:
+    """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
+    if scheme_of(address) not in (*BY_TOKEN, GITHUB):
+        return []
+    values = (found[0].removeprefix(found[1]) for found in SECRET.finditer(address))
+    return [named[1] for value in values if (named := NAMED_PASSWORD.fullmatch(value))]
+
+
+def without_secrets(url: str) -> str:
+    """Without the parts of its query that hold one."""
+    found = urlsplit(url)
+    parts = [part for part in found.query.split("&") if not SECRET.match(f"?{part}", 1)]
+    return found._replace(query="&".join(parts)).geturl()
+
+
+def without_login(url: str) -> str:
+    """What anybody may open."""
+    return LOGIN.sub(r"\1://", url)
+
+
+def short_name(address: str) -> str:
+    """What stands before names that are taken: the folder's, the site's, the repository's."""
+    found = urlsplit(address) if "://" in address else None
+    parts = [part for part in (found.path if found else address).split("/") if part]
+    last = parts[-1] if parts else (found.hostname if found else "") or "source"
+    return unquote(last).removesuffix(".git")[:60]
+
+
+def check_open(address: str, settings: SourceSettings) -> None:
+    """Raises Forbidden for what would be read with the rights of the server, unless its settings
+    say that whoever manages a collection may add it."""
+    # A password of the settings goes only where they say.
+    is_known = not password_named(address) and not passwords_in_query(address)
+    begins = ".." not in unquote(address) and _begins(without_login(address), settings.stores)
+    if not is_chain(address) and (begins or (is_known and _is_open(address, settings))):
+        return
+    kind = kind_of(address)
+    if kind == FOLDER:
+        told = "Folders are added by whoever runs the server: groundnote source add FOLDER, or"
+        raise Forbidden(f"{told} sources.folders names those that may be added here.")
+    if is_known and kind in added_kinds():
+        raise Forbidden(
+            f"{kind}:// is read by a package that was installed beside Groundnote. Whoever runs "
+            f"the server adds it: groundnote source add ADDRESS, or names {kind} in sources.kinds."
+        )
+    raise Forbidden(
+        "This is read with what the server may read, so whoever runs it adds it: groundnote source "
+        "add ADDRESS, or sources.stores names the beginnings of addresses that may be added here."
+    )
+
+
+def _is_open(address: str, settings: SourceSettings) -> bool:
+    kind = kind_of(address)
+    if kind == FOLDER:
+        wanted = folder_of(address).resolve()
+        return any(wanted.is_relative_to(root.resolve()) for root in settings.folders)
+    return scheme_of(address) in OF_THE_WEB or (kind in added_kinds() and kind in settings.kinds)
+
+
+def _begins(address: str, stores: Sequence[str]) -> bool:
+    return any(address == each or address.startswith(each.rstrip("/") + "/") for each in stores)

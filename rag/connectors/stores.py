@@ -1,0 +1,318 @@
+"""Object stores, file servers and archives that fsspec reaches, as sources of documents."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from rag.connectors.guard import Guard, GuardedNetwork
+from rag.connectors.kinds import is_chain, scheme_of, shown
+from rag.documents.files import UNFIT
+from rag.errors import RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
+from rag.seams import ListedFile, SourceOptions
+
+STRONG_MARKS = ("etag", "e_tag", "checksum", "sha", "generation", "crc")  # of the content itself
+TIMES = ("mtime", "modified", "lastmodified", "last_modified", "last_write_time", "updated",
+         "created", "date_time")  # fmt: skip
+CERTAIN_SECONDS = 3.0  # a version younger than this may have the time and size of the next
+DEEPEST = 64
+QUIET_SECONDS = 60.0
+PORTS = {"sftp": 22, "ssh": 22, "smb": 445, "webdav": 80, "dav": 80, "webdavs": 443, "davs": 443}
+
+_in_use: dict[tuple[str, int], tuple[tuple[Any, Any], int]] = {}  # the login, and how often
+_lock = Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFolder:
+    """A file system, and where in it the source begins."""
+
+    name: str  # of fsspec
+    root: str
+    options: dict[str, Any] = field(default_factory=dict)
+    link: str = ""  # of its files, for people; ends with a slash
+
+
+def _bucket(address: str, _guard: Guard) -> StoreFolder:
+    scheme, _, rest = address.partition("://")
+    return StoreFolder("gs" if scheme == "gcs" else scheme, rest)
+
+
+def _azure(address: str, _guard: Guard) -> StoreFolder:
+    found = urlsplit(address)
+    container, _, host = found.netloc.partition("@")
+    account = {"account_name": host.partition(".")[0]} if host else {}
+    return StoreFolder("abfs", f"{container}{found.path}", account)
+
+
+def _sftp(address: str, guard: Guard) -> StoreFolder:
+    found, port = urlsplit(address), _port(address)
+    host = found.hostname or ""
+    options = _login(address) | {
+        # Connected to what was checked; the key is the one that is known of the name.
+        "host": guard.addresses(host, port)[0],
+        "port": port,
+        "host_key_alias": host,
+        "known_hosts": str(Path.home() / ".ssh" / "known_hosts"),
+        "connect_timeout": QUIET_SECONDS,
+        "config": None,  # of this user's ssh, which may name commands to connect by
+    }
+    return StoreFolder("sftp", unquote(found.path) or "/", options)
+
+
+def _smb(address: str, guard: Guard) -> StoreFolder:
+    found, port = urlsplit(address), _port(address)
+    options = {"host": guard.addresses(found.hostname or "", port)[0], "port": port}
+    return StoreFolder("smb", unquote(found.path), options | _login(address))
+
+
+def _webdav(address: str, guard: Guard) -> StoreFolder:
+    import httpx
+
+    from rag.connectors.web.fetch import AGENT, guarded_transport
+
+    found, port = urlsplit(address), _port(address)
+    guard.addresses(found.hostname or "", port)
+    scheme = "https" if found.scheme in ("webdavs", "davs") else "http"
+    host = found.netloc.rpartition("@")[2]
+    link = urlunsplit((scheme, host, found.path.rstrip("/") + "/", "", ""))
+    options: dict[str, Any] = {
+        "base_url": link,
+        "transport": guarded_transport(GuardedNetwork(guard)),
+        "timeout": httpx.Timeout(QUIET_SECONDS),
+        "trust_env": False,
+        "headers": {"User-Agent": AGENT},
+    }
+    login = _login(address)
+    if login:
+        options["auth"] = (login["username"], login.get("password", ""))
+    return StoreFolder("webdav", "", options, link)
+
+
+def _zip(address: str, _guard: Guard) -> StoreFolder:
+    found = urlsplit(address)
+    return StoreFolder("zip", "", {"fo": unquote(found.netloc + found.path)})
+
+
+def _memory(address: str, _guard: Guard) -> StoreFolder:
+    return StoreFolder("memory", address.partition("://")[2])
+
+
+PLACES: dict[
+    str, tuple[Callable[[str, Guard], StoreFolder], str]
+] = {  # and the extra that is needed
+    "s3": (_bucket, "s3"),
+    "gs": (_bucket, "gcs"),
+    "gcs": (_bucket, "gcs"),
+    "abfs": (_azure, "azure"),
+    "abfss": (_azure, "azure"),
+    "az": (_azure, "azure"),
+    "sftp": (_sftp, "sftp"),
+    "ssh": (_sftp, "sftp"),
+    "webdav": (_webdav, "webdav"),
+    "webdavs": (_webdav, "webdav"),
+    "dav": (_webdav, "webdav"),
+    "davs": (_webdav, "webdav"),
+    "smb": (_smb, "smb"),
+    "zip": (_zip, ""),
+    "memory": (_memory, ""),
+}
+
+
+class StoreSource:
+    """Hidden files and links are left aside."""
+
+    def __init__(self, address: str, options: SourceOptions) -> None:
+        self._address = shown(address)
+        self._options = options
+        self._place = place_of(address, Guard(options.private_hosts, ports=None))
+        self._scheme = scheme_of(address)
+        with ExitStack() as held:
+            if self._place.name == "smb":
+                held.enter_context(logged_in(self._place.options))
+            self._system = self._opened()
+            self._held = held.pop_all()
+        self._paths: dict[str, str] = {}
+
+    def _opened(self) -> Any:
+        import fsspec
+
+        try:
+            kind = fsspec.get_filesystem_class(self._place.name)
+        except ImportError as error:
+            extra = PLACES[self._scheme][1]
+            raise SetupError(
+                f"{self._scheme}:// needs a package that is not installed. Install "
+                f"groundnote[{extra}]: pip install 'groundnote[{extra}]'."
+            ) from error
+        with _told(self._address):
+            return kind(**self._place.options, skip_instance_cache=True)
+
+    def listed(self) -> Iterator[ListedFile]:
+        """All files below the address. Raises SourceAway where any of it cannot be seen."""
+        self._paths = {}
+        with _told(self._address):
+            self._system.invalidate_cache()
+            root = self._system._strip_protocol(self._place.root)
+        for path, info in self._walk(root, 0):
+            name = self._name(path, root)
+            if not name or name in self._paths:
+                continue
+            if len(self._paths) >= self._options.most_files:
+                most = self._options.most_files
+                raise SourceAway(
+                    f"{self._address} has more than {most:,} files. Name a folder of it, or raise "
+                    "sources.most_files."
+                )
+            self._paths[name] = path
+            size = info.get("size")
+            link = self._place.link + name if self._place.link else ""
+            yield ListedFile(name, mark_of(info), int(size) if size is not None else None, link)
+
+    def _walk(self, folder: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        if depth > DEEPEST:
+            raise SourceAway(f"{self._address} has folders that are more than {DEEPEST} deep.")
+        with _told(self._address):
+            entries = self._system.ls(folder, detail=True)
+        for entry in sorted(entries, key=lambda entry: str(entry["name"])):
+            path = str(entry["name"])
+            last = path.rstrip("/").rpartition("/")[2]
+            is_itself = path.strip("/") == folder.strip("/")
+            if last.startswith(".") or (is_itself and entry["type"] == "directory"):
+                continue
+            if entry["type"] == "directory":
+                yield from self._walk(path, depth + 1)
+            elif entry["type"] == "file" and not (is_itself and depth == 0 and path.endswith("/")):
+                yield path, entry
+
+    def _name(self, path: str, root: str) -> str:
+        inside = path.strip("/").removeprefix(root.strip("/")).strip("/")
+        parts = (UNFIT.sub("\ufffd", part) for part in inside.split("/"))
+        return "/".join(part for part in parts if part not in ("", ".", ".."))
+
+    def read(self, file: ListedFile) -> bytes:
+        """Raises Unreadable, TooLarge, and SourceAway."""
+        most = self._options.max_bytes
+        path = self._paths.get(file.name)
+        if path is None:
+            raise Unreadable(file.name, "it is not there any more.")
+        try:
+            with _told(self._address), self._system.open(path, "rb") as opened:
+                data = bytes(opened.read(most + 1))
+        except _Missing as error:
+            raise Unreadable(file.name, "it is not there any more.") from error
+        if len(data) > most:
+            raise TooLarge(f"{file.name}: has more than {most:,} bytes, the limit.")
+        return data
+
+    def close(self) -> None:
+        """Connections go with the file system, or are let go of here."""
+        self._system = None
+        self._held.close()
+
+
+class _Missing(SourceAway):
+    """There is nothing where something was."""
+
+
+@contextmanager
+def _told(address: str) -> Iterator[None]:
+    """Each file system raises errors of its own house; to us the place is away."""
+    try:
+        yield
+    except RagError:
+        raise
+    except FileNotFoundError as error:
+        raise _Missing(f"{address}: there is nothing of that name. Nothing is removed.") from error
+    except Exception as error:
+        told = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        raise SourceAway(f"{address} cannot be reached ({told}). Nothing is removed.") from error
+
+
+def mark_of(info: Mapping[str, Any]) -> str:
+    """What a file system knows of a version: of its content, else its time and size."""
+    known = {str(key).lower().replace("-", "_"): value for key, value in info.items()}
+    strong = next((known[key] for key in STRONG_MARKS if known.get(key)), "")
+    size = known.get("size", "")
+    if strong:
+        return f"{strong}-{size}".replace('"', "")
+    changed = next((known[key] for key in TIMES if known.get(key)), None)
+    return f"{changed}-{size}" if changed is not None and _is_certain(changed) else ""
+
+
+def _is_certain(changed: Any) -> bool:
+    """Whether it lies so far back that the next version has another time."""
+    if isinstance(changed, datetime):
+        moment = changed if changed.tzinfo else changed.replace(tzinfo=UTC)
+        return time.time() - moment.timestamp() > CERTAIN_SECONDS
+    if isinstance(changed, int | float):
+        return time.time() - changed > CERTAIN_SECONDS
+    return True
+
+
+def place_of(address: str, guard: Guard) -> StoreFolder:
+    """Raises UserError for what is no such place, and Forbidden for one of this network."""
+    scheme = scheme_of(address)
+    if is_chain(address) or scheme not in PLACES:
+        known = ", ".join(sorted(PLACES.keys() - {"memory"}))
+        raise UserError(
+            f"{shown(address)[:100]} is not read. Name one place, without ::, at one of {known}."
+        )
+    return PLACES[scheme][0](address, guard)
+
+
+def _port(address: str) -> int:
+    found = urlsplit(address)
+    if not found.hostname:
+        raise UserError(f"{shown(address)[:100]} names no host.")
+    try:
+        return found.port or PORTS[found.scheme]
+    except ValueError as error:
+        raise UserError(f"{shown(address)[:100]}: its port is no number.") from error
+
+
+def _login(address: str) -> dict[str, str]:
+    found = urlsplit(address)
+    named = {"username": found.username, "password": found.password}
+    return {key: unquote(value) for key, value in named.items() if value}
+
+
+def open_store(address: str, options: SourceOptions) -> StoreSource:
+    """Raises UserError, SetupError where a package is missing, and SourceAway."""
+    return StoreSource(address, options)
+
+
+@contextmanager
+def logged_in(options: Mapping[str, Any]) -> Iterator[None]:
+    """While a login at an SMB server is used; after its last use the connection is closed.
+
+    The client keeps one for the whole process and asks for no password where it is open: whoever
+    came with another login would read with the first one. Raises SourceAway for that one.
+    """
+    server = options["host"], options["port"]
+    login = options.get("username"), options.get("password")
+    with _lock:
+        known, often = _in_use.get(server, (login, 0))
+        if known != login:
+            raise SourceAway(
+                f"{server[0]} is being read with another login just now. The next sync tries "
+                "again. Nothing is removed."
+            )
+        _in_use[server] = login, often + 1
+    try:
+        yield
+    finally:
+        with _lock:
+            often = _in_use[server][1] - 1
+            if often:
+                _in_use[server] = login, often
+            else:
+                del _in_use[server]
+                if client := sys.modules.get("smbclient"):  # else its package is missing
+                    client.delete_session(server[0], port=server[1])

@@ -1,0 +1,170 @@
+"""A sync: bring the documents of a source up to what it holds now.
+
+Each step can be cut off and is taken up by the next sync: a file is known with the id of its
+document before that is made, a removal is written down before it is done, and what was read is
+noted after it is stored.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from rag.connectors.bringing import Bringing, Coming, claimed
+from rag.connectors.look import Look, MayRead, Parts, Report, Tally
+from rag.connectors.plan import SyncPlan, compare, free_name, may_have_moved, moves
+from rag.connectors.removing import finish_removals, let_go, remove
+from rag.documents.storing.store_rows import batches
+from rag.errors import Forbidden
+from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
+from rag.seams import ListedFile, Source
+
+LOOKS = 5  # at most, for files that are being written to
+PAUSE_SECONDS = 1.1
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a sync ended."""
+
+    state: SyncState
+    counts: SyncCounts
+    reason: str = ""
+
+
+def sync(
+    parts: Parts, source: DocumentSource, opened: Source, report: Report, check: MayRead
+) -> Outcome:
+    """Look, and do what there is to do; again where files were being written to.
+
+    Raises Unwanted, Forbidden where it may not be read any more, and what reading files in raises.
+    """
+    tally = Tally()
+    for number in range(LOOKS):
+        look = Look(parts, source, opened, tally, check)
+        asked = _looked(look, report)
+        if not tally.waiting or look.away is not None or number == LOOKS - 1:
+            break
+        report(0, tally.waiting)
+        time.sleep(PAUSE_SECONDS)
+    let_go(look)
+    tally.failed = parts.table.failed_count(source.id)
+    if look.away is not None:
+        is_lost = isinstance(look.away, Forbidden)
+        state = SyncState.FAILED if is_lost else SyncState.AWAY
+        return Outcome(state, tally.counts(), str(look.away))
+    if asked:
+        return Outcome(SyncState.WAITING_FOR_YES, tally.counts(), _question(asked))
+    return Outcome(SyncState.IDLE, tally.counts())
+
+
+def _question(asked: int) -> str:
+    return (
+        f"{asked:,} files are not there any more, which is much at once. Their documents stay "
+        "until you say that they may go."
+    )
+
+
+def _looked(look: Look, report: Report) -> int:
+    """One look; how many removals wait for a yes."""
+    table, source = look.parts.table, look.source
+    finish_removals(look)
+    listed = look.listed()
+    known = table.files(source.id)
+    present = table.present(source.id)
+    plan = compare(listed, known, present, look.parts.bounds)
+    look.tally.waiting = len(plan.waiting)
+    look.tally.unchanged = sum(not row.reason for row, _file in plan.unchanged)
+    _note_unchanged(look, plan)
+    gone = [
+        row for row in known if row.standing is Standing.REMOVED and row.document_id not in present
+    ]
+    taken = table.taken_names(source.collection_id)
+    rest, moved, again = _moved(look, plan, gone, taken)
+    asked = remove(look, plan, moved=moved, known=len(known) - len(gone))
+    coming = [
+        *_renamed(look, _changed(plan, present), taken),
+        *_renamed(look, _back(look, plan, present), taken),
+        *claimed(look, rest, again, taken),
+    ]
+    Bringing(look, coming).bring(report)
+    if look.away is None:
+        table.drop(source.id, [row.document_id for row in plan.lost])
+    return asked
+
+
+def _note_unchanged(look: Look, plan: SyncPlan) -> None:
+    """What is listed again is not to be removed; what is opened elsewhere now is told."""
+    news = [
+        (row, file)
+        for row, file in plan.unchanged
+        if row.standing is not Standing.LISTED or row.url != file.url
+    ]
+    look.rename((row, row.document_name, file.url) for row, file in news if row.url != file.url)
+    look.write([replace(row, standing=Standing.LISTED, url=file.url) for row, file in news])
+
+
+def _moved(
+    look: Look, plan: SyncPlan, gone: Sequence[SourceFile], taken: dict[str, str]
+) -> tuple[list[ListedFile], set[str], dict[str, SourceFile]]:
+    """Rename the documents of files that moved.
+
+    Returns the files that did not, the ids of documents that did, and those of the files that went
+    with an earlier sync and are here again: under their name, or with their content elsewhere.
+    """
+    candidates = [*plan.removed, *gone]
+    hashes = look.hashes(may_have_moved(plan.new, candidates)) if candidates else {}
+    found = moves(hashes, plan.removed)
+    if look.away is None:  # else the old place may be there as well
+        files = {file.name: file for file in plan.new}
+        for names in batches(sorted(found)):
+            _move(look, [(found[name], files[name]) for name in names], taken)
+    rest = [file for file in plan.new if file.name not in found]
+    again = moves({name: each for name, each in hashes.items() if name not in found}, gone)
+    used = {row.document_id for row in again.values()}
+    newest = sorted(gone, key=lambda row: row.removed_at.timestamp() if row.removed_at else 0.0)
+    by_name = {row.name: row for row in newest if row.document_id not in used}
+    here = {file.name: by_name[file.name] for file in rest if file.name in by_name}
+    return rest, {row.document_id for row in found.values()}, here | again
+
+
+def _move(
+    look: Look, moved: Sequence[tuple[SourceFile, ListedFile]], taken: dict[str, str]
+) -> None:
+    rows = []
+    for row, file in moved:
+        name = free_name(file.name, look.source, taken, row.document_id)
+        taken.pop(row.document_name, None)
+        taken[name] = row.document_id
+        new = SourceFile(
+            row.document_id, file.name, name, file.mark, row.content_hash, file.size, file.url
+        )
+        rows.append(replace(new, reason=row.reason))
+    look.rename((row, row.document_name, row.url) for row in rows)
+    look.write(rows)
+    look.tally.moved += len(rows)
+
+
+def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[Coming]:
+    return [Coming(row, file, is_new=row.document_id not in present) for row, file in plan.changed]
+
+
+def _back(look: Look, plan: SyncPlan, present: Mapping[str, str]) -> list[Coming]:
+    """Documents that are wanted back though their files are gone."""
+    here = [row for row in plan.back if row.document_id in present]  # a killed sync brought them
+    look.write([replace(row, standing=Standing.KEPT, removed_at=None) for row in here])
+    return [Coming(row, None, is_new=True) for row in plan.back if row.document_id not in present]
+
+
+def _renamed(look: Look, coming: Sequence[Coming], taken: dict[str, str]) -> list[Coming]:
+    """Those whose documents are to be made again are called as it is free now."""
+    made = []
+    for each in coming:
+        row = each.row
+        if each.is_new:
+            name = free_name(row.name, look.source, taken, row.document_id)
+            taken[name] = row.document_id
+            each = replace(each, row=replace(row, document_name=name))
+        made.append(each)
+    changed = [new.row for old, new in zip(coming, made, strict=True) if old.row != new.row]
+    look.write(changed)
+    return made

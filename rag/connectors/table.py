@@ -1,0 +1,346 @@
+"""Sources and their files in the database."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from rag.connectors.kinds import shown
+from rag.db import (
+    as_utc,
+    document_sources,
+    documents,
+    jobs,
+    reading,
+    source_files,
+    storable,
+    writing,
+)
+from rag.db.holds import restored_at
+from rag.documents.storing.store_rows import batches
+from rag.errors import Conflict, NotFound
+from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
+
+SYNC = "sync"  # the kind of its jobs; their subject is the source's id
+UNFINISHED = ("queued", "running")
+MOMENTS = ("created_at", "last_synced_at", "next_due_at")
+
+
+@dataclass(frozen=True, slots=True)
+class LastSync:
+    """A job, as far as its source tells of it."""
+
+    state: str
+    done: int = 0  # files
+    total: int = 0
+    error: str = ""
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self.state in UNFINISHED
+
+
+class SourceTable:
+    """Sources and their files in the database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    # ── Sources ──────────────────────────────────────────────────────────────────────────────
+
+    def add(self, source: DocumentSource) -> DocumentSource:
+        """With an id of its own. Raises Conflict where its collection has one of its address."""
+        now = datetime.now(UTC)
+        row = asdict(source) | {"id": uuid4().hex, "created_at": now, "next_due_at": None}
+        row |= {"include": list(source.include), "exclude": list(source.exclude)}
+        try:
+            with writing(self._engine) as connection:
+                connection.execute(insert(document_sources).values(**row))
+        except IntegrityError as error:
+            raise Conflict(
+                f"{shown(source.address)} is a source of this collection already. Choose another "
+                "collection, or change it on the page of sources; groundnote source remove --keep-"
+                "documents takes it away first."
+            ) from error
+        return self.source(row["id"])
+
+    def source(self, source_id: str) -> DocumentSource:
+        """Raises NotFound."""
+        found = self._found(document_sources.c.id == source_id)
+        if not found:
+            raise NotFound(f"There is no source {source_id[:60]!r}.")
+        return found[0]
+
+    def sources(self, collection_ids: Collection[str] | None = None) -> list[DocumentSource]:
+        """Of these collections, or all; by address."""
+        if collection_ids is None:
+            return self._found()
+        return self._found(document_sources.c.collection_id.in_(sorted(collection_ids)))
+
+    def _found(self, *conditions: Any) -> list[DocumentSource]:
+        query = select(document_sources).where(*conditions).order_by(document_sources.c.address)
+        with reading(self._engine) as connection:
+            return [_source_from(row) for row in connection.execute(query)]
+
+    def change(self, source_id: str, **values: Any) -> None:
+        """Columns of one."""
+        with writing(self._engine) as connection:
+            is_it = document_sources.c.id == source_id
+            connection.execute(update(document_sources).where(is_it).values(**values))
+
+    def finish(self, source_id: str, values: dict[str, Any]) -> None:
+        """How a sync went, unless the source is being removed."""
+        with writing(self._engine) as connection:
+            connection.execute(
+                update(document_sources)
+                .where(document_sources.c.id == source_id)
+                .where(document_sources.c.state != SyncState.REMOVING)
+                .values(**values)
+            )
+
+    def forget(self, source_id: str) -> None:
+        """It and what is known of its files; their documents stay."""
+        with writing(self._engine) as connection:
+            connection.execute(delete(source_files).where(source_files.c.source_id == source_id))
+            connection.execute(delete(document_sources).where(document_sources.c.id == source_id))
+
+    def claim_due(self) -> list[DocumentSource]:
+        """Sources whose time has come; each is given to one of those that ask."""
+        if self.waits_for_yes():
+            return []
+        now = datetime.now(UTC)
+        due = self._found(document_sources.c.next_due_at <= now)
+        return [source for source in due if self._claim(source, now)]
+
+    def waits_for_yes(self) -> bool:
+        """Whether the library was put back from a backup, and nobody has let its syncs go on."""
+        with reading(self._engine) as connection:
+            return restored_at(connection) is not None
+
+    def _claim(self, source: DocumentSource, now: datetime) -> bool:
+        following = next_due(source, now)
+        with writing(self._engine) as connection:
+            claimed = connection.execute(
+                update(document_sources)
+                .where(
+                    document_sources.c.id == source.id,
+                    document_sources.c.next_due_at == source.next_due_at,
+                )
+                .values(next_due_at=following)
+            )
+        return bool(claimed.rowcount == 1)
+
+    def syncs(self, source_ids: Collection[str]) -> dict[str, LastSync]:
+        """The job of each that runs, waits, or ended last."""
+        query = (
+            select(jobs.c.subject, jobs.c.state, jobs.c.done, jobs.c.total, jobs.c.error)
+            .where(jobs.c.kind == SYNC, jobs.c.subject.in_(sorted(source_ids)))
+            .order_by(jobs.c.created_at)
+        )
+        found: dict[str, LastSync] = {}
+        with reading(self._engine) as connection:
+            for row in connection.execute(query):
+                before = found.get(row.subject)
+                if before is None or not before.is_unfinished:
+                    found[row.subject] = LastSync(row.state, row.done, row.total, row.error or "")
+        return found
+
+    # ── Their files ──────────────────────────────────────────────────────────────────────────
+
+    def files(self, source_id: str, *standings: Standing) -> list[SourceFile]:
+        """Of these standings, or all; by name."""
+        query = select(source_files).where(source_files.c.source_id == source_id)
+        if standings:
+            query = query.where(source_files.c.standing.in_(standings))
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(source_files.c.name))
+            return [_file_from(row) for row in rows]
+
+    def failed_count(self, source_id: str) -> int:
+        """Files that could not be read."""
+        query = select(func.count()).where(
+            source_files.c.source_id == source_id,
+            source_files.c.reason != "",
+            source_files.c.standing != Standing.REMOVED,
+        )
+        with reading(self._engine) as connection:
+            return int(connection.execute(query).scalar_one())
+
+    def failed(self, source_id: str, limit: int) -> list[SourceFile]:
+        """Files that could not be read, by name."""
+        query = select(source_files).where(
+            source_files.c.source_id == source_id,
+            source_files.c.reason != "",
+            source_files.c.standing != Standing.REMOVED,
+        )
+        with reading(self._engine) as connection:
+            rows = connection.execute(query.order_by(source_files.c.name).limit(limit))
+            return [_file_from(row) for row in rows]
+
+    def present(self, source_id: str) -> dict[str, str]:
+        """The documents of its files that are there: their contents, by id."""
+        query = select(documents.c.id, documents.c.content_hash).where(
+            documents.c.id.in_(
+                select(source_files.c.document_id).where(source_files.c.source_id == source_id)
+            )
+        )
+        with reading(self._engine) as connection:
+            return {row.id: row.content_hash for row in connection.execute(query)}
+
+    def taken_names(self, collection_id: str) -> dict[str, str]:
+        """Names of the documents of a collection, and those that its sources mean to give."""
+        named = select(documents.c.name, documents.c.id)
+        meant = (
+            select(source_files.c.document_name, source_files.c.document_id)
+            .join(document_sources, document_sources.c.id == source_files.c.source_id)
+            .where(
+                document_sources.c.collection_id == collection_id,
+                source_files.c.standing != Standing.REMOVED,
+            )
+        )
+        with reading(self._engine) as connection:
+            taken = {row[0]: row[1] for row in connection.execute(meant)}
+            here = connection.execute(named.where(documents.c.collection_id == collection_id))
+            return taken | {row[0]: row[1] for row in here}
+
+    def taken_ids(self, document_ids: Iterable[str]) -> set[str]:
+        """Of these, the ones that a document or a file of a source has."""
+        found: set[str] = set()
+        with reading(self._engine) as connection:
+            for ids in batches(document_ids):
+                for column in (documents.c.id, source_files.c.document_id):
+                    found.update(
+                        connection.execute(select(column).where(column.in_(ids))).scalars()
+                    )
+        return found
+
+    def of_sources(self, document_ids: Iterable[str]) -> set[str]:
+        """Of these documents, the ones that a source has made, or is about to."""
+        found: set[str] = set()
+        with reading(self._engine) as connection:
+            for ids in batches(document_ids):
+                query = select(source_files.c.document_id).where(
+                    source_files.c.document_id.in_(ids),
+                    source_files.c.standing != Standing.REMOVED,
+                )
+                found.update(connection.execute(query).scalars())
+        return found
+
+    def of_document(self, document_id: str) -> tuple[DocumentSource, SourceFile] | None:
+        """What a document was made of, and is still listed."""
+        query = select(source_files).where(
+            source_files.c.document_id == document_id,
+            source_files.c.standing == Standing.LISTED,
+        )
+        with reading(self._engine) as connection:
+            row = connection.execute(query).first()
+        return None if row is None else (self.source(row.source_id), _file_from(row))
+
+    def contents(self, document_ids: Iterable[str]) -> dict[str, str]:
+        """By document: the hash of the file that it was read from."""
+        found: dict[str, str] = {}
+        with reading(self._engine) as connection:
+            for ids in batches(document_ids):
+                query = select(documents.c.id, documents.c.content_hash)
+                rows = connection.execute(query.where(documents.c.id.in_(ids)))
+                found.update((row.id, row.content_hash) for row in rows)
+        return found
+
+    def write(self, source_id: str, files: Iterable[SourceFile]) -> bool:
+        """As they are now, in place of what was known; False if the source is not wanted any more.
+
+        A source that is being removed is not written to.
+        """
+        with writing(self._engine) as connection:
+            state = select(document_sources.c.state).where(document_sources.c.id == source_id)
+            if connection.execute(state).scalar() in (None, SyncState.REMOVING):
+                return False
+            for some in batches(files):
+                _write(connection, source_id, some)
+        return True
+
+    def drop(self, source_id: str, document_ids: Iterable[str]) -> None:
+        """Know nothing of these files any more."""
+        with writing(self._engine) as connection:
+            for ids in batches(document_ids):
+                is_one = and_(
+                    source_files.c.source_id == source_id, source_files.c.document_id.in_(ids)
+                )
+                connection.execute(delete(source_files).where(is_one))
+
+    def stand(self, source_id: str, before: Sequence[Standing], after: Standing) -> int:
+        """Change how all files of some standings stand; returns how many."""
+        with writing(self._engine) as connection:
+            changed = connection.execute(
+                update(source_files)
+                .where(source_files.c.source_id == source_id)
+                .where(source_files.c.standing.in_(before))
+                .values(standing=after)
+            )
+        return int(changed.rowcount)
+
+    def distrust(self, source_id: str) -> None:
+        """Have the next sync read every file, whatever its mark says."""
+        with writing(self._engine) as connection:
+            is_its = source_files.c.source_id == source_id
+            connection.execute(update(source_files).where(is_its).values(mark=""))
+
+
+def next_due(source: DocumentSource, now: datetime) -> datetime | None:
+    """When it is looked at again by itself."""
+    if source.every_seconds is None:
+        return None
+    return now + timedelta(seconds=source.every_seconds)
+
+
+def _write(connection: Connection, source_id: str, files: Sequence[SourceFile]) -> None:
+    ids = [file.document_id for file in files]
+    is_its = source_files.c.source_id == source_id
+    known = select(source_files.c.document_id).where(is_its, source_files.c.document_id.in_(ids))
+    here = set(connection.execute(known).scalars())
+    rows = [_file_row(file) for file in files]
+    changed = [row | {"its_id": row["document_id"]} for row in rows if row["document_id"] in here]
+    if changed:
+        is_it = and_(is_its, source_files.c.document_id == bindparam("its_id"))
+        connection.execute(update(source_files).where(is_it), changed)
+    new = [row | {"source_id": source_id} for row in rows if row["document_id"] not in here]
+    if new:
+        connection.execute(insert(source_files), new)
+
+
+def _file_row(file: SourceFile) -> dict[str, Any]:
+    texts = {"name", "document_name", "mark", "url", "reason"}
+    row = asdict(file)
+    return {key: storable(value) if key in texts else value for key, value in row.items()}
+
+
+def _source_from(row: Row[Any]) -> DocumentSource:
+    values = dict(row._mapping)
+    values |= {name: values[name] and as_utc(values[name]) for name in MOMENTS}
+    values |= {"include": tuple(values["include"]), "exclude": tuple(values["exclude"])}
+    known = {field.name for field in fields(SyncCounts)}
+    counts = {key: count for key, count in values["counts"].items() if key in known}
+    return DocumentSource(
+        **values | {"state": SyncState(row.state), "counts": SyncCounts(**counts)}
+    )
+
+
+def _file_from(row: Row[Any]) -> SourceFile:
+    values = {key: value for key, value in row._mapping.items() if key != "source_id"}
+    removed_at = row.removed_at and as_utc(row.removed_at)
+    return SourceFile(**values | {"standing": Standing(row.standing), "removed_at": removed_at})

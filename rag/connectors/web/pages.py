@@ -1,0 +1,116 @@
+"""What a person reads of a web page, without its menus; and what else its markup says."""
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+from urllib.parse import urljoin
+
+from rag.documents.cleaning import decode, one_line
+from rag.documents.readers.html import CHARSET, check_depth
+
+MAIN = "main, [role=main], article"
+AROUND = (
+    "script, style, noscript, template, iframe, object, embed, nav, form, button, dialog, "
+    "body > header, body > footer, body > aside, [role=navigation], [role=banner], "
+    "[role=contentinfo], [role=search], [aria-hidden=true], [hidden]"
+)
+KEPT_WORDS = 0.7  # of the page's cells and headings: with fewer, the main text is not the main one
+SOME_WORDS = 20
+MOST_LINKS = 5_000  # of a page
+MOST_GUESSED = 2_000_000  # characters of a page whose main text is looked for by its words
+
+
+@dataclass(frozen=True, slots=True)
+class WebPage:
+    """A page as it is kept and followed."""
+
+    html: bytes  # its title and main text, whole tables and lists and headings in it
+    links: tuple[str, ...] = ()  # absolute, in order
+    canonical: str = ""
+
+
+def read_page(data: bytes, url: str, declared: str | None = None) -> WebPage:
+    """Raises TooLarge for markup that is nested without end."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    stated = CHARSET.search(data[:4096])
+    markup = decode(data, declared=declared or (stated[1].decode("ascii") if stated else None))
+    check_depth(markup, url)
+    tree = LexborHTMLParser(markup)
+    base = urljoin(url, _attribute(tree.css_first("base[href]"), "href"))
+    links = (_attribute(link, "href") for link in tree.css("a[href], area[href]")[:MOST_LINKS])
+    canonical = _attribute(tree.css_first("link[rel=canonical]"), "href")
+    title = tree.css_first("title")
+    name = one_line(title.text()) if title else ""
+    return WebPage(
+        _document(name, _main_text(tree, markup, url)),
+        tuple(dict.fromkeys(filter(None, (_joined(base, link) for link in links)))),
+        _joined(base, canonical) if canonical else "",
+    )
+
+
+def _document(title: str, main: str) -> bytes:
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
+    return f"<!doctype html><html><head>{head}</head><body>{main}</body></html>".encode()
+
+
+def _joined(base: str, link: str) -> str:
+    try:
+        return urljoin(base, link.strip())
+    except ValueError:  # brackets that are no address
+        return ""
+
+
+def _attribute(element: Any, name: str) -> str:
+    return (element.attributes.get(name) or "").strip() if element is not None else ""
+
+
+def _main_text(tree: Any, markup: str, url: str) -> str:
+    """The element that says it is the main one; else what trafilatura takes for it, unless that
+    leaves out tables or headings; else the page without what stands around it."""
+    for element in tree.css(AROUND):
+        element.decompose()
+    said = [each for each in tree.css(MAIN) if len(_words(each)) >= SOME_WORDS]
+    outermost = [each for each in said if not _is_inside(each, said)]
+    if len(outermost) == 1:
+        return str(outermost[0].html)
+    if tree.body is None:
+        return ""
+    found = _extracted(markup, url) if len(markup) <= MOST_GUESSED else ""
+    wanted = [word for part in tree.body.css("td, th, h1, h2, h3") for word in _words(part)]
+    kept = set(_text_words(found))
+    if found and sum(word in kept for word in wanted) >= KEPT_WORDS * len(wanted):
+        return found
+    return str(tree.body.html)
+
+
+def _is_inside(element: Any, others: list[Any]) -> bool:
+    above = element.parent
+    while above is not None:
+        if any(above == other for other in others):
+            return True
+        above = above.parent
+    return False
+
+
+def _extracted(markup: str, url: str) -> str:
+    from selectolax.lexbor import LexborHTMLParser
+    from trafilatura import extract
+
+    found = extract(
+        markup, url=url, output_format="html", include_tables=True, include_formatting=True,
+        include_comments=False, favor_recall=True,
+    )  # fmt: skip
+    body = LexborHTMLParser(found).body if found else None
+    return str(body.inner_html) if body is not None else ""
+
+
+def _words(element: Any) -> list[str]:
+    return str(element.text(deep=True, separator=" ")).split()
+
+
+def _text_words(markup: str) -> list[str]:
+    from selectolax.lexbor import LexborHTMLParser
+
+    body = LexborHTMLParser(markup).body
+    return _words(body) if body is not None else []

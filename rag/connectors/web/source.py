@@ -1,0 +1,346 @@
+"""Web pages, sites, sitemaps and feeds as sources of documents."""
+
+import mimetypes
+import shutil
+import tempfile
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+
+from rag.connectors.guard import Guard
+from rag.connectors.kinds import shown
+from rag.connectors.web.addresses import (
+    MADE_PAGES,
+    PAGE_ENDINGS,
+    Scope,
+    digest,
+    distinguished,
+    ending_in,
+    is_same_page,
+    normal,
+)
+from rag.connectors.web.feeds import kind_of_list, read_list, unpacked_list
+from rag.connectors.web.fetch import Fetched, Fetcher, LoginAt
+from rag.connectors.web.pages import WebPage
+from rag.connectors.web.parsing import page_of
+from rag.connectors.web.robots import Robots
+from rag.connectors.web.seen import Seen, load_seen, save_seen
+from rag.documents.cleaning import word_set
+from rag.documents.kinds import BY_ENDING
+from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError
+from rag.seams import ListedFile, SourceOptions
+
+MOST_PAGES = 5_000
+MOST_ASKED = 4 * MOST_PAGES  # addresses of a look, also those that give no page of their own
+MOST_SECONDS = 8 * 3600.0  # of a look: 5,000 pages at the longest delay take seven hours
+MOST_SITEMAPS = 200
+MOST_FAILED = 10  # one after another: the site is away
+HTML = "text/html"
+PAGE_TYPES = frozenset({HTML, "application/xhtml+xml"})
+VAGUE_TYPES = frozenset({"", "application/octet-stream", "binary/octet-stream", "text/plain"})
+OFFICE_ENDINGS = word_set(".pdf .docx .pptx .xlsx .xls .odt .ods .odp .epub .rtf .msg")
+FILE_ENDINGS = (OFFICE_ENDINGS | BY_ENDING.keys()) - PAGE_ENDINGS - {"", ".xml", ".json"}
+HTML_STARTS = (b"<!doctype html", b"<html")
+
+
+@dataclass(frozen=True, slots=True)
+class VisitedPage:
+    """An address that was visited: what it is now, and where it leads to."""
+
+    seen: Seen
+    links: tuple[str, ...] = ()
+
+
+class WebSource:
+    """Lists by visiting: pages by their links, or those that a sitemap or a feed names."""
+
+    def __init__(self, address: str, options: SourceOptions, auth: httpx.Auth) -> None:
+        self._address = address
+        self._options = options
+        guard = Guard(options.private_hosts)
+        self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=auth)
+        self._robots = Robots(self._fetcher)
+        self._before = load_seen(options.aside)
+        self._now: dict[str, Seen] = {}
+        self._files: dict[str, str] = {}  # name → address
+        self._marks: set[str] = set()
+        self._failed = 0
+        self._read = Path(tempfile.mkdtemp(prefix="groundnote-web-"))
+
+    # ── Listing ──────────────────────────────────────────────────────────────────────────────
+
+    def listed(self) -> Iterator[ListedFile]:
+        """Each page and file once. Raises SourceAway where the site cannot be seen whole."""
+        self._now, self._files, self._marks = {}, {}, set()
+        if not self._robots.allow(self._address):
+            raise SourceAway(f"{self._address} is not read: robots.txt of its site forbids it.")
+        first = self._fetcher.get(self._address)
+        if not first.is_there:
+            raise SourceAway(f"{self._address} answers {first.status}. Nothing is removed.")
+        self._scope = Scope.of(normal(first.url))
+        data = unpacked_list(first.data, self._options.max_bytes)
+        kind = kind_of_list(data)
+        if kind:
+            yield from self._visit(self._named(kind, data, first.url), depth=0)
+        else:
+            yield from self._visit([normal(first.url)], depth=self._options.depth)
+        save_seen(self._options.aside, self._now)
+
+    def _named(self, kind: str, data: bytes, url: str) -> list[str]:
+        """Of a feed also what it named before: it shows its newest entries only."""
+        if kind == "feed":
+            named = [*read_list(data, url).pages, *self._before]
+            return list(dict.fromkeys(filter(None, map(normal, named))))
+        pages: dict[str, None] = {}
+        waiting = deque([url])
+        asked = {url}
+        while waiting and len(pages) <= MOST_ASKED:
+            here = waiting.popleft()  # one at a time is held
+            named_here = read_list(data if here == url else self._sitemap(here), here)
+            inside = (each for each in map(normal, named_here.pages) if self._scope.has_host(each))
+            pages.update(dict.fromkeys(inside))
+            for sitemap in named_here.sitemaps:
+                if sitemap not in asked and self._scope.has_host(sitemap):
+                    asked.add(sitemap)
+                    waiting.append(sitemap)
+            if len(asked) > MOST_SITEMAPS:
+                raise SourceAway(f"{self._address} names more than {MOST_SITEMAPS} sitemaps.")
+        return list(pages)
+
+    def _sitemap(self, url: str) -> bytes:
+        answer = self._fetcher.get(url)
+        if not answer.is_there:
+            raise SourceAway(f"{url}, a part of the sitemap, answers {answer.status}.")
+        return unpacked_list(answer.data, self._options.max_bytes)
+
+    def _visit(self, urls: Iterable[str], *, depth: int) -> Iterator[ListedFile]:
+        """Breadth first, so that what is near is found before what is deep."""
+        waiting = deque((url, depth) for url in urls)
+        known = {url for url, _depth in waiting}
+        ends, asked = time.monotonic() + MOST_SECONDS, 0
+        while waiting:
+            url, left = waiting.popleft()
+            asked += 1
+            self._check_bounds(asked, ends)
+            found = self._look(url)
+            if found is None:
+                continue
+            self._now[url] = found.seen
+            if found.seen.name:
+                yield self._file(found.seen)
+            if left > 0 and len(known) <= MOST_ASKED:
+                links = [link for link in self._followed(found.links) if link not in known]
+                known.update(links)
+                waiting.extend((link, left - 1) for link in links)
+
+    def _check_bounds(self, asked: int, ends: float) -> None:
+        """A site can go on without an end: a calendar, a search, one that means harm."""
+        if asked > MOST_ASKED or time.monotonic() > ends:
+            bound = f"{MOST_ASKED:,} addresses" if asked > MOST_ASKED else "eight hours of looking"
+            raise SourceAway(
+                f"{self._address} leads to more than {bound}. Name a folder of it or its sitemap, "
+                "or follow fewer links. Nothing is removed."
+            )
+
+    def _followed(self, links: Iterable[str]) -> Iterator[str]:
+        """Pages below the address, and files that they link to on the same host."""
+        for link in dict.fromkeys(map(normal, links)):
+            ending = ending_in(link)
+            is_page = ending in PAGE_ENDINGS | MADE_PAGES or ending not in mimetypes.types_map
+            is_file = ending in FILE_ENDINGS and self._scope.has_host(link)
+            if is_file or (is_page and self._scope.holds(link)):
+                yield link
+
+    def _file(self, seen: Seen) -> ListedFile:
+        if len(self._files) >= min(self._options.most_files, MOST_PAGES):
+            most = min(self._options.most_files, MOST_PAGES)
+            raise SourceAway(
+                f"{self._address} has more than {most:,} pages. Name a folder of it or its "
+                "sitemap, or follow fewer links."
+            )
+        self._files[seen.name] = seen.url
+        return ListedFile(seen.name, seen.mark, seen.size, seen.url)
+
+    # ── One address ──────────────────────────────────────────────────────────────────────────
+
+    def _look(self, url: str) -> VisitedPage | None:
+        """None for what is gone, forbidden, or no document. Raises SourceAway."""
+        before = self._before.get(url)
+        try:
+            if not self._robots.allow(url):
+                return None
+            self._robots.wait(url)
+            answer = self._fetcher.get(
+                url, before.conditions() if before else None, wants_body=_wants_body
+            )
+        except TooLarge:  # reading it says so
+            return VisitedPage(Seen(url, self._scope.name_of(url, ending_in(url) or ".html")))
+        except Forbidden as error:  # leads into this network: as if nobody had linked to it
+            return self._cannot_see(before, str(error)) if before else None
+        except SourceAway as error:
+            return self._cannot_see(before, str(error))
+        if answer.is_gone:
+            return None
+        if answer.status == 304 and before:
+            self._failed = 0
+            return self._same(before)
+        if not answer.is_there:
+            return self._cannot_see(before, f"{url} answers {answer.status}")
+        self._failed = 0
+        return self._answered(answer, url)
+
+    def _cannot_see(self, before: Seen | None, reason: str) -> VisitedPage | None:
+        """It stays as it was; what was never seen is left out. Many in a row: the site is away."""
+        self._failed += 1
+        if self._options.aside is None or self._failed >= MOST_FAILED:
+            raise SourceAway(f"{reason}. Nothing is removed.")
+        return self._same(before) if before else None
+
+    def _same(self, before: Seen) -> VisitedPage:
+        seen = replace(before, name="") if before.url in self._files.values() else before
+        self._marks.add(seen.mark)
+        return VisitedPage(self._distinct(seen), before.links)
+
+    def _answered(self, answer: Fetched, asked: str) -> VisitedPage | None:
+        url = normal(answer.url)
+        leads_away = self._scope.has_host(asked) and not self._scope.has_host(url)
+        if not url or leads_away or not self._robots.allow(url):
+            return None
+        seen = Seen(
+            url, "", etag=answer.headers.get("etag", ""),
+            modified=answer.headers.get("last-modified", ""),
+        )  # fmt: skip
+        if _is_page(answer):
+            return self._page(answer, seen)
+        ending = _ending_of(answer)
+        if ending not in FILE_ENDINGS:
+            return None
+        mark = f"{seen.etag}{seen.modified}" or _hash(answer.data)
+        stated = answer.headers.get("content-length", "")
+        size = int(stated) if stated.isdecimal() and not _is_packed(answer) else None
+        file = replace(seen, name=self._scope.name_of(url, ending), mark=mark, size=size)
+        return VisitedPage(self._distinct(file))
+
+    def _page(self, answer: Fetched, seen: Seen) -> VisitedPage | None:
+        try:
+            page = page_of(answer.data, seen.url, _charset(answer))
+        except (TooLarge, Unreadable):  # reading it says so
+            name, mark = self._scope.name_of(seen.url, ".html"), _hash(answer.data)
+            return VisitedPage(self._distinct(replace(seen, name=name, mark=mark)))
+        url = self._canonical(page, seen.url)
+        mark = _hash(page.html)
+        kept = replace(seen, url=url, mark=mark, size=len(page.html), links=page.links)
+        is_copy = mark in self._marks or url in self._files.values()
+        self._marks.add(mark)
+        if is_copy:
+            return VisitedPage(kept, page.links)
+        kept = self._distinct(replace(kept, name=self._scope.name_of(url, ".html")))
+        self._put_aside(kept.name, page.html)
+        return VisitedPage(kept, page.links)
+
+    def _canonical(self, page: WebPage, url: str) -> str:
+        """What the page calls itself, where that is the same page otherwise written."""
+        stated = normal(page.canonical)
+        is_it = stated and self._scope.has_host(stated) and is_same_page(stated, url)
+        return stated if is_it else url
+
+    def _distinct(self, seen: Seen) -> Seen:
+        """Of two addresses that give one name, the later has its own."""
+        if self._files.get(seen.name, seen.url) == seen.url:
+            return seen
+        return replace(seen, name=distinguished(seen.name, digest(seen.url)))
+
+    # ── Reading ──────────────────────────────────────────────────────────────────────────────
+
+    def read(self, file: ListedFile) -> bytes:
+        """As it was when it was listed, or as it is. Raises UserError and SourceAway."""
+        aside = self._aside(file.name)
+        if aside.exists():
+            return aside.read_bytes()
+        url = self._files.get(file.name, file.url)
+        answer = self._fetcher.get(url)
+        if answer.is_gone:
+            raise Unreadable(file.name, "it is not there any more.")
+        if not answer.is_there:
+            raise SourceAway(f"{url} answers {answer.status}.")
+        if not _is_page(answer):
+            return answer.data
+        if ending_in(file.name) not in PAGE_ENDINGS:
+            reason = "the site gives a page in its place, such as a login. See what its link opens."
+            raise Unreadable(file.name, reason)
+        return page_of(answer.data, url, _charset(answer)).html
+
+    def _put_aside(self, name: str, html: bytes) -> None:
+        self._aside(name).write_bytes(html)
+
+    def _aside(self, name: str) -> Path:
+        return self._read / sha256(name.encode()).hexdigest()
+
+    def close(self) -> None:
+        self._fetcher.close()
+        shutil.rmtree(self._read, ignore_errors=True)
+
+
+def open_web(address: str, options: SourceOptions) -> WebSource:
+    """Raises UserError for what is no address of the web, or of this network."""
+    url = normal(address)
+    if not url:
+        raise UserError(
+            f"{shown(address)[:80]!r} is no address of the web, such as https://example.com."
+        )
+    found = urlsplit(url)
+    port = found.port or {"http": 80, "https": 443}[found.scheme]
+    with suppress(SourceAway):  # told at the first sync, and tried again
+        Guard(options.private_hosts).addresses(found.hostname or "", port)
+    return WebSource(url, options, LoginAt(address))
+
+
+def _wants_body(response: httpx.Response) -> bool:
+    """Pages are read for their links; of files that say which version they are, only that is."""
+    kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in PAGE_TYPES or kind in VAGUE_TYPES:
+        return True
+    has_mark = "etag" in response.headers or "last-modified" in response.headers
+    ending = mimetypes.guess_extension(kind) or ""
+    return ending in FILE_ENDINGS and not has_mark
+
+
+def _is_page(answer: Fetched) -> bool:
+    """By its header, unless its bytes say otherwise."""
+    start = answer.data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if start.startswith(HTML_STARTS):
+        return True
+    is_other = start.startswith((b"%pdf-", b"pk\x03\x04", b"\x89png", b"\xd0\xcf\x11\xe0"))
+    return answer.media_type in PAGE_TYPES and answer.has_body and not is_other
+
+
+def _ending_of(answer: Fetched) -> str:
+    """Of the file, by its first bytes, its type, then its address."""
+    if answer.data.startswith(b"%PDF-"):
+        return ".pdf"
+    own = ending_in(answer.url)
+    if own in FILE_ENDINGS:
+        return own
+    if answer.media_type == "text/plain":
+        return ".txt"
+    return mimetypes.guess_extension(answer.media_type) or ""
+
+
+def _is_packed(answer: Fetched) -> bool:
+    return "content-encoding" in answer.headers
+
+
+def _charset(answer: Fetched) -> str | None:
+    message = httpx.Headers({"content-type": answer.headers.get("content-type", "")})
+    return httpx.Response(200, headers=message).charset_encoding
+
+
+def _hash(data: bytes) -> str:
+    return sha256(data).hexdigest()

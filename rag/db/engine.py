@@ -1,0 +1,306 @@
+"""Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk says, in words."""
+
+import fcntl
+import re
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    create_engine,
+    event,
+    inspect,
+    make_url,
+)
+from sqlalchemy.exc import DatabaseError, OperationalError
+
+from rag.db.integrity import WORDS, damage_in_words, damaged_tables, is_damage
+from rag.errors import SetupError, StorageFailed
+
+SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
+
+POSTGRESQL_SETTINGS = (
+    "SET jit = off; SET plan_cache_mode = force_custom_plan; SET synchronize_seqscans = off"
+)
+
+POOL = 10  # connections of a process to PostgreSQL, and as many again at times
+CONNECT_SECONDS = 10  # that whoever needs one waits
+AWAY_SECONDS = 60.0  # that whoever has an answer to keep waits for PostgreSQL
+TRY_AGAIN_SECONDS = 0.5
+_waits_until: ContextVar[float] = ContextVar("waits_until", default=0.0)
+
+
+def open_engine(url: str) -> Engine:
+    """Connect; call `migrate` once before use.
+
+    On SQLite every write transaction begins IMMEDIATE: two writers wait for each other instead
+    of failing when the second one upgrades its lock.
+    """
+    parsed = make_url(url)
+    if parsed.get_backend_name() == "postgresql":
+        return _open_postgresql(parsed)
+    if parsed.get_backend_name() != "sqlite":
+        raise SetupError(
+            f"sessions.database_url is {parsed.render_as_string()!r}; expected a URL that starts "
+            "with sqlite:/// or postgresql://."
+        )
+    if parsed.database and parsed.database != ":memory:":
+        Path(parsed.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        parsed,
+        connect_args={"check_same_thread": False, "timeout": 15},
+        hide_parameters=True,  # an error's text would hold questions and documents otherwise
+    )
+    event.listen(engine, "connect", _prepare_sqlite)
+    return engine
+
+
+def _open_postgresql(url: URL) -> Engine:
+    try:
+        engine = create_engine(
+            url.set(drivername="postgresql+psycopg"),
+            pool_pre_ping=True,
+            pool_size=POOL,
+            max_overflow=POOL,
+            pool_timeout=CONNECT_SECONDS,
+            connect_args={"connect_timeout": CONNECT_SECONDS},
+            hide_parameters=True,
+        )
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            f"sessions.database_url is {url.render_as_string()!r}, and psycopg is not installed. "
+            "Install it: pip install 'groundnote[postgresql]'."
+        ) from error
+    event.listen(engine, "connect", _prepare_postgresql)
+    event.listen(engine, "do_connect", _connected)
+    return engine
+
+
+@contextmanager
+def waiting_for_database() -> Iterator[None]:
+    """Have connections wait for a database that is away; nobody else waits for it."""
+    before = _waits_until.set(time.monotonic() + AWAY_SECONDS)
+    try:
+        yield
+    finally:
+        _waits_until.reset(before)
+
+
+def _connected(dialect: Any, _record: Any, where: Any, options: Any) -> Any:
+    while True:
+        try:
+            return dialect.connect(*where, **options)
+        except dialect.loaded_dbapi.OperationalError:
+            if time.monotonic() >= _waits_until.get():
+                raise
+        time.sleep(TRY_AGAIN_SECONDS)
+
+
+def _prepare_postgresql(connection: Any, _record: Any) -> None:
+    """Every query is planned for its own values: a rare and a common word need different plans.
+
+    Compiling a plan takes longer than any query of ours. Scans begin at the table's start, so that
+    runs agree.
+    """
+    connection.execute(POSTGRESQL_SETTINGS)
+    connection.commit()
+
+
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    connection.isolation_level = None  # the driver opens no transaction of its own
+    for pragma in SQLITE_PRAGMAS:
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextmanager
+def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection]:
+    """One write transaction: commits at the end, rolls back on any error.
+
+    Without following foreign keys SQLite lets a table be put in the place of another.
+
+    Raises:
+        StorageFailed: the disk is full or can only be read.
+    """
+    try:
+        with engine.connect() as connection, _keys(connection, follows_keys), connection.begin():
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            yield connection
+    except OperationalError as error:
+        reason = _storage_reason(str(error.orig))
+        if reason is None:
+            raise
+        raise StorageFailed(reason) from error
+
+
+@contextmanager
+def _keys(connection: Connection, are_followed: bool) -> Iterator[None]:
+    if are_followed or connection.dialect.name != "sqlite":
+        yield
+        return
+    connection.connection.execute("PRAGMA foreign_keys=OFF")  # does nothing in a transaction
+    try:
+        yield
+    finally:
+        connection.connection.execute("PRAGMA foreign_keys=ON")
+
+
+def _storage_reason(said: str) -> str | None:
+    """What SQLite and PostgreSQL say of a disk that cannot take more, in words for everybody."""
+    if re.search(r"disk is full|no space left|could not extend file|disk I/O error", said, re.I):
+        return (
+            "The disk that holds the data is full, so this could not be kept. Make room and try "
+            "again; nothing that was stored is lost."
+        )
+    if re.search(r"readonly database|read-only", said, re.I):
+        return (
+            "The data can only be read just now, so this could not be kept. Make its disk writable "
+            "and try again; nothing that was stored is lost."
+        )
+    return None
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """One read transaction: several reads inside see the same state.
+
+    Raises:
+        StorageFailed: the database is damaged, or its word index alone; the message says which.
+    """
+    try:
+        with engine.connect() as connection, connection.begin():
+            if connection.dialect.name == "sqlite":
+                connection.exec_driver_sql("BEGIN")
+            elif connection.dialect.name == "postgresql":
+                connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield connection
+    except DatabaseError as error:
+        if not is_damage(error):
+            raise
+        raise StorageFailed(damage_in_words(damaged_tables(engine) or [WORDS])) from error
+
+
+def as_utc(moment: datetime) -> datetime:
+    """SQLite forgets the zone; what we store is UTC."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def storable(text: str) -> str:
+    """The text without what databases refuse: NULs and lone surrogates become U+FFFD."""
+    if text.isascii() and "\x00" not in text:
+        return text
+    return (
+        text.encode("utf-16-le", "surrogatepass")
+        .decode("utf-16-le", "replace")
+        .replace("\x00", "\ufffd")
+    )
+
+
+_REVISION = re.compile(r'^(revision|down_revision)[^=\n]*= *"?(\w+)', re.MULTILINE)
+MIGRATIONS = Path(__file__).with_name("migrations")
+BEFORE_RELEASE = "a9da5e2b"  # the last with the steps that led to the first schema
+
+
+def newest_revision() -> str:
+    """The last of them."""
+    return revisions()[-1]
+
+
+@cache
+def revisions() -> list[str]:
+    """From the first to the newest, as each says which comes before it."""
+    following: dict[str, str] = {}
+    for path in (MIGRATIONS / "versions").glob("[0-9]*.py"):
+        told = dict(_REVISION.findall(path.read_text(encoding="utf-8")))
+        following[told["down_revision"]] = told["revision"]
+    chain = [following["None"]]
+    while chain[-1] in following:
+        chain.append(following[chain[-1]])
+    return chain
+
+
+def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
+    """Bring the schema to the newest version; several processes may call it at once.
+
+    `before` is called with the old revision of a database that has one, by one process at a time.
+    """
+    revision = revision_of(engine)
+    if revision == newest_revision():
+        return  # nearly always, and without loading Alembic
+    if revision is not None and revision < revisions()[0]:
+        raise SetupError(
+            f"The database {engine.url.render_as_string()} was made before the first release (its "
+            f"schema is {revision}, the first that was released {revisions()[0]}). Start it once "
+            f"with commit {BEFORE_RELEASE} of Groundnote, which brings it up to date, or name "
+            "another database and add the documents again."
+        )
+    with _alone(engine, is_needed=before is not None):
+        revision = revision_of(engine)
+        if before is not None and revision is not None and revision in revisions()[:-1]:
+            before(revision)
+        with writing(engine, follows_keys=False) as connection:
+            upgrade(connection, "head")
+
+
+@contextmanager
+def restored_schema(engine: Engine, revision: str) -> Iterator[Connection]:
+    """A transaction in an empty database with the schema of a revision; at its end, the newest."""
+    with writing(engine, follows_keys=False) as connection:
+        upgrade(connection, revision)
+        yield connection
+        upgrade(connection, "head")
+
+
+@contextmanager
+def _alone(engine: Engine, *, is_needed: bool) -> Iterator[None]:
+    """While no other process does what comes before a migration."""
+    if not is_needed:
+        yield
+    elif engine.dialect.name == "postgresql":
+        with engine.connect() as connection:
+            connection.exec_driver_sql("SELECT pg_advisory_lock(7102386)")
+            try:
+                yield
+            finally:
+                connection.exec_driver_sql("SELECT pg_advisory_unlock(7102386)")
+    else:
+        with Path(f"{engine.url.database}.migrating").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def upgrade(connection: Connection, revision: str) -> None:
+    """In the transaction of this connection. Raises SetupError for an unknown revision."""
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, revision)
+    except CommandError as error:
+        raise SetupError(
+            f"The database {connection.engine.url.render_as_string()} is not of this version "
+            f"({error}); a newer version of Groundnote may have used it. Use that one, or another "
+            "database."
+        ) from error
+
+
+def revision_of(engine: Engine) -> str | None:
+    """Of the schema; None where there is none."""
+    with reading(engine) as connection:
+        if not inspect(connection).has_table("alembic_version"):
+            return None
+        return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()

@@ -1,0 +1,174 @@
+"""JSON, JSON Lines, YAML and XML to sections: records as tables, all else under its keys."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rag.documents.cleaning import clean, decode, one_line
+from rag.documents.kinds import FileKind
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.data_prose import is_prose, local_name, write_prose
+from rag.documents.readers.grids.grid import CellCount, write_rows
+from rag.errors import Unreadable
+
+DEEPEST = 12  # what is nested deeper is told as JSON
+HEADINGS = 4  # levels of keys that are headings; deeper ones begin entries
+FEWEST_RECORDS = 2
+WIDEST = 200  # keys of a record that makes a row
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; the kind was told by the name."""
+    text = clean(decode(data))
+    kind = next(each for each in FileKind if each.value == outline.media_type)
+    try:
+        if kind is FileKind.XML:
+            from defusedxml.ElementTree import fromstring
+
+            root = fromstring(text)
+            if is_prose(root):
+                write_prose(root, outline)
+                return
+            value: Any = {local_name(root.tag): _element(root, 0)}
+        else:
+            value = _parsed(text, kind)
+    except (ValueError, SyntaxError, RecursionError) as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        raise Unreadable(outline.name, f"this is no valid {kind.word}: {reason}.") from error
+    outline.title = outline.stem
+    _DataWalk(outline, CellCount(outline.name, limits)).value(value, 1)
+
+
+def _parsed(text: str, kind: FileKind) -> Any:
+    if kind is FileKind.YAML:
+        import yaml
+
+        try:
+            documents = list(yaml.load_all(text, Loader=_no_aliases(yaml)))
+        except yaml.YAMLError as error:
+            raise ValueError(str(error)) from error
+        return documents[0] if len(documents) == 1 else documents
+    if kind is FileKind.JSON_LINES:
+        return [json.loads(line) for line in text.splitlines() if line.strip()]
+    return json.loads(text)
+
+
+def _no_aliases(yaml: Any) -> Any:
+    """A safe loader that refuses aliases: a few lines of them stand for gigabytes."""
+
+    class Loader(yaml.SafeLoader):  # type: ignore[misc]
+        def compose_node(self, parent: Any, index: Any) -> Any:
+            if self.check_event(yaml.events.AliasEvent):
+                raise yaml.YAMLError("it has aliases (*name), which are not read")
+            return super().compose_node(parent, index)
+
+    return Loader
+
+
+def _element(element: Any, depth: int) -> Any:
+    """An element as its text, or as its attributes and children by their names."""
+    own = one_line(element.text or "")
+    if depth > DEEPEST * 4:
+        raise ValueError("its elements are nested too deeply")
+    if not len(element) and not element.attrib:
+        return own
+    found: dict[str, Any] = {local_name(name): value for name, value in element.attrib.items()}
+    if own:
+        found["text"] = own
+    for child in element:
+        inner = _element(child, depth + 1)
+        name = local_name(child.tag)
+        if name not in found:
+            found[name] = inner
+        elif isinstance(found[name], list):
+            found[name].append(inner)
+        else:
+            found[name] = [found[name], inner]
+    return found
+
+
+class _DataWalk:
+    """Recursive descent through plain values."""
+
+    def __init__(self, outline: Outline, cells: CellCount) -> None:
+        self.outline = outline
+        self.cells = cells
+
+    def value(self, value: Any, level: int) -> None:
+        if isinstance(value, Mapping):
+            self.mapping(value, level)
+        elif _are_records(value):
+            self.records(value)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            self.sequence(value, level)
+        else:
+            self.outline.paragraph(_plain(value))
+
+    def mapping(self, value: Mapping[Any, Any], level: int) -> None:
+        plain = [(key, each) for key, each in value.items() if _is_plain(each)]
+        for key, each in plain:
+            self.outline.entry(f"{key}: {_plain(each)}")
+        for key, each in value.items():
+            if _is_plain(each):
+                continue
+            if level > HEADINGS:
+                self.outline.entry(f"{key}: {_as_json(each)}")
+                continue
+            self.outline.heading(level, str(key))
+            self.value(each, level + 1)
+            self.outline.end_heading(level - 1)
+
+    def sequence(self, value: Sequence[Any], level: int) -> None:
+        for number, each in enumerate(value, start=1):
+            if _is_plain(each):
+                self.outline.entry(_plain(each))
+            elif level > HEADINGS:
+                self.outline.entry(_as_json(each))
+            else:
+                self.outline.heading(level, _name_of(each) or f"Entry {number}")
+                self.value(each, level + 1)
+                self.outline.end_heading(level - 1)
+
+    def records(self, value: Sequence[Mapping[str, Any]]) -> None:
+        keys = list(dict.fromkeys(key for each in value for key in each))[:WIDEST]
+        rows = [(1, [str(key) for key in keys]), *self._rows(value, keys)]
+        write_rows(list(self.cells.counted(rows)), self.outline, place="records")
+
+    def _rows(
+        self, value: Sequence[Mapping[str, Any]], keys: Sequence[str]
+    ) -> Iterator[tuple[int, list[str]]]:
+        for number, each in enumerate(value, start=1):
+            yield number, [_plain(each[key]) if key in each else "" for key in keys]
+
+
+def _are_records(value: Any) -> bool:
+    """Whether they are rows of one table: mappings of plain values that share most keys."""
+    if not isinstance(value, list) or len(value) < FEWEST_RECORDS:
+        return False
+    if not all(isinstance(each, Mapping) and all(map(_is_plain, each.values())) for each in value):
+        return False
+    keys = {key for each in value for key in each}
+    return 0 < len(keys) <= WIDEST and sum(map(len, value)) >= len(keys) * len(value) / 2
+
+
+def _is_plain(value: Any) -> bool:
+    return not isinstance(value, Mapping | list)
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "" if value is None else str(value)
+
+
+def _name_of(value: Any) -> str:
+    """What a record calls itself."""
+    if not isinstance(value, Mapping):
+        return ""
+    named = (value.get(key) for key in ("title", "name", "id", "key"))
+    return next((str(each) for each in named if isinstance(each, str | int) and str(each)), "")
+
+
+def _as_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)

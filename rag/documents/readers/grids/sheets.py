@@ -1,0 +1,83 @@
+"""Sheets of other programs (XLS, XLSB, ODS) to sections, by calamine."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from typing import Any
+
+from rag.documents.cleaning import one_line
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.grids.grid import CellCount, write_rows
+from rag.documents.readers.packages import ZIP_START, check_package, damage_told
+from rag.errors import Unreadable
+
+WIDEST = 2_000  # columns: a sheet that claims more has them empty
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline with the stored values of all visible sheets."""
+    from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
+    if data.startswith(ZIP_START):
+        check_package(outline.name, data, limits)
+    with damage_told(outline.name, CalamineError), _panics_told(outline.name):
+        try:
+            book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        except PasswordError as error:
+            raise Unreadable(
+                outline.name, "the file is encrypted and needs a password. Save it without one."
+            ) from error
+        _write_sheets(book, outline, CellCount(outline.name, limits))
+
+
+@contextmanager
+def _panics_told(name: str) -> Iterator[None]:
+    """Of sheets that others open and calamine gives up: its panics are no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Unreadable(
+            name, "its sheets are written in a way that is not read. Save it as XLSX."
+        ) from error
+
+
+def _write_sheets(book: Any, outline: Outline, cells: CellCount) -> None:
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+    sheets = [each for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
+    for sheet in sheets:
+        title = one_line(sheet.name)
+        if sheet.visible != SheetVisibleEnum.Visible:
+            outline.left_out.append(f"sheet {title}: hidden")
+            continue
+        rows = list(cells.counted(_filled_rows(book.get_sheet_by_name(sheet.name))))
+        outline.leave_headings()
+        if rows and len(sheets) > 1:
+            outline.heading(1, title)
+        write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
+
+
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
+    first = (sheet.start or (0, 0))[0]
+    for number, row in enumerate(sheet.iter_rows(), start=1 if first == 0 else first + 1):
+        values = [text_of(value) for value in row[:WIDEST]]
+        if any(values):
+            yield number, values
+
+
+def text_of(value: Any) -> str:
+    """A stored value as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.10g}" if abs(value) < 1e15 else repr(value)
+    if isinstance(value, datetime):
+        is_day = value.time() == time(0)
+        return value.date().isoformat() if is_day else value.isoformat(" ", "minutes")
+    if isinstance(value, date | time | timedelta):
+        return str(value)
+    return "" if value is None else str(value)

@@ -1,0 +1,113 @@
+"""Mails (EML, and MSG of Outlook) to sections: who wrote to whom, the text, the attachments."""
+
+import codecs
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from email import policy
+from email.errors import MessageError
+from email.message import EmailMessage, Message
+from email.parser import BytesParser
+
+from rag.documents.cleaning import clean, decode, one_line
+from rag.documents.kinds import OLE_MAGIC
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers import html
+from rag.documents.readers.packages import damage_told
+from rag.documents.readers.readers import Inside
+from rag.errors import Unreadable
+
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Mail:
+    subject: str
+    facts: tuple[tuple[str, str], ...]  # From, To, Date
+    text: str
+    markup: str = ""  # the same as HTML
+    attached: tuple[tuple[str, bytes], ...] = field(default=())
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -> None:
+    """Fill the outline; attachments are read by the readers of their own formats."""
+    with damage_told(outline.name, MessageError):
+        mail = _of_outlook(data) if data.startswith(OLE_MAGIC) else _of_text(data)
+    if not (mail.text.strip() or mail.markup.strip() or mail.attached or mail.subject):
+        raise Unreadable(outline.name, "the message has neither a text nor an attachment.")
+    outline.heading(1, mail.subject)
+    for name, value in mail.facts:
+        if value:
+            outline.entry(f"{name}: {value}")
+    if mail.text.strip():
+        for paragraph in clean(mail.text).split("\n\n"):
+            outline.paragraph(paragraph)
+    elif mail.markup:
+        html.read_fragment(clean(mail.markup), outline)
+    inside = Inside(outline, limits, depth=depth)
+    for name, content in mail.attached:
+        inside.add(name, content)
+    outline.title = one_line(mail.subject)
+
+
+def _of_text(data: bytes) -> _Mail:
+    """A mail as it travels (RFC 5322)."""
+    if data.startswith(UTF_16):  # a mail that an editor saved
+        data = decode(data).encode()
+    count, _, rest = data.partition(b"\n")
+    if count.strip().isdigit():  # Apple Mail writes its size before it, and notes behind it
+        data = rest[: int(count)]
+    message = BytesParser(policy=policy.default).parsebytes(data)
+    assert isinstance(message, EmailMessage)
+    plain, markup = (message.get_body((kind,)) for kind in ("plain", "html"))
+    return _Mail(
+        subject=str(message.get("subject", "")),
+        facts=tuple((name, str(message.get(name, ""))) for name in ("From", "To", "Cc", "Date")),
+        text=_content(plain),
+        markup=_content(markup),
+        attached=tuple(_attached(message)),
+    )
+
+
+def _content(part: object) -> str:
+    if not isinstance(part, EmailMessage):
+        return ""
+    try:
+        return str(part.get_content())
+    except (LookupError, ValueError):  # an encoding that nobody knows
+        payload = part.get_payload(decode=True)
+        return payload.decode("utf-8", "replace") if isinstance(payload, bytes) else ""
+
+
+def _attached(message: EmailMessage) -> Iterator[tuple[str, bytes]]:
+    for number, part in enumerate(message.iter_attachments(), start=1):
+        inner = part.get_payload()
+        if part.get_content_type() == "message/rfc822" and isinstance(inner, list) and inner:
+            assert isinstance(inner[0], Message)
+            yield f"message {number}.eml", inner[0].as_bytes()
+            continue
+        content = part.get_payload(decode=True)
+        if isinstance(content, bytes):
+            yield one_line(part.get_filename() or f"attachment {number}"), content
+
+
+def _of_outlook(data: bytes) -> _Mail:
+    """A message that Outlook saved (MS-OXMSG)."""
+    import oxmsg
+
+    message = oxmsg.Message.load(io.BytesIO(data))
+    to = ", ".join(filter(None, (each.name or each.email_address for each in message.recipients)))
+    date = message.sent_date.isoformat(" ", "minutes") if message.sent_date else ""
+    attached = (
+        (one_line(each.file_name or f"attachment {number}"), each.file_bytes)
+        for number, each in enumerate(message.attachments, start=1)
+        if each.file_bytes
+    )
+    return _Mail(
+        subject=message.subject or "",
+        facts=(("From", message.sender or ""), ("To", to), ("Date", date)),
+        text=message.body or "",
+        markup=message.html_body or "",
+        attached=tuple(attached),
+    )

@@ -1,0 +1,201 @@
+"""Markdown to sections: one for each heading.
+
+Read as generators of sites write it, too: boxes, footnotes, definitions, tags of templates.
+"""
+
+import re
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any
+
+from rag.documents.cleaning import clean, decode
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.front_matter import split_front_matter
+
+TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]{0,2000}>", re.DOTALL)
+TEMPLATE = re.compile(r"\{%[^%]{0,500}%\}|\{\{[<%][^{}]{0,500}[%>]\}\}")
+# Links to where a template points, and a word that one is given within a sentence.
+LINKED = re.compile(
+    r"\[([^\[\]]{1,500})\]\(\s*(?:\{%[^%]{0,500}%\}|\{\{[^{}]{0,500}\}\})[^()\s]{0,200}\s*\)"
+)
+GIVEN = re.compile(r"(?<=\w )\{%-? *\w+ +[\"']([^\"'/.%]{1,80})[\"'] *-?%\}")
+# Of a heading or paragraph: "{#setup .wide}".
+ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^{}]{0,200}\}[ \t]*$")
+IMPORTED = re.compile(r" from ['\"][^'\"]{1,500}['\"];?$")
+ALERT = re.compile(r"\[!([A-Z]+)\]\s*")
+BOX = re.compile(r"\{?([A-Za-z]+)\}?[ \t]*(.*)")  # "note Title", "{note} Title"
+MAX_NESTING = 40
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline from a Markdown file, its front matter included."""
+    text = clean(decode(data))
+    front, body = split_front_matter(text)
+    outline.title = front.title
+    outline.products.extend(front.products)
+    for fact in front.facts:
+        outline.entry(fact)
+    tokens = _parser().parse(body)
+    _MarkdownWalk(outline, _footnotes(tokens)).all(tokens)
+    if outline.is_empty and body != text:
+        outline.paragraph(front.title or outline.stem)  # pages of which only the title is written
+
+
+def _parser() -> Any:
+    from markdown_it import MarkdownIt
+    from mdit_py_plugins.admon import admon_plugin
+    from mdit_py_plugins.container import container_plugin
+    from mdit_py_plugins.deflist import deflist_plugin
+    from mdit_py_plugins.footnote import footnote_plugin
+
+    parser = MarkdownIt("commonmark", {"maxNesting": MAX_NESTING})
+    parser.enable(["table", "strikethrough"])
+    parser.use(container_plugin, "box", validate=lambda info, _markup: bool(info.strip()))
+    return parser.use(admon_plugin).use(deflist_plugin).use(footnote_plugin, inline=False)
+
+
+def _footnotes(tokens: Sequence[Any]) -> dict[int, str]:
+    """Their texts; they stand at the end of the stream."""
+    notes: dict[int, str] = {}
+    note = None
+    for token in tokens:
+        if token.type in ("footnote_open", "footnote_close"):
+            note = token.meta["id"] if token.type == "footnote_open" else None
+        elif token.type == "inline" and note is not None:
+            notes[note] = f"{notes.get(note, '')} {inline_text(token)}".strip()
+    return notes
+
+
+class _MarkdownWalk:
+    """Walks markdown-it's flat stream of tokens."""
+
+    def __init__(self, outline: Outline, notes: dict[int, str]) -> None:
+        self.outline = outline
+        self.notes = notes  # footnotes that were not told yet
+        self.noted: list[str] = []  # those of the table that is open
+        self.in_footnotes = False
+        self.lists: list[int | None] = []  # next number of each open list; None for bullets
+        self.heading_level = 0
+        self.rows: list[list[str]] | None = None
+
+    def all(self, tokens: list[Any]) -> None:
+        for token in tokens:
+            handler = getattr(self, f"_{token.type}", None)
+            if handler:
+                handler(token)
+
+    def _heading_open(self, token: Any) -> None:
+        self.heading_level = int(token.tag[1:])
+
+    def _heading_close(self, _token: Any) -> None:
+        self.heading_level = 0
+
+    def _bullet_list_open(self, _token: Any) -> None:
+        self.lists.append(None)
+
+    def _ordered_list_open(self, token: Any) -> None:
+        self.lists.append(int(token.attrGet("start") or 1))
+
+    def _bullet_list_close(self, _token: Any) -> None:
+        self.lists.pop()
+
+    _ordered_list_close = _bullet_list_close
+
+    def _list_item_open(self, _token: Any) -> None:
+        number = self.lists[-1]
+        self.outline.begin_entry("-" if number is None else f"- {number}.")
+        self.lists[-1] = None if number is None else number + 1
+
+    def _list_item_close(self, _token: Any) -> None:
+        self.outline.end_entry()
+
+    def _table_open(self, _token: Any) -> None:
+        self.rows = []
+
+    def _tr_open(self, _token: Any) -> None:
+        if self.rows is not None:
+            self.rows.append([])
+
+    def _table_close(self, _token: Any) -> None:
+        self.outline.table(self.rows or [])
+        self.rows = None
+        self._tell_notes()
+
+    def _container_box_open(self, token: Any) -> None:
+        if box := BOX.fullmatch(token.info.strip()):
+            self.outline.paragraph(box[2] or box[1].capitalize())
+
+    def _dt_open(self, _token: Any) -> None:
+        self.outline.begin_entry()
+
+    def _dt_close(self, _token: Any) -> None:
+        self.outline.end_entry()
+
+    def _dd_open(self, _token: Any) -> None:
+        self.outline.begin_entry(" ")
+
+    _dd_close = _dt_close
+
+    def _footnote_block_open(self, _token: Any) -> None:
+        self.in_footnotes = True  # each was told behind what refers to it
+
+    def _tell_notes(self) -> None:
+        for note in self.noted:
+            self.outline.paragraph(note)
+        self.noted = []
+
+    def _inline(self, token: Any) -> None:
+        text = inline_text(token)
+        if self.in_footnotes or (text.startswith("import ") and IMPORTED.search(text)):
+            return
+        children = token.children or []
+        references = [each.meta["id"] for each in children if each.type == "footnote_ref"]
+        self.noted += [self.notes.pop(each) for each in references if each in self.notes]
+        if self.rows is not None:
+            self.rows[-1].append(text)
+        elif self.heading_level:
+            self.outline.heading(self.heading_level, text)
+        else:
+            self.outline.paragraph(text)
+            self._tell_notes()
+
+    def _fence(self, token: Any) -> None:
+        self.outline.code(token.content)
+
+    _code_block = _fence
+
+    def _html_block(self, token: Any) -> None:
+        from rag.documents.readers.html import read_fragment
+
+        read_fragment(TEMPLATE.sub("", token.content), self.outline)
+
+
+def inline_text(token: Any) -> str:
+    """What a reader sees of a line: no emphasis marks, link targets or tags."""
+    pieces = []
+    for is_code, run in groupby(
+        token.children or [], key=lambda child: child.type == "code_inline"
+    ):
+        told = "".join(map(_visible, run))
+        pieces.append(told if is_code else _without_tags(told))  # in code they are meant: `<name>`
+    text = "".join(pieces)
+    return ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", text) if text[:2] == "[!" else text
+
+
+def _visible(child: Any) -> str:
+    if child.type == "image":
+        return str(child.content)  # the alternative text
+    if child.type == "softbreak":
+        return " "
+    if child.type == "hardbreak" or (child.type == "html_inline" and child.content[:3] == "<br"):
+        return "\n"
+    if child.type in ("html_inline", "footnote_ref", "footnote_anchor"):
+        return ""
+    return str(child.content)
+
+
+def _without_tags(text: str) -> str:
+    """Neither of HTML nor of templates."""
+    named = GIVEN.sub(r"\1", LINKED.sub(r"\1", text))
+    return ATTRIBUTES.sub("", TAG.sub("", TEMPLATE.sub("", named)))

@@ -1,0 +1,147 @@
+"""OpenDocument texts and slides to sections (OASIS OpenDocument 1.3)."""
+
+import io
+import zipfile
+from typing import Any
+
+from rag.documents.cleaning import one_line
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.packages import ZIP_START, check_package, damage_told
+from rag.documents.tables import spread
+from rag.errors import Unreadable
+
+NAMES = "urn:oasis:names:tc:opendocument:xmlns"
+TEXT, TABLE, DRAW = (f"{{{NAMES}:{part}:1.0}}" for part in ("text", "table", "drawing"))
+OFFICE, PRESENTATION = (f"{{{NAMES}:{part}:1.0}}" for part in ("office", "presentation"))
+TITLE = "{http://purl.org/dc/elements/1.1/}title"
+SKIPPED = {f"{TEXT}tracked-changes", f"{OFFICE}annotation", f"{TEXT}note-citation"}
+DEEPEST = 40  # frames, lists and tables inside each other
+WIDEST = 1_000  # cells that one stands for: sheets fill whole rows with a repeated empty cell
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; comments and deleted text are left out."""
+    with damage_told(outline.name):
+        content, meta = _parts(data, outline.name, limits)
+    title = meta.find(f".//{TITLE}") if meta is not None else None
+    body = content.find(f"{OFFICE}body")
+    if body is not None:
+        _OdfWalk(outline).children(body, 0)
+    outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
+    if title is not None and one_line(title.text or ""):
+        outline.fallback_title = one_line(title.text or "")
+
+
+def _parts(data: bytes, name: str, limits: LoadLimits) -> tuple[Any, Any]:
+    """The content, and what is said about it, if anything: of a flat file both are its one part."""
+    from defusedxml.ElementTree import fromstring
+
+    if not data.startswith(ZIP_START):
+        whole = fromstring(data)
+        return whole, whole
+    check_package(name, data, limits)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if b"encryption-data" in archive.read("META-INF/manifest.xml"):
+            raise Unreadable(
+                name, "the file is encrypted and needs a password. Save it without one."
+            )
+        content = fromstring(archive.read("content.xml"))
+        has_meta = "meta.xml" in archive.namelist()
+        return content, fromstring(archive.read("meta.xml")) if has_meta else None
+
+
+class _OdfWalk:
+    """Recursive descent, in reading order."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.slides = 0
+
+    def children(self, parent: Any, depth: int) -> None:
+        if depth > DEEPEST:
+            self.outline.paragraph(_words(parent))
+            return
+        for element in parent:
+            self.element(element, depth)
+
+    def element(self, element: Any, depth: int) -> None:
+        if element.tag in SKIPPED:
+            return
+        if element.tag == f"{DRAW}page":
+            self.slide(element, depth)
+        elif element.tag == f"{TEXT}h":
+            level = element.get(f"{TEXT}outline-level", "1")
+            self.outline.heading(int(level) if level.isdecimal() else 1, _words(element))
+        elif element.tag == f"{TEXT}p":
+            self.outline.paragraph(_words(element))
+            self.notes(element)
+        elif element.tag == f"{TEXT}list":
+            self.entries(element, 0)
+        elif element.tag == f"{TABLE}table":
+            self.outline.table(spread(_rows(element)))
+        else:
+            self.children(element, depth + 1)
+
+    def slide(self, page: Any, depth: int) -> None:
+        self.slides += 1
+        self.outline.pages = self.slides
+        self.outline.leave_headings()
+        self.outline.place(f"slide {self.slides}", page=self.slides)
+        for frame in page:
+            if frame.get(f"{PRESENTATION}class") == "title":
+                self.outline.heading(1, _words(frame))
+            elif frame.tag == f"{PRESENTATION}notes":
+                words = _words(frame)
+                self.outline.paragraph(f"Notes: {words}" if words else "")
+            else:
+                self.children(frame, depth + 1)
+
+    def entries(self, listed: Any, depth: int) -> None:
+        for item in listed:
+            for element in item:
+                if element.tag == f"{TEXT}list" and depth < DEEPEST:
+                    self.entries(element, depth + 1)
+                elif element.tag in (f"{TEXT}p", f"{TEXT}h"):
+                    self.outline.entry(_words(element), depth=depth)
+
+    def notes(self, paragraph: Any) -> None:
+        for note in paragraph.iter(f"{TEXT}note-body"):
+            self.outline.paragraph(_words(note))
+
+
+def _words(element: Any) -> str:
+    """The text of an element, its footnotes apart."""
+    parts: list[str] = [element.text or ""]
+    for child in element:
+        if child.tag == f"{TEXT}s":
+            count = child.get(f"{TEXT}c", "1")
+            parts.append(" " * min(int(count) if count.isdecimal() else 1, 100))
+        elif child.tag in (f"{TEXT}tab", f"{TEXT}line-break"):
+            parts.append("\t" if child.tag.endswith("tab") else "\n")
+        elif child.tag not in {*SKIPPED, f"{TEXT}note"}:
+            inner = _words(child)
+            parts.append(f"{inner}\n" if child.tag == f"{TEXT}p" else inner)
+        parts.append(child.tail or "")
+    return "".join(parts).strip("\n")
+
+
+def _rows(table: Any) -> list[list[tuple[str, int, int]]]:
+    """Of each cell the text, and over how many columns and rows it reaches."""
+    rows: list[list[tuple[str, int, int]]] = []
+    for row in table.iter(f"{TABLE}table-row"):
+        cells: list[tuple[str, int, int]] = []
+        for cell in row:
+            if cell.tag != f"{TABLE}table-cell":
+                continue
+            text = " ".join(_words(each) for each in cell.iter(f"{TEXT}p"))
+            across, down = (_number(cell, f"number-{what}-spanned") for what in ("columns", "rows"))
+            again = _number(cell, "number-columns-repeated") if text else 1
+            cells += [(text, across, down)] * again
+        rows.append(cells)
+    return rows
+
+
+def _number(cell: Any, name: str) -> int:
+    value = cell.get(f"{TABLE}{name}", "1")
+    return min(max(1, int(value[:6])), WIDEST) if value.isdecimal() else 1

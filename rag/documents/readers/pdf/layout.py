@@ -1,0 +1,254 @@
+"""Lines of PDF pages to headings, paragraphs and list entries.
+
+A PDF knows only where letters stand. What is read out of that here: running headers are lines that
+repeat at the edge of most pages; headings are the outline's entries where they are found on their
+page, else short lines in larger or bolder type; a paragraph ends at a gap or at a bullet.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import dropwhile, groupby, islice, pairwise, takewhile
+
+from rag.documents.outline import Outline
+from rag.documents.readers.pdf.lines import PdfLine, join_lines
+from rag.documents.readers.pdf.tables import FARTHEST, find_tables
+
+BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
+NUMBERED = re.compile(r"^\(?\d{1,2}[.)]\s+(?=[^\W\d])")
+LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st"}
+SECTION = re.compile(r"[A-Z]?\d{0,3}(?:\.\d{1,3})*\.?|[IVX]+\.?")  # the number of a heading
+DIGITS = re.compile(r"\d+")
+HEADING_CHARS = 110
+HEADING_WORDS = 14
+HEADING_LINES = 3
+EDGE_LINES = 2
+LAST = -1  # in place of a height
+Bookmarks = dict[int, list[tuple[int, str]]]
+Running = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page's lines in reading order."""
+
+    number: int  # from 1
+    lines: tuple[PdfLine, ...]
+    is_broken: bool = False
+    form_values: tuple[tuple[str, str], ...] = ()
+    place: str = ""  # where it is another than its number says
+
+
+def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -> None:
+    """Fill the outline."""
+    pages = without_running_lines(pages)
+    style = _Style(pages)
+    if not outline.title:
+        outline.fallback_title = style.largest_on(pages[0])
+    writing = _PdfWriting(outline)
+    for page in pages:
+        outline.place(page.place or f"page {page.number}", page=page.number)
+        writing.page(page, _levels(page, bookmarks, style))
+
+
+def without_running_lines(pages: Sequence[Page]) -> list[Page]:
+    """Drop lines that stand at the edge of most pages, such as the page number; rows stay."""
+    if len(pages) < 2:
+        return list(pages)
+    seen: Counter[Running] = Counter()
+    for page in pages:
+        seen.update(key for keys in _running(page).values() for key in keys)
+    often = max(2, len(pages) * 0.4)
+    running = {key for key, count in seen.items() if count >= often + (key[1] == LAST)}
+    return [_without(page, running) for page in pages]
+
+
+def _edges(page: Page) -> list[int]:
+    """Which lines are the first and the last, and no rows of a table that reaches there."""
+    count = len(page.lines)
+    places = {*range(min(EDGE_LINES, count)), *range(max(0, count - EDGE_LINES), count)}
+    return [at for at in sorted(places) if not _is_row(page.lines, at)]
+
+
+def _is_row(lines: Sequence[PdfLine], at: int) -> bool:
+    """Whether the next line towards the middle of the page has cells in the same columns."""
+    beside = at + 1 if at < len(lines) / 2 else at - 1
+    if not 0 <= beside < len(lines) or len(lines[at].cells) < 2:
+        return False
+    line, other = lines[at], lines[beside]
+    pairs = list(zip(line.cells, other.cells, strict=False))
+    is_near = abs(line.bottom - other.bottom) < FARTHEST * line.size
+    is_below = all(one.left < two.right and two.left < one.right for one, two in pairs)
+    return is_near and is_below and len(line.cells) == len(other.cells)
+
+
+def _running(page: Page) -> dict[int, set[Running]]:
+    """Of each line at the edge its words, whatever their figures, and its height.
+
+    What ends a page may stand at any height: pages of filings end where their text does.
+    """
+    found: dict[int, set[Running]] = {}
+    for at in _edges(page):
+        line, is_last = page.lines[at], at == len(page.lines) - 1
+        words = DIGITS.sub("0", line.text.lower())
+        heights = (round(line.bottom / 4), LAST) if is_last else (round(line.bottom / 4),)
+        found[at] = {(words, height) for height in heights}
+    return found
+
+
+def _without(page: Page, running: set[Running]) -> Page:
+    dropped = {at for at, keys in _running(page).items() if keys & running}
+    kept = tuple(line for at, line in enumerate(page.lines) if at not in dropped)
+    # A page with nothing else keeps them: they are all that it says.
+    return replace(page, lines=kept or page.lines)
+
+
+class _Style:
+    """Which type sizes are body and which are headings, over the whole document."""
+
+    def __init__(self, pages: Sequence[Page]) -> None:
+        sizes: Counter[float] = Counter()
+        bold = 0
+        for page in pages:
+            for line in page.lines:
+                sizes[line.size] += len(line.text)
+                bold += len(line.text) if line.is_bold else 0
+        total = sum(sizes.values())
+        self.body = sizes.most_common(1)[0][0] if sizes else 10.0
+        self.uses_bold = bold < total * 0.25
+        larger = sorted((size for size in sizes if size >= self.body * 1.15), reverse=True)
+        # Type that makes up much of the text is no heading type, whatever its size.
+        self.levels = [size for size in larger if sizes[size] < total * 0.15][:8]
+
+    def level(self, line: PdfLine) -> int:
+        """1 for the outermost; 0 for lines that are no headings."""
+        if not _may_be_heading(line.text):
+            return 0
+        if line.size in self.levels:
+            return min(self.levels.index(line.size) + 1, 5)
+        return 6 if self.uses_bold and line.is_bold and line.size >= self.body * 0.98 else 0
+
+    def levels_of(self, lines: Sequence[PdfLine]) -> list[int]:
+        """The level of each line; a heading of many lines is a paragraph in larger type."""
+        alone = [_is_alone(lines, at) for at in range(len(lines))]
+        levels: list[int] = []
+        for level, group in groupby(
+            self.level(line) * is_alone for line, is_alone in zip(lines, alone, strict=True)
+        ):
+            count = len(list(group))
+            levels.extend([level if count <= HEADING_LINES else 0] * count)
+        return levels
+
+    def largest_on(self, page: Page) -> str:
+        """The first run of lines in the largest heading type."""
+        found = [(line, self.level(line)) for line in page.lines]
+        best = min((level for _line, level in found if level), default=0)
+        run = dropwhile(lambda pair: pair[1] != best, found)
+        lines = takewhile(lambda pair: pair[1] == best, run)
+        return " ".join(line.text for line, _level in islice(lines, 3)) if best else ""
+
+
+def _is_alone(lines: Sequence[PdfLine], at: int) -> bool:
+    """Whether nothing stands beside a line: the cells of a table do."""
+    line = lines[at]
+    others = [*lines[max(0, at - 1) : at], *lines[at + 1 : at + 2]]
+    is_numbered = len(line.cells) == 2 and SECTION.fullmatch(line.cells[0].text)
+    return (len(line.cells) < 2 or bool(is_numbered)) and not any(
+        abs(other.bottom - line.bottom) < line.size * 0.5 for other in others
+    )
+
+
+def _may_be_heading(text: str) -> bool:
+    if not 2 < len(text) <= HEADING_CHARS or len(text.split()) > HEADING_WORDS:
+        return False
+    letters = sum(map(str.isalpha, text))
+    starts_well = text[0].isdigit() or (text[0].isalpha() and not text[0].islower())
+    return starts_well and letters >= 2 and letters > len(text) * 0.4 and text[-1] not in ".,;:"
+
+
+def _levels(page: Page, bookmarks: Bookmarks, style: _Style) -> list[int]:
+    if not bookmarks:
+        return style.levels_of(page.lines)
+    marked = {_plain(title): level for level, title in bookmarks.get(page.number, [])}
+    return [marked.pop(_plain(line.text), 0) for line in page.lines]
+
+
+def _plain(text: str) -> str:
+    return "".join(filter(str.isalnum, text)).lower()
+
+
+class _PdfWriting:
+    """Writes page after page; a table that goes on at the top of the next keeps its header."""
+
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.header: list[str] = []  # of the table that was written last, nothing below it
+        self.header_page = 0
+        self.number = 0
+
+    def page(self, page: Page, levels: Sequence[int]) -> None:
+        self.number = page.number
+        at = 0
+        for table in find_tables(page.lines, levels):
+            self._lines(page.lines[at : table.start], levels[at : table.start])
+            self._table(table.rows, may_go_on=table.may_go_on)
+            at = table.end
+        self._lines(page.lines[at:], levels[at:])
+        self.outline.form_values(page.form_values)
+
+    def _lines(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
+        pairs = zip(lines, levels, strict=True)
+        for level, group in groupby(pairs, key=lambda pair: pair[1]):
+            found = [line for line, _level in group]
+            if level:
+                self.header = []
+                self.outline.heading(level, join_lines([line.text for line in found]))
+            else:
+                self._text(found)
+
+    def _table(self, rows: Sequence[Sequence[str]], *, may_go_on: bool) -> None:
+        cells = [[cell.translate(LIGATURES) for cell in row] for row in rows]
+        goes_on = self.number == self.header_page + 1 and len(self.header) == len(cells[0])
+        if goes_on and cells[0] != self.header and (may_go_on or not any(cells[0])):
+            cells = [self.header, *filter(any, cells)]
+        self.header, self.header_page = cells[0], self.number
+        self.outline.table(cells, has_header=any(cells[0]))
+
+    def _text(self, lines: Sequence[PdfLine]) -> None:
+        for block in _blocks(lines):
+            self.header = []
+            text = join_lines([line.text for line in block]).translate(LIGATURES)
+            bullet = BULLET.match(text)
+            if bullet or NUMBERED.match(text):
+                self.outline.entry(text[bullet.end() if bullet else 0 :])
+            else:
+                self.outline.paragraph(text)
+
+
+def _blocks(lines: Sequence[PdfLine]) -> Iterator[list[PdfLine]]:
+    block: list[PdfLine] = []
+    usual_gap = _usual_gap(lines)
+    for line in lines:
+        if block and _begins_block(block[-1], line, usual_gap):
+            yield block
+            block = []
+        block.append(line)
+    if block:
+        yield block
+
+
+def _begins_block(before: PdfLine, line: PdfLine, usual_gap: float) -> bool:
+    if BULLET.match(line.text) or NUMBERED.match(line.text):
+        return True
+    gap = before.bottom - line.bottom
+    return gap > usual_gap * 1.35 or gap < -usual_gap
+
+
+def _usual_gap(lines: Sequence[PdfLine]) -> float:
+    gaps = [
+        first.bottom - second.bottom
+        for first, second in pairwise(lines)
+        if first.bottom > second.bottom
+    ]
+    return max(sorted(gaps)[len(gaps) // 2], 4.0) if gaps else 12.0

@@ -1,0 +1,189 @@
+"""PDF to sections: one for each page, and for each heading on it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.pdf.filing import filing_title
+from rag.documents.readers.pdf.form import form_values
+from rag.documents.readers.pdf.layout import Page, write_pages
+from rag.documents.readers.pdf.ligatures import Ligatures
+from rag.documents.readers.pdf.lines import PdfLine, Spell, from_top_down, page_lines
+from rag.documents.readers.pictures import ocr
+from rag.documents.readers.pictures.ocr import OcrClock
+from rag.documents.reports import pages_named
+from rag.errors import TooLarge, Unreadable
+
+JUNK_TITLE = (
+    "untitled",
+    "microsoft ",
+    "powerpoint ",
+    "slide 1",
+    "document",
+    ".doc",
+    ".ppt",
+    ".qxd",
+)
+REASONS = {
+    "password": "the PDF is encrypted and needs a password. Save it without one, then ingest it.",
+    "security": "the PDF is encrypted in a way that is not supported. Save it without encryption.",
+}
+DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or export it again."
+# Such a file could often be opened, with pages missing that nobody would notice.
+CUT_OFF = "the PDF was cut off: its end is missing, and pages with it. Copy or download it again."
+END_MARK = b"%%EOF"
+SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline from the text layer; pictures of text are not read."""
+    import pypdfium2
+
+    if data.rfind(END_MARK) < len(data) // 2:  # a linearised file has another one at its beginning
+        raise Unreadable(outline.name, CUT_OFF)
+    try:
+        document = pypdfium2.PdfDocument(data)
+        if not _begins(document):  # its list of objects is wrong; without one, pdfium makes it anew
+            document.close()
+            document = pypdfium2.PdfDocument(data.replace(b"startxref", b"%tartxref"))
+    except pypdfium2.PdfiumError as error:
+        raise Unreadable(outline.name, _reason(str(error))) from error
+    try:
+        _read_document(document, Ligatures(data), outline, limits)
+    finally:
+        document.close()
+
+
+def _begins(document: Any) -> bool:
+    """Whether its first page, if it has any, can be opened."""
+    import pypdfium2
+
+    try:
+        if len(document):
+            document[0].close()
+    except pypdfium2.PdfiumError:
+        return False
+    return True
+
+
+def _reason(message: str) -> str:
+    lowered = message.lower()
+    return next((reason for word, reason in REASONS.items() if word in lowered), DAMAGED)
+
+
+def _read_document(
+    document: Any, ligatures: Ligatures, outline: Outline, limits: LoadLimits
+) -> None:
+    count = len(document)
+    if count == 0:
+        raise Unreadable(outline.name, DAMAGED)
+    if count > limits.max_pages:
+        raise TooLarge(
+            f"{outline.name}: has {count:,} pages, the limit is {limits.max_pages:,}. Split it."
+        )
+    if document.get_formtype():
+        document.init_forms()
+    pages = list(_pages(document, ligatures.spell, limits.max_characters, outline.name))
+    pages = list(_recognised(document, pages, outline, limits))
+    if not any(page.lines or page.form_values for page in pages):
+        raise Unreadable(outline.name, _why_no_text(document, pages))
+    outline.title = filing_title([line.text for line in pages[0].lines]) or _stated_title(document)
+    write_pages(pages, _bookmarks(document), outline)
+    _report(pages, outline)
+
+
+def _recognised(
+    document: Any, pages: list[Page], outline: Outline, limits: LoadLimits
+) -> Iterator[Page]:
+    """The pages, those without text as OCR reads them, where it is installed, until time is up."""
+    clock, is_able = OcrClock(limits), ocr.is_installed()
+    for page in pages:
+        is_blank = not (page.lines or page.form_values or page.is_broken)
+        if not (is_able and is_blank) or clock.is_over:
+            yield page
+            continue
+        lines = _seen_lines(document, page.number, limits.ocr_models)
+        outline.recognised += bool(lines)
+        yield replace(page, lines=lines, place=f"page {page.number}, {ocr.MARK}" if lines else "")
+
+
+def _seen_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfLine, ...]:
+    import pypdfium2
+
+    try:
+        page = document[number - 1]
+        width, height = page.get_size()
+        scale = min(SCAN_SCALE, ocr.SIDES[-1] / max(width, height, 1))
+        picture = page.render(scale=scale).to_pil()
+        page.close()
+    except (pypdfium2.PdfiumError, ValueError, MemoryError):
+        return ()
+    return ocr.recognise(picture, models)
+
+
+def _report(pages: list[Page], outline: Outline) -> None:
+    outline.pages = len(pages)
+    broken = [page.number for page in pages if page.is_broken]
+    blank = [page.number for page in pages if not (page.lines or page.form_values)]
+    blank = [number for number in blank if number not in broken]
+    if blank:
+        told = (
+            "no text, so drawn or blank" if ocr.is_installed() else f"no text layer; {ocr.INSTALL}"
+        )
+        outline.left_out.append(f"{pages_named(blank)}: {told}")
+    if broken:
+        outline.left_out.append(f"{pages_named(broken)}: damaged")
+
+
+def _why_no_text(document: Any, pages: list[Page]) -> str:
+    if all(page.is_broken for page in pages):
+        return DAMAGED
+    return (
+        f"the PDF has no text layer on its {len(document)} page(s): it is scanned or drawn. "
+        f"Run text recognition (OCR) on it, then ingest it; {ocr.INSTALL}."
+    )
+
+
+def _stated_title(document: Any) -> str:
+    title = str(document.get_metadata_dict().get("Title") or "").strip("\0 \t\r\n")
+    is_junk = any(word in title.lower() for word in JUNK_TITLE)
+    return title if 3 < len(title) < 200 and " " in title and not is_junk else ""
+
+
+def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Iterator[Page]:
+    import pypdfium2
+
+    characters = 0
+    for at in range(len(document)):
+        try:
+            page = document[at]
+            text_page = page.get_textpage()
+        except pypdfium2.PdfiumError:
+            yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
+            continue
+        lines = tuple(from_top_down([*page_lines(text_page, spell)]))
+        values = tuple(form_values(document.formenv, page)) if document.formenv else ()
+        text_page.close()
+        page.close()
+        characters += sum(len(line.text) for line in lines)
+        if characters > max_characters:
+            raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
+        yield Page(at + 1, lines, form_values=values)
+
+
+def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
+    """Level (from 1) and title of the outline's entries, by the page they point to (from 1)."""
+    import pypdfium2
+
+    found: dict[int, list[tuple[int, str]]] = {}
+    try:
+        for bookmark in document.get_toc(max_depth=6):
+            target = bookmark.get_dest()
+            page = target.get_index() if target else None
+            if page is not None:
+                found.setdefault(page + 1, []).append((bookmark.level + 1, bookmark.get_title()))
+    except pypdfium2.PdfiumError:
+        return {}  # a broken outline takes nothing from the text
+    return found

@@ -1,0 +1,366 @@
+"""Tables of a PDF page, found by where their cells stand.
+
+Plan: columns are white stripes that no row crosses; a header is what stands over them. Where lines
+end in figures, each is a row, whatever stands before the figures is its label, and a label may wrap
+or stand alone. Other rows are lines whose words stand far apart: lines in one column that are as
+close as the lines of a paragraph are one cell, cells that overlap in height are one row.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rag.documents.readers.pdf.headers import (
+    ABOVE,
+    LABELS_IN_A_ROW,
+    YEAR,
+    Columns,
+    HeaderPlace,
+    columns_of,
+    header_of,
+    header_start,
+    is_figure,
+    is_label,
+    place_in,
+    units_in,
+)
+from rag.documents.readers.pdf.lines import PdfCell, PdfLine, join_lines
+
+AMOUNT = re.compile(r"[$€£¥%]|\d[,.]\d|\(\d+\)")
+FARTHEST = 3.4  # of the type size: rows that belong together are not further apart
+MOST_FIGURES = 0.6  # of the cells beside a label
+LINE_PITCH = 1.32  # of the type size: lines of one cell are not further apart
+MAX_LINES = 400
+CELL_WORDS = 14  # on average: more is text in columns
+
+
+@dataclass(frozen=True, slots=True)
+class PdfTable:
+    """The lines that it takes, and its rows, the header first."""
+
+    start: int
+    end: int
+    rows: list[list[str]]
+    may_go_on: bool = False  # its first row may be one more of the table before
+
+
+@dataclass(frozen=True, slots=True)
+class _FigureRow:
+    """A line with a label, perhaps none, and values, perhaps none."""
+
+    labels: tuple[PdfCell, ...]
+    bottom: float
+    values: tuple[PdfCell, ...]
+
+    @property
+    def label(self) -> str:
+        return " ".join(cell.text for cell in self.labels)
+
+    @property
+    def left(self) -> float:
+        return self.labels[0].left if self.labels else -1.0
+
+
+@dataclass(slots=True)
+class _Block:
+    """The lines of one cell."""
+
+    column: int
+    texts: list[str]
+    top: float
+    bottom: float
+
+
+def find_tables(lines: Sequence[PdfLine], levels: Sequence[int]) -> Iterator[PdfTable]:
+    """The tables among a page's lines, in order; they share no line. Headings have a level."""
+    free = 0
+    for table in [*_figure_tables(lines), None]:
+        end = table.start if table else len(lines)
+        yield from _word_tables(lines, levels, free, end)
+        if table:
+            yield table
+            free = table.end
+
+
+# ── Rows of figures ──────────────────────────────────────────────────────────────────────────
+
+
+def _figure_tables(lines: Sequence[PdfLine]) -> Iterator[PdfTable]:
+    at = free = 0
+    while at < len(lines):
+        end = _run_end(lines, at) if _is_row(lines[at]) else at
+        table = _figure_table(lines, free, at, end) if end > at else None
+        if table is not None:
+            yield table
+            free = table.end
+        at = max(end, at + 1)
+
+
+def _is_row(line: PdfLine) -> bool:
+    row = _row(line)
+    figures = [cell for cell in row.values if is_figure(cell)]
+    if not any(character.isdigit() for cell in figures for character in cell.text):
+        return False
+    is_most = len(figures) >= MOST_FIGURES * len(row.values)
+    return not _is_years(row) and is_most and 2 * len(figures) >= len(line.cells) - 1
+
+
+def _is_years(row: _FigureRow) -> bool:
+    """2022 and 2023 above columns are no figures."""
+    years = [bool(YEAR.fullmatch(cell.text)) for cell in row.values if is_figure(cell)]
+    return all(years) and (not row.label or len(years) > 1)
+
+
+def _row(line: PdfLine) -> _FigureRow:
+    cells = [cell for cell in line.cells if any(map(str.isalnum, cell.text)) or is_figure(cell)]
+    first = next((at for at, cell in enumerate(cells) if is_figure(cell)), len(cells))
+    return _FigureRow(tuple(cells[:first]), line.bottom, tuple(cells[first:]))
+
+
+def _run_end(lines: Sequence[PdfLine], start: int) -> int:
+    """The line after the last row of the run; labels between rows belong to it."""
+    end = start + 1
+    edge = min(cell.left for cell in _row(lines[start]).values)
+    for at in range(start + 1, len(lines)):
+        line, drop = lines[at], lines[at - 1].bottom - lines[at].bottom
+        if not 0 < drop < FARTHEST * line.size:
+            break
+        if _goes_on(line, drop, is_next=end == at):
+            edge = min(edge, *(cell.left for cell in _row(line).values))
+            end = at + 1
+        elif not is_label(line, edge) or at - end >= LABELS_IN_A_ROW:
+            break
+    return end
+
+
+def _goes_on(line: PdfLine, drop: float, *, is_next: bool) -> bool:
+    """Whether a line below rows is one more: of dashes or of years, too, if it has a label.
+
+    A lonely figure is the number of the page.
+    """
+    row = _row(line)
+    if row.label and row.values and all(map(is_figure, row.values)):
+        return _is_row(line) or is_next or (len(row.values) > 1 and not _is_years(row))
+    return _is_row(line) and (len(row.values) > 1 or drop < 1.5 * line.size)
+
+
+def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> PdfTable | None:
+    rows = _labelled([_row(line) for line in lines[start:end]])
+    columns = columns_of([cell for row in rows for cell in row.values])
+    full = [row for row in rows if row.values]
+    if len(full) < 2 or not all(_fits(row, columns) for row in full):
+        return None
+    place = HeaderPlace(lines[start], columns)
+    first = header_start(lines, free, start, place)
+    header, opening = header_of(lines[first:start], place)
+    amounts = sum(any(AMOUNT.search(cell.text) for cell in row.values) for row in full)
+    if len(columns) < 2 and (amounts < len(full) / 2 or (len(full) < 3 and not any(header))):
+        return None
+    header[0] = header[0] or units_in(lines[max(free, first - ABOVE) : first])
+    body = _written([*map(_row, opening), *rows], columns)
+    while len(body) > 2 and _are_names(body[0]):
+        header = [
+            f"{above} {name}".strip() for above, name in zip(header, body.pop(0), strict=True)
+        ]
+    return PdfTable(first, end, [header, *body])
+
+
+def _are_names(cells: Sequence[str]) -> bool:
+    """`Year | Total | 1 | 2 | 3`, where what follows are figures."""
+    said = [cell for cell in cells[1:] if cell]
+    words = sum(any(map(str.isalpha, cell)) for cell in said)
+    return words > 1 and not any(map(AMOUNT.search, said))
+
+
+def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
+    """`2025 | 269` in a table whose other rows begin with words: the year is a label.
+
+    And the first words are the label of `Notes | Level 2 | 269` where the others stand apart.
+    """
+    edge = min((row.values[0].left for row in rows if row.labels and row.values), default=0.0)
+    beside = [cell for row in rows for cell in row.labels[1:] if row.values]
+    most = max((row.labels[0].right for row in rows if row.labels and row.values), default=0.0)
+    is_apart = bool(beside) and most < min(cell.left for cell in beside)
+    firsts = [(*row.labels, *row.values)[0] for row in rows if row.values]
+    edge = edge or (firsts[0].right + 1 if all(YEAR.fullmatch(c.text) for c in firsts) else 0.0)
+    labelled: list[_FigureRow] = []
+    for row in rows:
+        cells = (*row.labels, *row.values)
+        is_year = not row.labels and len(cells) > 1 and cells[0].right < edge
+        if is_year or (row.values and row.labels and is_apart):
+            row = _FigureRow(cells[:1], row.bottom, cells[1:])
+        labelled.append(row)
+    return labelled
+
+
+def _fits(row: _FigureRow, columns: Columns) -> bool:
+    places = [place_in(cell, columns) for cell in row.values]
+    return len(set(places)) == len(places)
+
+
+def _written(rows: Sequence[_FigureRow], columns: Columns) -> list[list[str]]:
+    """Wrapped labels put together; one that names several rows says under which it stands."""
+    whole = list(_unwrapped(rows))
+    names = [row.label for row in whole]
+    above: list[_FigureRow] = []
+    written: list[list[str]] = []
+    for row in whole:
+        above = [other for other in above if other.left < row.left - 2]
+        label = row.label
+        if row.values and names.count(label) > 1 and above:
+            label = f"{above[-1].label.rstrip(':')}: {label}"
+        if not row.values:
+            above.append(row)
+        cells = [label] + [""] * len(columns)
+        for cell in row.values:
+            cells[place_in(cell, columns) + 1] = cell.text
+        written.append(cells)
+    return written
+
+
+def _unwrapped(rows: Sequence[_FigureRow]) -> Iterator[_FigureRow]:
+    drops = sorted(a.bottom - b.bottom for a, b in pairwise(rows))
+    usual = drops[len(drops) // 2] if drops else 0.0
+    held: _FigureRow | None = None
+    for row in rows:
+        if held is not None:
+            is_close = held.bottom - row.bottom < 0.9 * usual
+            goes_on = not held.label.endswith(":") and (is_close or row.label[:1].islower())
+            if goes_on or not row.label:
+                row = _FigureRow((*held.labels, *row.labels), row.bottom, row.values)
+            else:
+                yield held
+        held = None if row.values else row
+        if row.values:
+            yield row
+    if held is not None:
+        yield held
+
+
+# ── Rows of words ────────────────────────────────────────────────────────────────────────────
+
+
+def _word_tables(
+    lines: Sequence[PdfLine], levels: Sequence[int], start: int, end: int
+) -> Iterator[PdfTable]:
+    at = free = start
+    while at < end:
+        stop = next((to for to in range(at, end) if levels[to]), end)
+        may_begin = at < stop and (len(lines[at].cells) > 1 or _is_split(lines[at:stop]))
+        table = _word_table(lines[:stop], free, at) if may_begin else None
+        if table:
+            yield table
+            free = table.end
+        at = table.end if table else at + 1
+
+
+def _is_split(lines: Sequence[PdfLine]) -> bool:
+    """Whether a line is the beginning of a wrapped first cell: the row goes on beside it."""
+    following = next((line for line in lines[1:4] if len(line.cells) > 1), None)
+    if following is None or len(lines[0].cells) != 1:
+        return False
+    return following.bottom > lines[0].bottom - lines[0].size * 0.9
+
+
+def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | None:
+    end = _region_end(lines, start)
+    region = lines[start:end]
+    wide = [line for line in region if len(line.cells) > 1]
+    if len(wide) < 2 or _is_prose(region):
+        return None
+    columns = columns_of([cell for line in region for cell in line.cells], 1.0)
+    if len(columns) < 2 or len(wide) * (len(columns) - 1) < 3:
+        return None
+    rows = _rows(region, columns)
+    full = [row for row in rows if sum(map(bool, row)) > 1]
+    if len(full) < len(rows) / 2:
+        return None
+    return PdfTable(start, end, rows, may_go_on=not lines[start].is_bold)
+
+
+def _region_end(lines: Sequence[PdfLine], start: int) -> int:
+    """After the last line that has cells, and the fragments that belong to it."""
+    end = start
+    for at in range(start, min(len(lines), start + MAX_LINES)):
+        line = lines[at]
+        if line.bottom > lines[start].bottom + line.size * 3:
+            break  # back to the top of the page: the next column of text
+        if len(line.cells) > 1:
+            end = at + 1
+        elif at - end > 3 or (at > start and not _may_be_fragment(lines[start:at], line)):
+            break  # cells wrap over a few lines, not over many
+    while start < end < len(lines) and _is_rest(lines[end - 1], lines[end]):
+        end += 1
+    return end
+
+
+def _may_be_fragment(region: Sequence[PdfLine], line: PdfLine) -> bool:
+    """Whether a line without gaps may be of a wrapped cell: narrow, or below a later column."""
+    left = min(each.left for each in region)
+    width = max(each.right for each in region) - left
+    starts = (cell.left for each in region for cell in each.cells[1:])
+    is_below = any(abs(start - line.left) < line.size for start in starts)
+    is_narrow = line.right - line.left < width * 0.5
+    return (is_narrow or is_below) and left - 5 < line.left < left + width
+
+
+def _is_rest(above: PdfLine, below: PdfLine) -> bool:
+    """Whether a line is the last of a wrapped cell."""
+    is_close = 0 <= above.bottom - below.bottom <= LINE_PITCH * below.size
+    is_indented = len(above.cells) > 1 and below.left > above.cells[0].right
+    return len(below.cells) == 1 and is_close and is_indented
+
+
+def _is_prose(lines: Sequence[PdfLine]) -> bool:
+    cells = [cell for line in lines for cell in line.cells]
+    words = sum(len(cell.text.split()) for cell in cells) / len(cells)
+    most = max(len(line.cells) for line in lines)
+    return words > (CELL_WORDS if most > 2 else CELL_WORDS / 2)
+
+
+def _rows(region: Sequence[PdfLine], columns: Columns) -> list[list[str]]:
+    rows = _overlapping(_blocks(region, columns, pitch=LINE_PITCH))
+    heights = {round(line.bottom / 3) for line in region}
+    if len(rows) < len(heights) / 2.5:  # rows as tight as lines: each height is a row
+        rows = _overlapping(_blocks(region, columns, pitch=0))
+    return [_texts(row, len(columns)) for row in rows]
+
+
+def _blocks(region: Sequence[PdfLine], columns: Columns, *, pitch: float) -> list[_Block]:
+    blocks: list[_Block] = []
+    placed = [
+        (place_in(cell, columns), -line.bottom, line, cell)
+        for line in region
+        for cell in line.cells
+    ]
+    for column, _height, line, cell in sorted(placed, key=lambda each: each[:2]):
+        last = blocks[-1] if blocks else None
+        if last and last.column == column and last.bottom - line.bottom <= pitch * line.size:
+            last.texts.append(cell.text)
+            last.bottom = line.bottom
+        else:
+            top = line.bottom + line.size * 0.8
+            blocks.append(_Block(column, [cell.text], top, line.bottom))
+    return blocks
+
+
+def _overlapping(blocks: Sequence[_Block]) -> list[list[_Block]]:
+    """Blocks that share some height, from top to bottom."""
+    rows: list[list[_Block]] = []
+    lowest = 0.0
+    for block in sorted(blocks, key=lambda block: -block.top):
+        if rows and block.top > lowest + 1:
+            rows[-1].append(block)
+            lowest = min(lowest, block.bottom)
+        else:
+            rows.append([block])
+            lowest = block.bottom
+    return rows
+
+
+def _texts(blocks: Sequence[_Block], width: int) -> list[str]:
+    cells = [""] * width
+    for block in blocks:
+        cells[block.column] = f"{cells[block.column]} {join_lines(block.texts)}".strip()
+    return cells

@@ -1,0 +1,168 @@
+"""Text in pictures, by a model that comes with the extra `groundnote[ocr]`: nothing is fetched.
+
+One model reads some fifty languages in Latin and East Asian scripts; models of other scripts that
+the settings name (`languages.py`) read each picture too, and what is read best is taken.
+"""
+
+import gc
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rag.documents.limits import LoadLimits
+from rag.documents.readers.pdf.lines import PdfCell, PdfLine
+
+MOST_PIXELS = 60_000_000  # of a picture
+SIDES = (1_000, 2_000)  # pixels that are looked at: larger ones are made smaller
+TIME_SHARE = 0.7  # of what a file may take; what is left over stays unread, and is told
+LEAST_SCORE = 0.6
+SAME_LINE = 0.5  # of its height, that two pieces share
+MODEL_BYTES = 3 * 1024 * 1024 * 1024  # of address space; half of it is ever used
+MOST_ADDRESS_SPACE = 4 * 1024 * 1024 * 1024  # then the model is loaded anew
+MARK = "read by OCR"
+INSTALL = "text in pictures is read where groundnote[ocr] is installed"
+
+
+def is_installed() -> bool:
+    """Whether the extra is there."""
+    return find_spec("rapidocr") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWords:
+    """Words that were seen, with their place in pixels from the upper left corner."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class OcrClock:
+    """The time of one file: reading pictures may take much of it."""
+
+    def __init__(self, limits: LoadLimits) -> None:
+        ends = time.process_time() + TIME_SHARE * limits.max_seconds
+        self._ends = min(ends, _last_second() - (1 - TIME_SHARE) * limits.max_seconds)
+
+    @property
+    def is_over(self) -> bool:
+        return time.process_time() > self._ends
+
+
+def _last_second() -> float:
+    """Of the processor's time that this process has: others may have used much for this file."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("inf")
+    soft, _hard = resource.getrlimit(resource.RLIMIT_CPU)
+    return float("inf") if soft == resource.RLIM_INFINITY else float(soft)
+
+
+@cache
+def _take_room() -> None:
+    """Once: the model's own memory comes on top of what a file may take."""
+    with suppress(ImportError, ValueError, OSError):  # Windows; or somebody allows no more
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            resource.setrlimit(resource.RLIMIT_AS, (soft + MODEL_BYTES, hard))
+
+
+@cache
+def _engine(model: str) -> Any:
+    """The packaged one for "", else that of a file."""
+    from rapidocr import EngineType, RapidOCR
+
+    kinds = {f"{part}.engine_type": EngineType.OPENVINO for part in ("Det", "Cls", "Rec")}
+    threads = {"EngineConfig.openvino.inference_num_threads": 1}
+    small = {"Rec.rec_batch_num": 1, "Cls.cls_batch_num": 1}  # large batches take gigabytes
+    own = {"Rec.model_path": model} if model else {}
+    _take_room()
+    return RapidOCR(params={**kinds, **threads, **small, **own, "Global.log_level": "critical"})
+
+
+def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
+    """The lines of a picture (of Pillow), from top to bottom, as those of a page are."""
+    import numpy
+
+    if _address_space() > MOST_ADDRESS_SPACE:  # it grows a little with each picture
+        _engine.cache_clear()
+        gc.collect()
+    plain = picture.convert("RGB")
+    plain.thumbnail((SIDES[-1], SIDES[-1]))
+    seen = numpy.asarray(_framed(plain))
+    read = [_pieces(_engine(model)(seen)) for model in ("", *models)]
+    best = max(read, key=lambda found: sum(score * len(each.text) for each, score in found))
+    return tuple(as_lines((each for each, _score in best), plain.height))
+
+
+def _pieces(found: Any) -> list[tuple[SeenWords, float]]:
+    """With how sure it is of each."""
+    if found.txts is None:
+        return []
+    return [
+        (SeenWords(text.strip(), *_box(corners)), float(score))
+        for text, score, corners in zip(found.txts, found.scores, found.boxes, strict=True)
+        if score >= LEAST_SCORE and text.strip()
+    ]
+
+
+def _address_space() -> int:
+    """Bytes of this process; 0 where that is not told."""
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _framed(picture: Any) -> Any:
+    """On white, of one of few sizes: the model keeps the memory that each size has once taken."""
+    from PIL import Image
+
+    side = next(side for side in SIDES if max(picture.size) <= side)
+    framed = Image.new("RGB", (side, side), "white")
+    framed.paste(picture, (0, 0))
+    return framed
+
+
+def _box(corners: Any) -> tuple[float, float, float, float]:
+    across = [float(corner[0]) for corner in corners]
+    down = [float(corner[1]) for corner in corners]
+    return min(across), min(down), max(across), max(down)
+
+
+def as_lines(pieces: Iterable[SeenWords], height: float) -> Iterator[PdfLine]:
+    """Pieces that stand beside each other are one line with several cells."""
+    rows: list[list[SeenWords]] = []
+    for piece in sorted(pieces, key=lambda piece: piece.top):
+        row = next((row for row in reversed(rows[-3:]) if _is_beside(row[0], piece)), None)
+        if row is None:
+            rows.append([piece])
+        else:
+            row.append(piece)
+    for row in rows:
+        row.sort(key=lambda piece: piece.left)
+        size = round(max(piece.bottom - piece.top for piece in row) * 0.75)
+        yield PdfLine(
+            " ".join(piece.text for piece in row),
+            float(size),
+            False,
+            row[0].left,
+            height - max(piece.bottom for piece in row),
+            tuple(PdfCell(piece.text, piece.left, piece.right) for piece in row),
+        )
+
+
+def _is_beside(first: SeenWords, second: SeenWords) -> bool:
+    shared = min(first.bottom, second.bottom) - max(first.top, second.top)
+    return shared > SAME_LINE * min(first.bottom - first.top, second.bottom - second.top)

@@ -1,0 +1,158 @@
+"""An amount, a date or a time of day as a value, and whether two are the same."""
+
+from dataclasses import dataclass, replace
+
+from rag.language.languages import ENGLISH, all_meanings, meanings, read_lists
+
+# A unit's sign to what it measures, and how many base units it is.
+DIMENSIONS: dict[str, tuple[str, float]] = {
+    sign: (measure, factor)
+    for measure, signs in read_lists("units").items()
+    for sign, factor in meanings(signs).items()
+}
+_OTHER_WORDS = {"in", "a", "t", "×"}  # signs that are units only where a language spells them out
+# All spellings, in lower case, to the sign.
+UNIT_SIGNS: dict[str, str] = {
+    sign: sign for sign in DIMENSIONS if sign not in _OTHER_WORDS
+} | all_meanings("units")
+
+_TOLERANCE = 1e-6
+_ROUNDED = 0.06  # by so much of its value a figure may be off that is called approximate
+
+_DEGREES = {"angle", "warmth", "fahrenheit"}  # degrees that nobody says what of may be any
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """An amount in a text; `text[start:end]` is its number with its unit."""
+
+    value: float
+    unit: str = ""  # its sign; "" where none is named
+    comparator: str = ""  # one of < <= > >= ~, or ""
+    upper: float | None = None  # of a range
+    per: str = ""  # "day" of `EUR 42 a day`
+    kind: str = "amount"  # amount, ordinal, date, clock, or the closed set that a word is of
+    scale: float = 1.0  # a million of `$7 million`: part of the value
+    start: int = 0
+    end: int = 0
+
+    @property
+    def dimension(self) -> str:
+        """What is measured; amounts of one dimension can be compared."""
+        if self.kind != "amount":
+            return self.kind
+        return DIMENSIONS.get(self.unit, (self.unit, 1.0))[0]
+
+    @property
+    def base(self) -> float:
+        """The value in the base unit of its dimension."""
+        return self.values[0]
+
+    @property
+    def ends(self) -> tuple[float, ...]:
+        """The value, or both of a range."""
+        return (self.value,) if self.upper is None else (self.value, self.upper)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """The ends in the base unit of the dimension."""
+        factor = DIMENSIONS.get(self.unit, ("", 1.0))[1]
+        return tuple(end * factor for end in self.ends)
+
+    @property
+    def shown(self) -> str:
+        """For a sentence of ours: `12 business days`, `€ 14`, `4–6 h`."""
+        if self.kind == "date":
+            return _date_shown(self)
+        if self.kind not in ("amount", "ordinal", "clock"):
+            return self.unit
+        if self.kind == "clock":
+            return f"{int(self.value)}:{round(self.value % 1 * 60):02d}"
+        number = "–".join(map(number_shown, self.ends))
+        if self.kind == "ordinal":
+            return f"{number}."
+        is_word = self.unit.endswith(("day", "week", "month", "year", "night"))
+        plural = "s" if is_word and number != "1" else ""
+        return f"{number} {self.unit}{plural}".strip()
+
+
+def agree(said: Figure, there: Figure) -> bool:
+    """Whether a figure of a source carries one that was said."""
+    if said.scale != there.scale and 1.0 in (said.scale, there.scale):  # a table in millions
+        plain = [replace(each, value=each.value / each.scale) for each in (said, there)]
+        return _agree(*plain) or _agree(said, there)
+    return _agree(said, there)
+
+
+def _agree(said: Figure, there: Figure) -> bool:
+    if {said.kind, there.kind} == {"date", "amount"}:
+        return _plain_number(said) == _plain_number(there) > 0
+    if {said.kind, there.kind} == {"clock", "amount"}:  # `between 7 and 9`
+        return said.value == there.value and not said.unit and not there.unit
+    if not comparable(said, there) or (said.per and there.per and said.per != there.per):
+        return False
+    if said.kind == "date":
+        return _same_date(said, there)
+    if said.upper is not None and there.upper is not None:
+        pairs = zip(said.values, there.values, strict=True)
+        return all(_equal(one, other, said) for one, other in pairs)
+    if said.unit != there.unit and "" in (said.unit, there.unit):
+        return _agree_without_unit(said, there)
+    return any(_equal(one, other, said) for one in said.values for other in there.values)
+
+
+def _agree_without_unit(said: Figure, there: Figure) -> bool:
+    """A bare number stands for an amount, and `0.8` or four fifths for `80 %`."""
+    for bare, share in ((said, there), (there, said)):
+        if share.unit == "%" and bare.value < 1:
+            return _equal(100 * bare.value, share.value, said)
+    return any(_equal(said.value, other, said) for other in there.ends)
+
+
+def date_parts(figure: Figure) -> tuple[int, int, int]:
+    """The year, month and day of a date; 0 for what it does not name."""
+    return int(figure.value) // 10000, int(figure.value) // 100 % 100, int(figure.value) % 100
+
+
+def _plain_number(figure: Figure) -> float:
+    """A number without a unit, or a year without a day; 0 for any other."""
+    if figure.kind == "date":
+        year, month, day = date_parts(figure)
+        return 0.0 if month or day else float(year)
+    return 0.0 if figure.unit else figure.value
+
+
+def comparable(said: Figure, there: Figure) -> bool:
+    """Whether both measure the same; a bare number may stand for an amount."""
+    if said.kind != there.kind:
+        return False
+    if said.kind != "amount":
+        return True
+    if "°" in (said.unit, there.unit) and {said.dimension, there.dimension} <= _DEGREES:
+        return True
+    return said.dimension == there.dimension or "" in (said.unit, there.unit)
+
+
+def _equal(one: float, other: float, said: Figure) -> bool:
+    margin = _TOLERANCE * max(1.0, abs(other))
+    if said.comparator == "~":
+        margin = max(margin, _ROUNDED * abs(other))
+    return abs(one - other) <= margin
+
+
+def _same_date(one: Figure, other: Figure) -> bool:
+    """Parts that only one of them names do not count."""
+    pairs = zip(date_parts(one), date_parts(other), strict=True)
+    return all(a == b or not a or not b for a, b in pairs)
+
+
+def _date_shown(figure: Figure) -> str:
+    year, month, day = date_parts(figure)
+    called = (name for name, number in ENGLISH.meanings["months"].items() if number == month)
+    parts = (str(day or ""), next(called, "").capitalize(), str(year or ""))
+    return " ".join(part for part in parts if part)
+
+
+def number_shown(value: float) -> str:
+    """A number for a sentence of ours: `1,500`, `0.5`."""
+    return f"{value:,.2f}".rstrip("0").rstrip(".") if value % 1 else f"{int(value):,}"

@@ -1,0 +1,198 @@
+"""The figures of a text: with unit, comparator and range; spelled numbers, fractions, ordinals."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from rag.language.amounts import UNIT_SIGNS, Figure
+from rag.language.dates import clocks, dates
+from rag.language.languages import Language, all_meanings, all_words, any_of, told
+from rag.language.late import re, regex
+from rag.language.words import language_of
+
+_DIGITS = r"\d+(?:[.,'’\u00a0\u2009\u202f]\d+)*"
+_UNIT = any_of(UNIT_SIGNS)
+_CURRENCY = r"(?:EUR|USD|GBP|CHF|SEK|NOK|JPY|[€$£¥])"
+_NUMBERS: dict[str, float] = all_meanings("numbers")
+_FRACTIONS: dict[str, float] = all_meanings("fractions")
+_ORDINALS: dict[str, int] = all_meanings("ordinals")
+_COMPARATORS: dict[str, str] = all_meanings("comparators")
+_COMPARATORS_BEHIND: dict[str, str] = all_meanings("comparators_behind")
+_SCALES = {word: value for word, value in _NUMBERS.items() if value >= 1e3}
+_AMOUNT = re.compile(
+    rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
+    rf"(?<![\w.,:/])(?P<sign>[-−+±]|(?:{told('minus')}) )?(?P<number>{_DIGITS})"
+    rf"(?P<ordinal>{told('ordinal_endings')})?"
+    rf"(?:[ \u00a0-](?P<scale>{any_of(_SCALES)})\b)?"
+    rf"(?:[ \u00a0\u202f-]?(?P<unit>{_UNIT})(?![\w/]))?",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W\d_]+")
+_HUNDREDS = any_of(word for word, value in _NUMBERS.items() if value >= 100)
+_TENS = any_of(word for word, value in _NUMBERS.items() if 20 <= value < 100)
+_ONES = any_of(word for word, value in _NUMBERS.items() if value < 10)
+# These are ordinals only where something is counted off.
+_OFTEN_NONE = all_words("often_no_ordinal")
+_HALF_MORE = rf"(?:{told('half_more')})\b"
+_SPELLED_OUT = regex.compile(
+    rf"(?<!\p{{L}})(?:(?P<count>(?:(?:{_TENS})[ -](?:{_ONES})|{any_of(_NUMBERS)})"
+    rf"(?:[ -](?:{_HUNDREDS})(?:[ -](?:{_ONES}))?(?!\p{{L}}))*+)(?!\p{{L}})"
+    rf"(?:[ -](?P<fraction>{any_of(_FRACTIONS)})(?!\p{{L}}))?"
+    rf"|(?P<half>{told('half')})(?: (?:{told('articles')}))?(?= (?:{_UNIT})(?![\w/]))"
+    rf"|(?:{told('articles')})(?= (?:{_UNIT}){_HALF_MORE})"
+    rf"|(?P<ordinal>{any_of(_ORDINALS.keys() - _OFTEN_NONE)}|(?:{any_of(_OFTEN_NONE)})"
+    rf"(?=\W+(?:{told('counted_off')})\b))\b)"
+    rf"(?P<more>{_HALF_MORE})?(?:[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/]))?"
+    rf"(?P<more>{_HALF_MORE})?",
+    regex.IGNORECASE,
+)
+_EXACTLY = re.compile(rf"\b(?:{told('exactly')})\W+$", re.IGNORECASE)
+_AND = told("ands")
+_RANGE = re.compile(
+    rf"[ \u00a0]?(?:{told('up_to')}|–|—|-|{_AND}|{told('ors')})[ \u00a0]?", re.IGNORECASE
+)
+_TIMES = re.compile(r"[ \u00a0]?[×x*][ \u00a0]?$")
+_PER = re.compile(
+    rf"[ \u00a0]?(?:/|(?:{told('per')}) )[ \u00a0]?(?P<per>{_UNIT}|{told('nights')})\b",
+    re.IGNORECASE,
+)
+_CODE_BEFORE = re.compile(r"[^\W\d_][^\W_]*[-_/.]?$")
+
+
+@lru_cache(maxsize=8192)
+def read_figures(text: str, language: Language | None = None) -> tuple[Figure, ...]:
+    """The figures of a text in order; model codes, versions and addresses are none."""
+    days = list(dates(text))
+    days += _beside(clocks(text), days)
+    amounts = _beside(_written(text, language or language_of(text)), days)
+    amounts += _beside(_spelled(text), [*days, *amounts])
+    amounts.sort(key=lambda figure: figure.start)
+    joined = _with_ranges(text, _with_units_of_products(text, amounts))
+    bounded = (_bounded(text, figure) for figure in joined)
+    return tuple(sorted([*days, *bounded], key=lambda figure: figure.start))
+
+
+def _beside(figures: Iterable[Figure], taken: Sequence[Figure]) -> list[Figure]:
+    """Those that share no character with one that is taken."""
+    return [
+        each
+        for each in figures
+        if not any(other.start < each.end and each.start < other.end for other in taken)
+    ]
+
+
+def _written(text: str, language: Language) -> Iterator[Figure]:
+    for found in _AMOUNT.finditer(text):
+        start, end = found.span()
+        number = found["number"]
+        rest = text[found.end("number") : found.end("number") + 1]
+        before = text[max(0, found.start("number") - 12) : found.start("number")]
+        is_code = bool(_CODE_BEFORE.search(before)) and not found["currency"]
+        glued = rest.isalpha() and not (found["unit"] or found["ordinal"])
+        if glued or is_code or number.count(".") > 1:
+            continue
+        is_range = text[:start][-4:].rstrip()[-1:].isdigit()
+        is_negative = (found["sign"] or "+") not in "+±" and not is_range
+        value = _value(number, language) * (-1 if is_negative else 1)
+        unit = _sign(found["currency"] or found["unit"] or "")
+        kind = "ordinal" if found["ordinal"] else "amount"
+        scale = _SCALES.get((found["scale"] or "").lower(), 1.0)
+        yield Figure(value * scale, unit, kind=kind, start=start, end=end, scale=scale)
+
+
+def _value(number: str, language: Language) -> float:
+    """`1,500` is a thousand and a half in English, `1.500` in German; else a decimal sign."""
+    plain = re.sub(r"['’\u00a0\u2009\u202f]", "", number)
+    decimal = language.decimal_point
+    grouping = "." if decimal == "," else ","
+    if re.fullmatch(rf"\d{{1,3}}(?:\{grouping}\d{{3}})+(?:\{decimal}\d+)?", plain):
+        plain = plain.replace(grouping, "")
+    whole, point, digits = plain.replace(",", ".").rpartition(".")
+    return float(whole.replace(".", "") + ("" if "." in whole else point) + digits)
+
+
+def _sign(unit: str) -> str:
+    return UNIT_SIGNS.get(unit.lower(), unit.lower())
+
+
+def _spelled(text: str) -> Iterator[Figure]:
+    """`twelve business days`, `four fifths`, `half a kilogram`, `an hour and a half`, `tenth`."""
+    for found in _SPELLED_OUT.finditer(text):
+        start, end = found.span()
+        words = _WORD.findall((found["count"] or found["ordinal"] or "").lower())
+        if found["ordinal"]:
+            end = found.end("ordinal")
+            yield Figure(float(_ORDINALS[words[0]]), kind="ordinal", start=start, end=end)
+            continue
+        value = _counted(words) if words else 0.5 if found["half"] else 1.0
+        value *= _FRACTIONS[found["fraction"].lower()] if found["fraction"] else 1
+        value += sum(
+            0.25 if "quart" in more or "viertel" in more else 0.5 for more in found.captures("more")
+        )
+        unit = _sign(found["unit"] or "")
+        is_one = value == 1 and len(words) == 1 and not found["fraction"]
+        if unit or not is_one or _EXACTLY.search(text[:start][-12:]):
+            yield Figure(value, unit, start=start, end=end)
+
+
+def _counted(words: Sequence[str]) -> float:
+    """`twenty five`, `two hundred`."""
+    value = 0.0
+    for each in map(_NUMBERS.__getitem__, words):
+        value = value * each if value and each >= 100 else value + each
+    return value
+
+
+def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure]:
+    """`206 × 148 × 42 mm`: the unit stands once, behind the last."""
+    found = list(figures)
+    for at in range(len(found) - 2, -1, -1):
+        one, other = found[at], found[at + 1]
+        if not one.unit and other.unit and _TIMES.fullmatch(text[one.end : other.start]):
+            found[at] = replace(one, unit=other.unit)
+    return found
+
+
+_BETWEEN = re.compile(rf"\b(?:{told('between')}) $", re.IGNORECASE)
+
+
+def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
+    """`4 to 6 days`, `10–20 s`: one figure with two ends."""
+    found: list[Figure] = []
+    for figure in figures:
+        last = found[-1] if found else None
+        between = text[last.end : figure.start] if last else ""
+        if (
+            last is not None
+            and last.kind == figure.kind == "amount"
+            and last.upper is None
+            and last.unit in ("", figure.unit)
+            and _RANGE.fullmatch(between)
+            and (last.value < abs(figure.value))
+            and (not re.search(_AND, between) or _BETWEEN.search(text[: last.start]))
+        ):
+            value = replace(figure, value=last.value, upper=abs(figure.value), start=last.start)
+            found[-1] = value
+        else:
+            found.append(figure)
+    return found
+
+
+_BEFORE = re.compile(
+    rf"(?:^|[\s(])(?P<said>{any_of(_COMPARATORS)})"
+    rf"(?: (?:{told('articles')}))?[ \u00a0]?$",
+    re.IGNORECASE,
+)
+_BEHIND = re.compile(rf" (?P<said>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)
+
+
+def _bounded(text: str, figure: Figure) -> Figure:
+    """The figure with the comparator before or behind it, and what it is counted per."""
+    before = _BEFORE.search(text[max(0, figure.start - 24) : figure.start])
+    behind = _BEHIND.match(text, figure.end)
+    comparator = _COMPARATORS[before["said"].lower()] if before else ""
+    if behind and not comparator:
+        comparator = _COMPARATORS_BEHIND[behind["said"].lower()]
+    per = _PER.match(text, figure.end)
+    counted = _sign(per["per"]) if per and figure.unit else ""
+    return replace(figure, comparator=comparator, per=counted)

@@ -1,0 +1,242 @@
+"""Product names in text: those of a lexicon, and the shapes that names usually have."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, dropwhile, groupby, islice
+from typing import Any
+
+import regex
+
+from rag.language.languages import read_lists, words
+from rag.language.remembered import remembered
+
+_WORDS = {name: words(listed) for name, listed in read_lists("names").items()}
+VARIANTS = _WORDS["variants"]  # what tells a model from its siblings
+LONGEST_NAME = 120  # characters; longer entries of a lexicon are prose, not names
+LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
+
+# ── Characters ───────────────────────────────────────────────────────────────────────────────
+
+# One character each, so that offsets stay: odd spaces and hyphens are read as the plain ones, and
+# half surrogates, which are no text, as the replacement character.
+_PLAIN = dict.fromkeys("\u00a0\u2007\u2009\u202f", " ") | dict.fromkeys("\u2010\u2011", "-")
+_ODD = re.compile(f"[{''.join(_PLAIN)}\ud800-\udfff]")
+# Scripts written without spaces (or with particles attached): a neighbour of these ends a name.
+_UNSPACED = "[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
+_LETTER = rf"(?!{_UNSPACED})[\w\u0300-\u036f]"
+_STARTS = re.compile(rf"(?<!{_LETTER})(?<![^\W_][-&])")
+_ENDS = re.compile(rf"(?=['’])|(?!\+|{_LETTER}|[-./&][^\W_])")
+# The next word makes a longer name: `Aero 5` before ` Pro`, ` 2` or ` X-200`.
+_GOES_ON = regex.compile(r"[™®©]? (?:\p{Lu}|(?=[^\W_])[^\s,;:.!?()\[\]|]*\d)")
+
+
+def _plain(text: str) -> str:
+    """The text as names are matched in it, the same length."""
+    return text if text.isascii() else _ODD.sub(lambda odd: _PLAIN.get(odd[0], "\ufffd"), text)
+
+
+# ── Lexicon ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A product name where it stands; `text` is its spelling there."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def bare(self) -> str:
+        return self.text.rstrip("™®©")
+
+
+class Lexicon:
+    """Known names, matched exactly, longest first, on word boundaries, in one pass over a text."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        cleaned = (_plain(name).strip() for name in names)
+        self.names = tuple(dict.fromkeys(n for n in cleaned if n and len(n) <= LONGEST_NAME))
+        self._automaton: Any = None  # built at the first search
+
+    def find(self, text: str) -> list[Name]:
+        """The names in a text, in order, not overlapping; of those that overlap, the longest."""
+        return [Name(text[start:end], start, end) for _, start, end in self._matches(_plain(text))]
+
+    def kept(self, text: str) -> set[str]:
+        """The names a text holds whole: `Aero 5` is not kept by `Aero 5 Pro` or `Aero 5-S`.
+
+        Strict where `find` is generous: a name before another capitalised word or number counts
+        as part of a longer name, known or not.
+        """
+        plain = _plain(text)
+        found = self._matches(plain)
+        return {self.names[index] for index, _, end in found if not _GOES_ON.match(plain, end)}
+
+    def _matches(self, plain: str) -> list[tuple[int, int, int]]:
+        if not self.names:
+            return []
+        if self._automaton is None:
+            import ahocorasick_rs
+
+            self._automaton = ahocorasick_rs.AhoCorasick(self.names, store_patterns=False)
+        # Overlapping, because the longest match may fail on a boundary where a shorter one stands.
+        every = self._automaton.find_matches_as_indexes(plain, overlapping=True)
+        found: list[tuple[int, int, int]] = []
+        for match in sorted(every, key=lambda each: (each[1], -each[2])):
+            _, start, end = match
+            is_free = not found or start >= found[-1][2]
+            if is_free and _STARTS.match(plain, start) and _ENDS.match(plain, end):
+                found.append(match)
+        return found
+
+
+def contains_name(text: str, name: str) -> bool:
+    """Whether a text holds this very name, whole."""
+    return name.strip() != "" and bool(Lexicon([name]).kept(text))
+
+
+# ── Shapes ───────────────────────────────────────────────────────────────────────────────────
+
+_TOKEN = r"[^\W_]+(?:[-.&+'’/_][^\W_]+)*\+?[™®©]?"
+# Words in small letters end a run and begin none, so that several are skipped at once.
+_TOKENS = re.compile(rf"(?:[a-z]++ ++)++|({_TOKEN})")
+_NEXT = re.compile(r" ([^\W_]+)")
+_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_MEASURE = (
+    r"\d+(?:[.,/]\d+)*(?:[a-zµ°]{1,5}|[KMGT]?i?[BbW]|[kKMGT]?Hz|[kKMG]?bps|[kmµ]?[VAWhFJ]|mAh|[KMGTPx]|[2-6]G|"
+    r"D|st|nd|rd|th)(?:[/²³]\w*)?"
+)
+_DATE = r"(?:19|20)\d\d-(?:\d\d|\d{4})(?:-\d\d)?"
+# `AX-5400`, `7590AX`, `h264`, `170-33505`: no measure such as `5GHz` or `3rd`.
+_CODE = regex.compile(rf"(?!{_DATE}$)\d{{2,}}-\d{{4,}}|(?!(?:{_MEASURE})$)(?=.*\d)(?=.*\p{{L}}).+")
+_CAPITALISED = regex.compile(r"(?!\d).*\p{Lu}.*")  # `Aero`, `USB-C`, `iPhone`
+_MIXED = regex.compile(r".*\p{Ll}\p{Lu}.*")  # `FritzBox`: as no word begins a sentence
+_SUFFIXED = re.compile(r"\d+[A-Z]{1,2}")  # `5G`, `14S`: measures if alone
+_STANDS = regex.compile(rf"{_CODE.pattern}|{_MIXED.pattern}|[vV]\d+(?:\.\d+)*[a-z]?")
+_COMMON = _WORDS["ordinary"] | _WORDS["calendar"]
+_SENTENCE_END = '.!?:;•|>"“”‘(*#–—\n'
+_GENERATION = re.compile(r" \((?:\d{4}|(?:\d+(?:st|nd|rd|th) )?[Gg]en(?:eration)?\.?(?: \d+)?)\)")
+
+
+def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
+    """Names in a text: those of the lexicon, and whatever is shaped like a product name.
+
+    Generous on purpose: a name too many costs a few tokens, a name too few is lost. Shapes are
+    model codes (`AX-5400`), versions (`v2.1.3`), runs of capitalised words with their numbers
+    (`Aero 5 Pro Max`), and single capitalised words inside a sentence, except in texts that
+    capitalise their nouns.
+    """
+    plain = _plain(text)
+    known = lexicon.find(text) if lexicon is not None else []
+    shapes = [each for each in _shapes(plain) if not _inside(each, known)]
+    spelled = [Name(text[each.start : each.end], each.start, each.end) for each in shapes]
+    return sorted([*known, *spelled], key=lambda name: (name.start, name.end))
+
+
+def _inside(name: Name, known: Sequence[Name]) -> bool:
+    """Whether a known name (they are in order and do not overlap) covers this one."""
+    at = bisect_right(known, name.start, key=lambda other: other.start) - 1
+    return at >= 0 and known[at].end >= name.end
+
+
+@remembered
+def _shapes(plain: str) -> tuple[Name, ...]:
+    found: list[Name] = []
+    singles = not _capitalises_nouns(plain)
+    for run in chain.from_iterable(map(_parts, _runs(plain))):
+        words = _without_ordinary(run, begins=_begins_sentence(plain, run[0].start))
+        alone = singles and bool(words) and not _in_heading(plain, words[0].start)
+        if words and _is_name(words, singles=alone):
+            start, end = words[0].start, words[-1].end
+            generation = _GENERATION.match(plain, end)
+            ends = [end, generation.end()] if generation else [end]
+            found.extend(Name(plain[start:end], start, end) for end in ends)
+    return tuple(found)
+
+
+def _runs(plain: str) -> Iterator[list[Name]]:
+    """Words that could make one name, standing next to each other with single spaces between."""
+    run: list[Name] = []
+    for match in _TOKENS.finditer(plain):
+        text = match[1]
+        if text is None or (text.islower() and text.isalpha()):  # most words
+            continue
+        word = Name(text, *match.span(1))
+        joined = bool(run) and plain[run[-1].end : word.start] == " "
+        begins = _begins(word.bare)
+        if run and not (joined and (begins or _continues(word, plain))):
+            yield run
+            run = []
+        if run or begins:
+            run.append(word)
+    if run:
+        yield run
+
+
+def _parts(run: list[Name]) -> Iterator[list[Name]]:
+    """The run itself, or, of a headline in capitals, the parts between its ordinary words."""
+    if len(run) <= LONGEST_RUN:
+        yield run
+        return
+    for ordinary, part in groupby(run, key=lambda word: word.bare.capitalize() in _COMMON):
+        words = list(part)
+        if not ordinary and len(words) <= LONGEST_RUN:
+            yield words
+
+
+def _begins(word: str) -> bool:
+    is_unit = word in _WORDS["units"]
+    return not is_unit and bool(_CAPITALISED.fullmatch(word) or _CODE.fullmatch(word))
+
+
+def _continues(word: Name, plain: str) -> bool:
+    if _SUFFIXED.fullmatch(word.bare):
+        return True
+    following = _NEXT.match(plain, word.end)
+    is_measure = following is not None and following[1] in _WORDS["units"]
+    return not is_measure and bool(_NUMBER.fullmatch(word.bare))
+
+
+def _without_ordinary(run: list[Name], *, begins: bool) -> list[Name]:
+    """The run without ordinary words at its ends, which are capitalised for other reasons."""
+    first = int(begins and len(run) > 1 and run[0].bare in _WORDS["requests"])
+    kept = [at for at, word in enumerate(run) if at >= first and word.bare not in _COMMON]
+    words = run[kept[0] : kept[-1] + 1] if kept else []
+    if kept and kept[0]:  # the number belonged to the word before it: `Page 5`, `March 2024`
+        words = list(dropwhile(lambda word: _NUMBER.fullmatch(word.bare), words))
+    alone = len(words) == 1 and not kept[0] and begins
+    return [] if alone and not _STANDS.fullmatch(words[0].bare) else words
+
+
+def _is_name(words: list[Name], *, singles: bool) -> bool:
+    if all(word.bare in _WORDS["generic"] for word in words):
+        return False
+    if len(words) > 1:
+        return singles or any(map(str.isdigit, "".join(word.bare for word in words)))
+    word = words[0].bare
+    return bool(_STANDS.fullmatch(word)) or (singles and len(word) > 1)
+
+
+def _begins_sentence(plain: str, start: int) -> bool:
+    before = plain[max(0, start - 8) : start].rstrip(" ")
+    return before == "" or before[-1] in _SENTENCE_END
+
+
+def _in_heading(plain: str, start: int) -> bool:
+    line_start = plain.rfind("\n", max(0, start - 300), start) + 1
+    return plain.startswith("#", line_start)
+
+
+# A word, or a run of capitalised ones, as a name of several words is: `Höra Buds Lite`.
+_INNER_WORD = re.compile(
+    r"(?<=[a-zäöüßé,] )(?:[A-ZÄÖÜ][^\W\d_]{2,}(?: [A-ZÄÖÜ][^\W\d_]+)*|[^\W\d_]{3,})"
+)
+NOUNS_CAPITALISED = 0.25  # of the words inside sentences: German has a third, English a tenth
+
+
+def _capitalises_nouns(plain: str) -> bool:
+    inner = [match[0][0].isupper() for match in islice(_INNER_WORD.finditer(plain), 400)]
+    return len(inner) >= 12 and sum(inner) > NOUNS_CAPITALISED * len(inner)

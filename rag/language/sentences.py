@@ -1,0 +1,168 @@
+"""Text to sentences with exact offsets.
+
+A sentence is what a person would call one, inside the unit that its line belongs to: a list entry,
+a table row, a heading and a line of a code fence are units of their own, everything else is a
+paragraph. A citation marker after the full stop belongs to the sentence before it.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, starmap
+from typing import NamedTuple
+
+import regex
+from sentencex import segment
+
+from rag.language.languages import all_meanings, told
+from rag.language.layout import ENTRY, LineKind, Lines
+
+
+class Span(NamedTuple):
+    """A stretch of a text: `text[start:end]`."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence with the kind of the line that it stands in."""
+
+    start: int
+    end: int
+    kind: LineKind
+    begins: bool  # its line
+
+
+CODE_INDENT = "    "  # before each line of code in a section's text, as in Markdown
+# What ends a sentence: Latin, CJK, Arabic, Urdu and Devanagari.
+FULL_STOPS = ".!?…。！？؟۔।॥"
+
+_BREAK = r"\n\r\x0b\x0c\x85\u2028\u2029"
+_LINE = re.compile(rf"([^{_BREAK}]*)(?:[{_BREAK}]|\Z)")
+# The shape of a marker, wherever it stands. The grammar proper is in rag.citations.grammar, which
+# this module is not to know; what looks like a marker and is none costs nothing here.
+_MARKER = r"(?:\[[0-9][0-9,\-– ]*\]|[【［][0-9０-９][0-9０-９,，、\-– ]*[】］])"
+_UNREADABLE = re.compile("[\ud800-\udfff\x00]")
+_BREAKS = re.compile(f"[{_BREAK}]")
+_MARKERS = re.compile(rf"[ \t\u00a0\u202f]?{_MARKER}(?:[ \t]?{_MARKER})*")
+_ENDS = re.compile(rf"[{FULL_STOPS}:;：；][\"'”’»)\]」』]*\s*(?:{_MARKER}\s*)*$|{_MARKER}\s*$")
+# A line at least this long was probably broken by its width, a shorter one by its writer.
+_WRAPPED_AT = 50
+_PROSE = ("sentence", "entry")
+_TAIL = 300  # characters of a line that tell whether it ends a sentence
+# sentencex looks back from each stop to the beginning: over long stretches that would add up.
+_PIECE = re.compile(
+    r".{1,4000}\Z|.{0,3998}(?:[.!?][ \t]|[。！？])|.{0,3999}[ \t]|.{1,4000}", re.DOTALL
+)
+# Abbreviations that sentencex takes for an end, mostly those of data sheets.
+_ABBREVIATED = re.compile(rf"(?:^|[\s(\"'])(?:{told('abbreviated')})\.\s*$", re.IGNORECASE)
+# These are never the end of one, whatever follows: German nouns begin with a capital letter.
+_LEADS_ON = re.compile(rf"(?:^|[\s(\"'/])(?:{told('leads_on')})\.\s*$", re.IGNORECASE)
+_DAY = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
+_MONTH = re.compile("|".join(all_meanings("months")), re.IGNORECASE)
+_GOES_ON = re.compile(r"[a-z0-9(“\"'$€£~<>±]")
+# `Prod. code`; and dots that belong to what stands behind them: `.NET`, `./configure`, `...SHOULD`.
+_WRITTEN_SHORT = re.compile(r"(?:^|[\s(/])[A-Z][a-z]{1,4}\.\s+$")
+_BEGINS = re.compile(r"(?:^|[\s(\"'`])\.+$")
+# Single letters look like initials to sentencex; after a figure they are units.
+_UNIT_ENDS = regex.compile(r"(?<=\d[ \u00a0]?[A-Za-zΩ]\.[ \t]+)(?=[A-Z])", regex.V1)
+
+
+def split_sentences(text: str) -> list[Span]:
+    """The sentences of a text, in order, trimmed; all that is not blank lies in one of them."""
+    return [Span(each.start, each.end) for each in read_sentences(text)]
+
+
+def read_sentences(text: str) -> list[Sentence]:
+    """The sentences with their kinds; a table's head is the row above its rule."""
+    found: list[Sentence] = []
+    for start, end, kind in _blocks(text):
+        if kind == "rule" and found and found[-1].kind == "row":
+            found[-1] = replace(found[-1], kind="head")
+        cut = _sentences(text, start, end) if kind in _PROSE else [trimmed(text, start, end)]
+        spans = [span for span in cut if span]
+        found.extend(Sentence(*span, kind, begins=span is spans[0]) for span in spans)
+    return found
+
+
+def _blocks(text: str) -> Iterator[tuple[int, int, LineKind]]:
+    """Stretches of lines that no sentence crosses."""
+    lines = Lines()
+    begun: tuple[int, int, LineKind] | None = None
+    for found in _LINE.finditer(text):
+        start, end = found.span(1)
+        kind = lines.kind(found[1])
+        if begun and kind == "sentence" and _continues(text, begun, start, found[1]):
+            begun = (begun[0], end, begun[2])
+            continue
+        if begun:
+            yield begun
+        begun = (start, end, kind) if found[1].strip() else None
+    if begun:
+        yield begun
+
+
+def _continues(text: str, block: tuple[int, int, LineKind], start: int, line: str) -> bool:
+    """Whether a line goes on with the sentence of the line before: broken by width, not by will."""
+    stripped = line.lstrip()
+    if not stripped or block[2] not in _PROSE:
+        return False
+    last = max(text.rfind("\n", block[0], block[1]) + 1, block[0])
+    if _ENDS.search(text, max(last, block[1] - _TAIL), block[1]):
+        return False
+    return stripped[0].islower() or start - last >= _WRAPPED_AT
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
+    """Cut one block at its full stops, with the markers taken out of the way."""
+    entry = ENTRY.match(text, start, end)
+    body = entry.end() if entry else start
+    taken = (found.span() for found in _MARKERS.finditer(text, body, end))
+    edges = [body, *(edge for span in taken for edge in span), end]
+    kept = list(zip(edges[::2], edges[1::2], strict=True))
+    places = [*chain.from_iterable(starmap(range, kept)), end]  # of each character in the text
+    at, length = start, 0
+    for sentence in _segments("".join(text[left:right] for left, right in kept)):
+        length += len(sentence)
+        yield trimmed(text, at, places[length])
+        at = places[length]
+    yield trimmed(text, at, end)
+
+
+def _segments(plain: str) -> Iterator[str]:
+    """Sentences that joined are as long as `plain`."""
+    # Lone surrogates cannot be handed over, and a line break inside a block is only a blank;
+    # each replacement is one character, so that offsets stay true.
+    readable = _UNREADABLE.sub("\ufffd", plain)
+    readable = _BREAKS.sub(" ", readable)
+    held = ""
+    for piece in _PIECE.finditer(readable):
+        for sentence in segment("en", piece[0]):
+            if held and not _is_one(held, sentence):
+                yield from _UNIT_ENDS.split(held)
+                held = ""
+            held += sentence
+    yield from _UNIT_ENDS.split(held)
+
+
+def _is_one(held: str, following: str) -> bool:
+    """Whether the dot at the end is of an abbreviation, or begins what follows: `.NET`."""
+    end = held[-20:]
+    if _LEADS_ON.search(end) or _BEGINS.search(end):
+        return True
+    if _ABBREVIATED.search(end) and _GOES_ON.match(following):
+        return True
+    if following[:1].islower():
+        return bool(_WRITTEN_SHORT.search(end) or _DAY.search(end))
+    return bool(_DAY.search(end) and _MONTH.match(following))
+
+
+def trimmed(text: str, start: int, end: int) -> Span | None:
+    """What is not blank at either end; None if all is."""
+    stretch = text[start:end]
+    left = len(stretch) - len(stretch.lstrip())
+    if left == len(stretch):
+        return None
+    return Span(start + left, start + len(stretch.rstrip()))

@@ -1,0 +1,132 @@
+"""Words: tokens, stems, and which of them carry meaning. The only stop list there is."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
+from threading import Lock
+from typing import Any, NamedTuple
+
+import snowballstemmer
+
+from rag.language.languages import ENGLISH, LANGUAGES, Language, all_words
+
+STOP_WORDS = all_words("function_words")
+QUESTION_WORDS = all_words("question_words")
+
+_TOKEN = re.compile(
+    r"(?:[^\W\d_]\.){2,}"  # e.g., z.B.
+    r"|[^\W_]+(?:[.,:/-](?=\d)[^\W_]+)*\+?(?:['’][^\W_]+)?"
+)
+UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
+_POSSESSIVE = re.compile(r"['’]s?$")
+_RULES = {each.code: each.stemmer for each in LANGUAGES}
+_stemmers: dict[str, Any] = {}
+_turn = Lock()
+REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
+_TOLD_APART = 1  # by so many function words more, a text is taken for a language
+
+
+class Token(NamedTuple):
+    """A word as it stands in a text; `text[start:end]` is it."""
+
+    text: str
+    start: int
+    end: int
+
+    @property
+    def lowered(self) -> str:
+        return self.text.lower().replace("’", "'")
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """The words and figures of a text, in order."""
+    return (Token(found[0], found.start(), found.end()) for found in _TOKEN.finditer(text))
+
+
+@lru_cache(maxsize=4096)
+def language_of(text: str) -> Language:
+    """The language that most function words of a text belong to; English where none tells."""
+    begun = text[:4000]
+    lowered = [each.lowered for each in tokens(begun) if not _is_in_a_name(begun, each.start)]
+    letters = Counter(begun.lower())
+    scores = {
+        each: len(each.telling_words.intersection(lowered))
+        + sum(letters[one] for one in each.letters)
+        for each in LANGUAGES
+    }
+    best = max(LANGUAGES, key=lambda each: scores[each])
+    return best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
+
+
+def _is_in_a_name(text: str, start: int) -> bool:
+    """Whether a word is written large within a sentence: `Pro` of `Aero 5 Pro` is no German."""
+    if not text[start].isupper():
+        return False
+    before = text[:start].rstrip(" \n*#>-")
+    return bool(before) and before[-1] not in '.!?:"„“«»'
+
+
+@lru_cache(REMEMBERED)
+def stem_of(word: str, rules: str) -> str:
+    """The stem of a word in lower case, by Snowball's rules of this name.
+
+    A stemmer keeps the word that it works on in itself: two threads in one would mix their words,
+    and what came of that would be remembered.
+    """
+    with _turn:
+        if rules not in _stemmers:
+            _stemmers[rules] = snowballstemmer.stemmer(rules)
+        return str(_stemmers[rules].stemWord(word))
+
+
+@lru_cache(REMEMBERED)
+def stem(word: str, code: str = "en") -> str:
+    """The word without its endings: `charges` and `charging` meet."""
+    lowered = _POSSESSIVE.sub("", word.lower())
+    return stem_of(lowered, _RULES[code])
+
+
+@lru_cache(maxsize=8192)
+def content_words(text: str, language: Language | None = None) -> tuple[str, ...]:
+    """The stems of all words that carry meaning, in order; figures are not among them.
+
+    Where a script sets no blanks, pairs of letters stand for words.
+    """
+    spoken = language or language_of(text)
+    found: list[str] = []
+    for token in tokens(text):
+        lowered = _without_elision(token.lowered, spoken)
+        if UNSPACED.search(lowered):
+            found.extend(_pairs(lowered))
+        elif (
+            not is_function_word(lowered, spoken) and not lowered[0].isdigit() and len(lowered) > 1
+        ):
+            found.append(stem(lowered, spoken.code))
+    return tuple(found)
+
+
+def _without_elision(lowered: str, language: Language) -> str:
+    """`l'appareil` is `appareil`."""
+    before, _, behind = lowered.partition("'")
+    return behind if behind and before in language.words["elided"] else lowered
+
+
+def is_function_word(lowered: str, language: Language = ENGLISH) -> bool:
+    """Whether a word tells nothing of what a text is about: `of`, `won't`, `it's`."""
+    return (
+        lowered in STOP_WORDS
+        or lowered in language.function_words
+        or lowered.endswith("n't")
+        or lowered.partition("'")[0] in STOP_WORDS
+    )
+
+
+def terms(text: str) -> frozenset[str]:
+    """The distinct stems of the words that carry meaning."""
+    return frozenset(content_words(text))
+
+
+def _pairs(run: str) -> Iterator[str]:
+    return (a + b for a, b in pairwise(run)) if len(run) > 1 else iter((run,))

@@ -1,0 +1,29 @@
+"""What must exist beside the database and in it: told as it is, and made again where it can be."""
+
+from rag.operations.indexes import Differences, check_room, compare, repair
+from rag.operations.kept import Places
+from rag.operations.manifest import (
+    Manifest,
+    note_manifest,
+    noted,
+    refuse_emptied,
+    refuse_foreign,
+    set_back,
+)
+from rag.operations.rows import documents_of, tables_without_rows
+
+__all__ = [
+    "Differences",
+    "Manifest",
+    "Places",
+    "check_room",
+    "compare",
+    "documents_of",
+    "note_manifest",
+    "noted",
+    "refuse_emptied",
+    "refuse_foreign",
+    "repair",
+    "set_back",
+    "tables_without_rows",
+]

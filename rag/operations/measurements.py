@@ -1,0 +1,112 @@
+"""The figures of all processes that share a database, told as one by any of them."""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import Engine, delete, insert, select, update
+from sqlalchemy.exc import SQLAlchemyError
+
+from rag.db import measurements, reading, writing
+
+PAST = "past"  # the row of all processes that have ended
+ENDED_AFTER = timedelta(minutes=10)  # without a word
+CREATED = "_created"  # a time, and nothing to add up
+Samples = dict[str, float]
+
+
+class SharedFigures(Collector):
+    """Adds what other processes told of themselves last to what this one counts."""
+
+    def __init__(self, engine: Engine, own: CollectorRegistry) -> None:
+        self._engine = engine
+        self._own = own
+        self._process = uuid4().hex
+        self._others: list[Samples] = []
+        self._told: Samples = {}
+        self._told_at = datetime.min.replace(tzinfo=UTC)
+
+    def tell(self) -> None:
+        """Write down what this process has counted, and gather what ended ones had."""
+        now = datetime.now(UTC)
+        samples = _samples(self._own.collect())
+        if samples == self._told and now - self._told_at < ENDED_AFTER / 2:
+            return
+        values = {"samples": samples, "updated_at": now}
+        with writing(self._engine) as connection:
+            is_own = measurements.c.process == self._process
+            if connection.execute(update(measurements).where(is_own).values(values)).rowcount == 0:
+                connection.execute(insert(measurements).values(process=self._process, **values))
+            is_ended = measurements.c.updated_at < now - ENDED_AFTER
+            is_ended |= measurements.c.process == PAST
+            ended = select(measurements).where(is_ended).with_for_update()
+            rows = connection.execute(ended).all()
+            if any(row.process != PAST for row in rows):
+                names = [row.process for row in rows]
+                connection.execute(delete(measurements).where(measurements.c.process.in_(names)))
+                together = _sum([row.samples for row in rows])
+                past = {"process": PAST, "samples": together, "updated_at": now}
+                connection.execute(insert(measurements).values(past))
+        self._told, self._told_at = samples, now
+
+    def render(self) -> bytes:
+        """The text that Prometheus scrapes."""
+        try:
+            with reading(self._engine) as connection:
+                others = select(measurements.c.samples).where(
+                    measurements.c.process != self._process
+                )
+                self._others = list(connection.execute(others).scalars())
+        except SQLAlchemyError:
+            pass  # what was known before is told again: counters never go back
+        together = CollectorRegistry()
+        together.register(self)
+        return generate_latest(together)
+
+    def collect(self) -> Iterator[Metric]:
+        others = _sum(self._others)
+        for metric in self._own.collect():
+            own = {_key(sample.name, sample.labels): sample for sample in metric.samples}
+            metric.samples = [
+                sample._replace(value=sample.value + others.pop(key, 0.0))
+                for key, sample in own.items()
+                if not sample.name.endswith(CREATED)
+            ]
+            for key in [key for key in others if _is_of(metric.name, key)]:
+                name, labels = _parts(key)
+                metric.add_sample(name, labels, others.pop(key))
+            yield metric
+
+
+def _samples(metrics: Iterable[Metric]) -> Samples:
+    return {
+        _key(sample.name, sample.labels): sample.value
+        for metric in metrics
+        for sample in metric.samples
+        if not sample.name.endswith(CREATED)
+    }
+
+
+def _sum(rows: list[Samples]) -> Samples:
+    total: Samples = {}
+    for row in rows:
+        for key, value in row.items():
+            total[key] = total.get(key, 0.0) + value
+    return total
+
+
+def _key(name: str, labels: dict[str, str]) -> str:
+    return "\t".join([name, *(f"{label}={labels[label]}" for label in sorted(labels))])
+
+
+def _parts(key: str) -> tuple[str, dict[str, str]]:
+    name, *labels = key.split("\t")
+    return name, dict(label.split("=", 1) for label in labels)
+
+
+def _is_of(metric: str, key: str) -> bool:
+    name = key.split("\t", 1)[0]
+    return name in (f"{metric}_total", f"{metric}_bucket", f"{metric}_sum", f"{metric}_count")

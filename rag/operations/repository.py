@@ -1,0 +1,279 @@
+"""Where backups lie: a folder or URL that holds many and each file once, or one archive.
+
+originals/ab/ab12…     by what they hold
+tables/ID.parquet      by their ids
+uploads/ID             files that wait to be read
+databases/BACKUP/…     the database as it was
+manifests/BACKUP.json.gz   written last: a backup without one is none
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO, cast
+
+from rag.db.blobs import PART, Blobs, FolderBlobs, blocks, open_blobs
+from rag.errors import SetupError, UserError
+from rag.operations.kept import NotedFile
+
+FORMAT = 1
+ARCHIVE = ".zip"
+MANIFESTS, ENDING = "manifests/", ".json.gz"
+RUNNING = "running/"  # names of backups that are being made
+LONGEST_SECONDS = 86_400  # after which one that is being made counts as killed
+
+
+@dataclass(frozen=True, slots=True)
+class BackupManifest:
+    """What a backup consists of; all of it is there, or it is refused."""
+
+    id: str  # begins with its time
+    created_at: str
+    version: str
+    revision: str  # of the schema
+    counts: dict[str, int]
+    database: dict[str, NotedFile]
+    files: dict[str, NotedFile]
+    missing: dict[str, list[str]] = field(default_factory=dict)  # with the documents that lack it
+    settings: dict[str, object] = field(default_factory=dict)
+    secrets: list[str] = field(default_factory=list)  # settings that are not in it
+
+    @property
+    def all_files(self) -> dict[str, NotedFile]:
+        """With those of the database."""
+        return self.database | self.files
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.all_files.values())
+
+
+class BackupRepository:
+    """Backups in one place."""
+
+    def __init__(self, blobs: Blobs) -> None:
+        self.blobs = blobs
+        self.place = blobs.place
+
+    def ids(self) -> list[str]:
+        """Of whole backups, the newest first."""
+        names = [name for name in self.blobs.sizes() if name.startswith(MANIFESTS)]
+        ids = (name.removeprefix(MANIFESTS).removesuffix(ENDING) for name in names)
+        return sorted(ids, reverse=True)
+
+    def manifest(self, backup_id: str = "") -> BackupManifest:
+        """Of one, or of the newest. Raises UserError where there is none, or not a whole one."""
+        ids = self.ids()
+        chosen = backup_id or (ids[0] if ids else "")
+        if chosen not in ids:
+            others = f"There are {', '.join(ids[:5])}." if ids else "There is none."
+            wanted = f"backup {backup_id}" if backup_id else "whole backup"
+            raise UserError(f"{self.place} holds no {wanted}. {others}")
+        try:
+            packed = b"".join(blocks(self.blobs.open(f"{MANIFESTS}{chosen}{ENDING}")))
+            values = json.loads(gzip.decompress(packed))
+            if values["format"] > FORMAT:
+                raise SetupError(
+                    f"Backup {chosen} was made by version {values['version']} of Groundnote, which "
+                    "is newer than this one. Install that one to restore it."
+                )
+            if values.pop("checksum") != _digest(values):
+                raise ValueError("its checksum is another")
+            del values["format"]
+            for part in ("database", "files"):
+                values[part] = {name: NotedFile(*file) for name, file in values[part].items()}
+            return BackupManifest(**values)
+        except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
+            raise UserError(
+                f"The manifest of backup {chosen} in {self.place} cannot be read ({error}). Take "
+                f"another backup: {', '.join(each for each in ids if each != chosen) or 'none'}."
+            ) from error
+
+    def write_manifest(self, manifest: BackupManifest) -> None:
+        """The last file of a backup."""
+        values = {"format": FORMAT, **asdict(manifest)}
+        packed = gzip.compress(json.dumps(values | {"checksum": _digest(values)}).encode())
+        self.blobs.write(f"{MANIFESTS}{manifest.id}{ENDING}", [packed])
+
+    def lacking(self, manifest: BackupManifest, *, reads: bool = False) -> list[str]:
+        """Names of what it promises and is not there, not in its length or, read, another."""
+        sizes = self.blobs.sizes()
+        return [
+            name
+            for name, file in manifest.all_files.items()
+            if sizes.get(name) != file.size or (reads and not self._is_whole(name, file))
+        ]
+
+    def _is_whole(self, name: str, file: NotedFile) -> bool:
+        digest = hashlib.sha256()
+        with suppress(OSError, zipfile.BadZipFile):
+            for block in blocks(self.blobs.open(name)):
+                digest.update(block)
+        return digest.hexdigest() == file.checksum
+
+    @contextmanager
+    def being_made(self, backup_id: str) -> Iterator[None]:
+        """So that nobody takes files away meanwhile that it counts on."""
+        name = f"{RUNNING}{backup_id}"
+        self.blobs.write(name, [b"."])
+        try:
+            yield
+        finally:
+            self.blobs.remove([name])
+
+    def keep(self, count: int) -> int:
+        """Let go of all but the newest whole backups; returns how many.
+
+        What a manifest that stays names is never touched, nor anything while others write here.
+        """
+        ids = self.ids()
+        whole = [each for each in ids if self._is_readable(each)]
+        unwanted = [each for each in ids if each not in whole[: max(1, count)]]
+        if not whole or not unwanted or self._is_written_by_others():
+            return 0
+        staying = [self.manifest(each) for each in ids if each not in unwanted]
+        self.blobs.remove(f"{MANIFESTS}{each}{ENDING}" for each in unwanted)
+        needed = {name for manifest in staying for name in manifest.all_files}
+        kinds = ("originals/", "tables/", "uploads/", "databases/")
+        self.blobs.remove(
+            name for name in self.blobs.sizes() if name.startswith(kinds) and name not in needed
+        )
+        return len(unwanted)
+
+    def _is_readable(self, backup_id: str) -> bool:
+        try:
+            return not self.lacking(self.manifest(backup_id))
+        except (UserError, SetupError):
+            return False
+
+    def _is_written_by_others(self) -> bool:
+        now = datetime.now(UTC)
+        names = [name for name in self.blobs.sizes() if name.startswith(RUNNING)]
+        with suppress(FileNotFoundError):
+            return any(
+                (now - self.blobs.modified(each)).total_seconds() < LONGEST_SECONDS
+                for each in names
+            )
+        return True
+
+
+def _digest(values: Mapping[str, object]) -> str:
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+@contextmanager
+def opened_for_backup(target: str) -> Iterator[BackupRepository]:
+    """A folder or URL, or an archive that is written from its beginning. Raises UserError."""
+    path = Path(target)
+    if "://" in target or path.suffix.lower() != ARCHIVE:
+        if "://" not in target and path.is_file():
+            raise UserError(f"{target} is a file. Name a folder, a URL, or an archive that ends "
+                            f"with {ARCHIVE}.")  # fmt: skip
+        yield BackupRepository(open_blobs(target))
+        return
+    if path.exists():
+        raise UserError(
+            f"{target} is there already, and a backup that is whole is never written over. Name "
+            "another file."
+        )
+    half = path.with_name(f"{path.name}{PART}")
+    try:
+        with ArchiveBlobs(half, "x") as archive:
+            yield BackupRepository(archive)
+        with half.open("rb") as file:
+            os.fsync(file.fileno())
+        half.rename(path)
+    except BaseException:
+        half.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def opened_for_restore(source: str) -> Iterator[BackupRepository]:
+    """As it was written. Raises UserError for what is none."""
+    path = Path(source)
+    if "://" in source or path.is_dir():
+        yield BackupRepository(open_blobs(source))
+        return
+    if not path.is_file():
+        raise UserError(f"There is no backup at {source}.")
+    try:
+        archive = ArchiveBlobs(path, "r")
+    except (zipfile.BadZipFile, OSError) as error:
+        raise UserError(
+            f"{source} is no whole archive ({error}): its end is missing, or it is another file. "
+            "Take another backup."
+        ) from error
+    with archive:
+        yield BackupRepository(archive)
+
+
+class ArchiveBlobs:
+    """Files in one ZIP archive, stored as they are."""
+
+    def __init__(self, path: Path, mode: str) -> None:
+        self.place = str(path.with_name(path.name.removesuffix(PART)))
+        self.path = path
+        if mode == "x":
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.unlink(missing_ok=True)  # of one that was killed
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
+        self._zip = zipfile.ZipFile(path, "w" if mode == "x" else "r", zipfile.ZIP_STORED)
+        self._sizes = {each.filename: each.file_size for each in self._zip.infolist()}
+
+    def __enter__(self) -> "ArchiveBlobs":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._zip.close()
+
+    def sizes(self) -> dict[str, int]:
+        return dict(self._sizes)
+
+    def size(self, name: str) -> int | None:
+        return self._sizes.get(name)
+
+    def open(self, name: str) -> BinaryIO:
+        try:
+            return cast("BinaryIO", self._zip.open(name))
+        except KeyError as error:
+            raise FileNotFoundError(name) from error
+
+    def write(self, name: str, parts: Iterable[bytes]) -> None:
+        if name.startswith(RUNNING):
+            return
+        size = 0
+        with self._zip.open(name, "w", force_zip64=True) as file:
+            for part in parts:
+                size += file.write(part)
+        self._sizes[name] = size
+
+    def remove(self, names: Iterable[str]) -> None:
+        """Nothing is taken out of an archive."""
+
+    def modified(self, name: str) -> datetime:
+        return datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
+
+
+def room_for(blobs: Blobs) -> int | None:
+    """Bytes that the place has left; None where nobody knows."""
+    if isinstance(blobs, FolderBlobs):
+        return blobs.free()
+    if isinstance(blobs, ArchiveBlobs):
+        return shutil.disk_usage(blobs.path.parent).free
+    return None
+
+
+def folder_beside(blobs: Blobs, otherwise: Path) -> Path:
+    """On the disk of the backup, as far as it is one of this machine."""
+    if isinstance(blobs, FolderBlobs):
+        return blobs.folder
+    return blobs.path.parent if isinstance(blobs, ArchiveBlobs) else otherwise

@@ -1,0 +1,151 @@
+"""A library put back from a backup into an empty place; nothing that is there is ever replaced."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rag.db import newest_revision, revisions
+from rag.db.blobs import Blobs, FolderBlobs, blocks
+from rag.errors import Conflict, SetupError, UserError
+from rag.operations.backup import FileReport
+from rag.operations.kept import NotedFile
+from rag.operations.repository import BackupManifest, BackupRepository, room_for
+from rag.operations.snapshot import put_back
+
+UNFINISHED = "restoring.json"  # there from the first file of a restore to the last
+HARMLESS = frozenset({"models", "ocr", "errors.log", "lost+found"})  # made again, or nobody's
+
+
+@dataclass(frozen=True, slots=True)
+class EmptyLibrary:
+    """Where one is put back to."""
+
+    folder: Path
+    database_url: str
+    is_database_empty: Callable[[], bool]  # whether nothing is in it
+    originals: Blobs
+    rows: Blobs
+    uploads: FolderBlobs
+
+
+def restore(
+    repository: BackupRepository,
+    manifest: BackupManifest,
+    target: EmptyLibrary,
+    *,
+    report: FileReport = lambda done, total: None,
+) -> None:
+    """Put it back; until it has ended nothing can be opened there, and it can be run again.
+
+    Raises UserError where the backup is not whole, Conflict where something is there, SetupError
+    for a backup of a newer version.
+    """
+    _refuse_newer(manifest)
+    _refuse_lacking(repository, manifest)
+    goes_on = _begun(target, manifest)
+    _check_room(manifest, target)
+    (target.folder / UNFINISHED).write_text(json.dumps({"backup": manifest.id}))
+    places = {"originals": target.originals, "tables": target.rows, "uploads": target.uploads}
+    for count, (name, file) in enumerate(sorted(manifest.files.items()), start=1):
+        kind, _, rest = name.partition("/")
+        if not (goes_on and places[kind].size(rest) == file.size):
+            places[kind].write(rest, _checked(repository, name, file))
+        report(count, len(manifest.files))
+    for name, file in manifest.database.items():
+        for _block in _checked(repository, name, file):
+            pass
+    contents = {name.rpartition("/")[2]: repository.blobs.open(name) for name in manifest.database}
+    put_back(target.database_url, manifest.revision, contents)
+    (target.folder / UNFINISHED).unlink()
+
+
+def refuse_unfinished(folder: Path) -> None:
+    """Raises SetupError where a restore was broken off."""
+    if (folder / UNFINISHED).exists():
+        raise SetupError(
+            f"A backup was being put back into {folder}, and that did not come to its end. Run "
+            "`groundnote restore` again with the same backup; nothing is opened before."
+        )
+
+
+def _refuse_newer(manifest: BackupManifest) -> None:
+    if manifest.revision not in revisions():
+        raise SetupError(
+            f"Backup {manifest.id} was made by version {manifest.version} (schema "
+            f"{manifest.revision}), which is newer than this one ({newest_revision()}). Install "
+            "that version to restore it."
+        )
+
+
+def _refuse_lacking(repository: BackupRepository, manifest: BackupManifest) -> None:
+    if lacking := repository.lacking(manifest):
+        raise UserError(
+            f"Backup {manifest.id} in {repository.place} is not whole: {len(lacking)} of "
+            f"{len(manifest.all_files)} files that its manifest names are gone or of another "
+            f"length ({', '.join(lacking[:5])}). Nothing was restored. Take another backup: "
+            f"{', '.join(each for each in repository.ids() if each != manifest.id) or 'none'}."
+        )
+
+
+def _begun(target: EmptyLibrary, manifest: BackupManifest) -> bool:
+    """Whether this very restore was begun here before; else all is empty. Raises Conflict."""
+    target.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with suppress(OSError, ValueError, KeyError):
+        before = json.loads((target.folder / UNFINISHED).read_text())["backup"]
+        if before != manifest.id:
+            raise Conflict(
+                f"Backup {before} was being put back into {target.folder}. Run that again, or name "
+                "another GROUNDNOTE_DATA_DIR."
+            )
+        if not target.is_database_empty():
+            raise Conflict(f"The database that {target.folder} uses holds something by now.")
+        return True
+    there = [path.name for path in target.folder.iterdir() if path.name not in HARMLESS]
+    if there:
+        raise Conflict(
+            f"{target.folder} is not empty (it holds {', '.join(sorted(there)[:5])}). Nothing is "
+            "written over: name an empty folder with GROUNDNOTE_DATA_DIR."
+        )
+    if not target.is_database_empty():
+        raise Conflict(
+            "The database of sessions.database_url is not empty. Nothing is written over: name an "
+            "empty one."
+        )
+    for place in (target.originals, target.rows):
+        if count := len(place.sizes()):
+            raise Conflict(
+                f"{place.place} is not empty (it holds {count} files). Nothing is written over: "
+                "name an empty place (documents.originals_url, tables.url)."
+            )
+    return False
+
+
+def _check_room(manifest: BackupManifest, target: EmptyLibrary) -> None:
+    databases = sum(file.size for file in manifest.database.values())
+    room, needed = room_for(FolderBlobs(target.folder)), manifest.size + 4 * databases
+    if room is not None and needed > room:
+        raise SetupError(
+            f"The backup needs about {needed >> 20:,} MiB, and the disk of {target.folder} has "
+            f"{room >> 20:,} MiB left. Make room, or name another GROUNDNOTE_DATA_DIR; nothing was "
+            "begun."
+        )
+
+
+def _checked(repository: BackupRepository, name: str, file: NotedFile) -> Iterator[bytes]:
+    """A file of the backup, unless it is another one. Raises UserError at its end."""
+    digest = hashlib.sha256()
+    yield from _over(digest, blocks(repository.blobs.open(name)))
+    if digest.hexdigest() != file.checksum:
+        raise UserError(
+            f"{name} of the backup in {repository.place} is damaged: its checksum is another. "
+            "Take another backup; nothing can be opened here before."
+        )
+
+
+def _over(digest: "hashlib._Hash", parts: Iterable[bytes]) -> Iterator[bytes]:
+    for part in parts:
+        digest.update(part)
+        yield part

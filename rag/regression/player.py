@@ -1,0 +1,337 @@
+"""Play a script in a session, turn by turn, and check what is expected."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from rag.citations.gate import canonical
+from rag.citations.markers import cited_numbers
+from rag.citations.register import brought_source
+from rag.documents.files import IncomingFile
+from rag.language.names import Lexicon
+from rag.memory.context import SUMMARY_TITLE
+from rag.records import (
+    EVERYTHING,
+    ContextConfig,
+    Failed,
+    Finished,
+    ImportedMessage,
+    Role,
+    Text,
+)
+from rag.regression.expected import (
+    CheckOutcome,
+    Earlier,
+    holds,
+    is_same_value,
+    no_other_numbers,
+    numbers_in,
+    of_answer,
+    stands_beside,
+)
+from rag.regression.played import Check, CitedSource, Played, ending
+from rag.regression.reading import ScriptFile
+from rag.regression.script import (
+    Add,
+    Ask,
+    Compress,
+    Configured,
+    Import,
+    Recalled,
+    Regenerate,
+    Remove,
+    Restart,
+    Script,
+    ScriptTurn,
+    SettingsStep,
+    WantedStatement,
+)
+from rag.runtime.progress import Stage
+from rag.tables.running.result import result_from
+
+if TYPE_CHECKING:
+    from rag.seams import SessionHandle
+    from rag.wiring.application import Application
+
+OWNER = "regression"
+MANY = 2_000  # messages: more than any window holds
+
+
+@dataclass(slots=True)
+class Position:
+    """Where a replay stands: what another process needs to go on from there."""
+
+    script: Script
+    source: ScriptFile
+    session_id: str
+    compacts: bool = True  # or shows what the same conversation is without
+    at: int = 0  # turns that are done
+    past: Earlier = field(default_factory=Earlier)
+    failed: set[int] = field(default_factory=set)  # turns
+
+
+class Player:
+    """Plays one script over one application."""
+
+    def __init__(self, application: "Application", position: Position) -> None:
+        self._application = application
+        self._assistant = application.assistant
+        self._session: SessionHandle = application.store.open(position.session_id, owner=OWNER)
+        self._position = position
+
+    def play(self) -> Iterator[Played]:
+        """Each turn from where it stands up to the next restart, or to the end.
+
+        Raises:
+            UserError: an expectation of the file could not fail; says which.
+        """
+        position = self._position
+        for turn in position.script.turns[position.at :]:
+            if isinstance(turn, Restart):
+                return
+            played = self._turn(position.at + 1, turn)
+            position.at += 1
+            if played.failures:
+                position.failed.add(position.at)
+            yield played
+
+    def _turn(self, number: int, turn: ScriptTurn) -> Played:
+        does: dict[type, Callable[[int, Any], Played]] = {
+            Ask: self._ask,
+            Regenerate: self._ask,
+            Compress: self._compress,
+            Import: self._import,
+            SettingsStep: self._configure,
+            Add: self._add,
+            Remove: self._remove,
+        }
+        played = does[type(turn)](number, turn)
+        tokens = int(self._assistant.context(self._session)["stats"]["tokens"])
+        checks = played.checks
+        if isinstance(turn, Ask | Regenerate) and turn.within_tokens is not None:
+            fits = tokens <= turn.within_tokens
+            expected = f"a model is sent at most {turn.within_tokens:,} tokens"
+            checks = (*checks, Check(number, expected, fits, f"{tokens:,}"))
+        return replace(played, tokens=tokens, checks=checks)
+
+    # ── Questions ────────────────────────────────────────────────────────────────────────────
+
+    def _ask(self, number: int, turn: Ask | Regenerate) -> Played:
+        if isinstance(turn, Ask):
+            said, events = turn.ask, self._assistant.ask(self._session, turn.ask)
+        else:
+            last = self._session.read().message_count - 1
+            said, events = "the same again", self._assistant.regenerate(self._session, last)
+        action = "ask" if isinstance(turn, Ask) else "regenerate"
+        try:
+            told = list(events)
+        except Exception as error:  # noqa: BLE001 - it has failed, whatever it is; others go on
+            check = Check(number, "is answered", False, f"{type(error).__name__}: {error}")
+            return Played(number, action, said, checks=(check,))
+        last_event = ending(told)
+        if self._position.compacts:
+            self._application.jobs.run_waiting()
+        if isinstance(last_event, Failed):
+            check = Check(number, "is answered", False, last_event.message)
+            return Played(number, action, said, checks=(check,))
+        checks = [Check(number, *held) for held in self._held(turn, last_event, number)]
+        streamed = "".join(each.text for each in told if isinstance(each, Text))
+        given = self._session.source_count()
+        checks.append(
+            Check(number, *no_other_numbers(f"{streamed}\n\n{last_event.message.content}", given))
+        )
+        past, text = self._position.past, last_event.message.content
+        past.cited[number], past.said[number] = last_event.sources, f"{said}\n{text}"
+        query = last_event.message.resolved_query or ""
+        return Played(
+            number,
+            action,
+            said,
+            answer=text,
+            resolved=query if query != said else "",
+            cited=_cited(last_event),
+            checks=tuple(checks),
+        )
+
+    def _held(self, turn: Ask | Regenerate, ended: Finished, number: int) -> Iterator[CheckOutcome]:
+        same = turn.same_number_as
+        if same is not None and not self._position.past.numbers(same.turn, same.source):
+            self._blame(number, "same_number_as", same.turn, f"cited nothing of {same.source}")
+        yield from of_answer(turn, ended, self._position.past)
+        if turn.computes is not None:
+            values = self._computed(ended)
+            held = any(is_same_value(value, turn.computes) for value in values)
+            got = ", ".join(values) or f"no table was computed: {ended.message.content}"
+            yield f"computes {turn.computes!r}", held, got
+
+    def _computed(self, ended: Finished) -> list[str]:
+        answer = ended.message.answer
+        stored = self._session.result(answer.result) if answer and answer.result else None
+        if stored is None:
+            return []
+        result = result_from(stored)
+        cells = ((*result.shown(row), *map(str, row)) for row in result.rows)  # €240, and 240.0
+        return list(dict.fromkeys(value for row in cells for value in row))
+
+    # ── Memory ───────────────────────────────────────────────────────────────────────────────
+
+    def _compress(self, number: int, turn: Compress) -> Played:
+        if not self._position.compacts:
+            return Played(number, "compress", "not summarised, to compare")
+        self._assistant.compact(self._session, keep_turns=1)
+        summary = self.summary()
+        left = sum(m.role == Role.USER for m in self._assistant.context_messages(self._session))
+        got = f"{left} turns word for word, and a summary of {len(summary)} characters"
+        is_done = bool(summary) and left <= 1
+        checks = [Check(number, "all turns but the newest are summarised", is_done, got)]
+        recalled = [self._recalled(each) for each in turn.recalls]
+        held = [*self._kept(number, turn, summary), *self._brought_back(number, turn, recalled)]
+        checks += [Check(number, *each) for each in held]
+        said = "all turns but the newest are summarised"
+        return Played(
+            number,
+            "compress",
+            said,
+            summary=summary,
+            recalled=tuple(recalled),
+            checks=tuple(checks),
+        )
+
+    def summary(self) -> str:
+        """The summary alone, as a model is sent it."""
+        for message in self._assistant.context_messages(self._session):
+            if message.role == Role.SYSTEM:
+                return message.content.partition(SUMMARY_TITLE)[2].strip()
+        return ""
+
+    def _kept(self, number: int, turn: Compress, summary: str) -> Iterator[CheckOutcome]:
+        for each in turn.states:
+            yield self._states(number, each, summary)
+        seen, past = numbers_in(summary), self._position.past
+        for earlier in turn.keeps_sources_of:
+            wanted = past.numbers(earlier)
+            if not wanted:
+                self._blame(number, "keeps_sources_of", earlier, "cited nothing")
+            got = f"{sorted(wanted & seen)} of {sorted(wanted)}"
+            yield f"keeps the sources of turn {earlier}", bool(wanted) and wanted <= seen, got
+        lexicon = Lexicon(self._application.documents.lexicon(self._session.within()))
+        for earlier in turn.keeps_names_of:
+            names, lost = lexicon.kept(past.said.get(earlier, "")), set[str]()
+            if not names:
+                self._blame(number, "keeps_names_of", earlier, "names no product")
+            lost = names - lexicon.kept(summary)
+            got = f"without {', '.join(sorted(lost))}"
+            yield f"keeps the names of turn {earlier}", bool(names) and not lost, got
+        if turn.within_tokens is not None:
+            tokens = self._application.count(summary)
+            expected = f"the summary takes at most {turn.within_tokens:,} tokens"
+            yield expected, tokens <= turn.within_tokens, f"{tokens:,}"
+
+    def _states(self, number: int, wanted: WantedStatement, summary: str) -> CheckOutcome:
+        if wanted.turn is None:
+            return f"states {wanted.words!r}", holds(summary, wanted.words), summary
+        numbers = self._position.past.numbers(wanted.turn, wanted.source)
+        if not numbers:
+            of = f" of {wanted.source}" if wanted.source else ""
+            self._blame(number, "states", wanted.turn, f"cited nothing{of}")
+        markers = " or ".join(f"[{each}]" for each in sorted(numbers))
+        beside = stands_beside(summary, wanted.words, numbers)
+        return f"states {wanted.words!r} beside {markers}", beside, summary
+
+    def _recalled(self, wanted: Recalled) -> str:
+        """What memory brings for a question: the messages apart that are sent as they were said."""
+        messages = self._assistant.preview(self._session, wanted.ask)
+        ends = [messages[0], messages[-1]] if messages[0].role == Role.SYSTEM else [messages[-1]]
+        said = "\n".join(each.content for each in ends)
+        return said.partition(SUMMARY_TITLE)[2].replace(wanted.ask, "") or ends[-1].content
+
+    def _brought_back(
+        self, number: int, turn: Compress, recalled: Sequence[str]
+    ) -> Iterator[CheckOutcome]:
+        past = self._position.past
+        for wanted, text in zip(turn.recalls, recalled, strict=True):
+            said = past.said.get(wanted.turn, "")
+            if not holds(said, wanted.words):
+                self._blame(number, "recalls", wanted.turn, f"does not say {wanted.words!r}")
+            numbers = past.numbers(wanted.turn)
+            cites = stands_beside(said, wanted.words, numbers)
+            found = (
+                stands_beside(text, wanted.words, numbers) if cites else holds(text, wanted.words)
+            )
+            beside = ", beside its number" if cites else ""
+            yield f"recalls {wanted.words!r} for {wanted.ask!r}{beside}", found, text
+
+    def _blame(self, number: int, key: str, earlier: int, what: str) -> None:
+        """What cannot fail is an error of the file, unless that turn went wrong itself."""
+        if earlier not in self._position.failed:
+            place = ("turns", number - 1, key)
+            raise self._position.source.error(place, f"turn {earlier} {what}")
+
+    # ── What is done beside asking ───────────────────────────────────────────────────────────
+
+    def _import(self, number: int, turn: Import) -> Played:
+        sources = [
+            brought_source(each.n, each.text, each.document, locator=each.place)
+            for each in turn.sources
+        ]
+        messages = [ImportedMessage(each.role, each.content) for each in turn.messages]
+        self._session.append(messages, sources)
+        text = "\n".join(message.content for message in messages)
+        given = [m.content for m in messages if m.role == Role.ASSISTANT]
+        numbers = cited_numbers("\n\n".join(map(canonical, given)))
+        past = self._position.past
+        past.cited[number] = tuple(self._session.sources(numbers))
+        past.said[number] = canonical(text)
+        return Played(number, "import", f"{len(messages)} messages", answer=text)
+
+    def _configure(self, number: int, turn: SettingsStep) -> Played:
+        configure(self._session, turn.settings, compacts=self._position.compacts)
+        changed = turn.settings.model_dump(exclude_none=True)
+        said = ", ".join(f"{key}: {value}" for key, value in changed.items())
+        return Played(number, "settings", said)
+
+    def _add(self, number: int, turn: Add) -> Played:
+        name, text = turn.add.name, turn.add.text
+        file = IncomingFile(name, lambda _most: (text or "").encode())
+        if turn.add.file is not None:
+            path = self._position.source.path.parent / turn.add.file
+            if not path.is_file():
+                place = ("turns", number - 1, "add")
+                raise self._position.source.error(place, f"there is no file {path}")
+            file = IncomingFile.from_path(path, name=name)
+        checks = [
+            Check(number, f"{name} is read", progress.stage is not Stage.FAILED, progress.reason)
+            for progress in self._application.ingestion.ingest([file])
+            if progress.is_final
+        ]
+        return Played(number, "add", name, checks=tuple(checks))
+
+    def _remove(self, number: int, turn: Remove) -> Played:
+        documents = self._application.documents.documents(EVERYTHING)
+        found = [each for each in documents if each.name == turn.remove]
+        if not found:
+            place = ("turns", number - 1, "remove")
+            raise self._position.source.error(place, f"there is no document {turn.remove!r}")
+        self._application.ingestion.delete(found[0].id)
+        return Played(number, "remove", turn.remove)
+
+
+def configure(session: "SessionHandle", wanted: Configured, *, compacts: bool) -> None:
+    """Change a session's configuration; without compaction as much as fits stays as it was said."""
+    config = wanted.changed(session.read().config)
+    if not compacts:
+        config = ContextConfig(
+            enabled=False, max_tokens=config.max_tokens, recent_message_count=MANY
+        )
+    session.configure(config)
+
+
+def _cited(ended: Finished) -> tuple[CitedSource, ...]:
+    by_number = {source.number: source for source in ended.sources}
+    answer = ended.message.answer
+    verdicts = {(each.number, each.verdict.value) for each in answer.citations} if answer else set()
+    return tuple(
+        CitedSource(number, by_number[number].document_name, by_number[number].locator, verdict)
+        for number, verdict in sorted(verdicts)
+        if number in by_number
+    )

@@ -1,0 +1,209 @@
+"""Results of replays and measures as text for people, and JSON and JUnit for programs."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from rich.console import Console
+from rich.markup import escape
+
+from rag.errors import UserError
+from rag.regression.measures import Graded, summary_of
+from rag.regression.played import Check, Played, Replay
+from rag.regression.reading import read_text
+
+SHOWN = 700  # characters of an answer that are shown where it is not what was expected
+VERSION = 1
+
+
+def as_json(replays: Sequence[Replay]) -> dict[str, Any]:
+    """Everything, to be read by programs and set beside a later run."""
+    return {
+        "version": VERSION,
+        "passed": sum(replay.passed for replay in replays),
+        "failed": sum(not replay.passed for replay in replays),
+        "conversations": [
+            {
+                "name": replay.name,
+                "title": replay.title,
+                "file": replay.file,
+                "passed": replay.passed,
+                "error": replay.error,
+                "checks": [asdict(check) for check in replay.checks],
+                "turns": [_turn(turn) for turn in replay.turns],
+            }
+            for replay in replays
+        ],
+    }
+
+
+def _turn(turn: Played) -> dict[str, Any]:
+    return {key: value for key, value in asdict(turn).items() if key != "checks"}
+
+
+def as_junit(replays: Sequence[Replay]) -> bytes:
+    """A suite for each conversation and a case for each turn, as build servers read them."""
+    root = ElementTree.Element("testsuites", name="groundnote regress")
+    for replay in replays:
+        suite = ElementTree.SubElement(
+            root,
+            "testsuite",
+            name=replay.title,
+            tests=str(max(1, len(replay.turns))),
+            failures=str(sum(bool(turn.failures) for turn in replay.turns)),
+            errors=str(int(bool(replay.error))),
+            time=f"{replay.seconds:.2f}",
+        )
+        for turn in replay.turns:
+            name = _xml(f"turn {turn.number}: {turn.said}")
+            case = ElementTree.SubElement(suite, "testcase", classname=replay.name, name=name)
+            for check in turn.failures:
+                told = ElementTree.SubElement(case, "failure", message=_xml(check.expectation))
+                told.text = _xml(difference(turn, check))
+        if replay.error:
+            case = ElementTree.SubElement(suite, "testcase", classname=replay.name, name="file")
+            ElementTree.SubElement(case, "error", message=_xml(replay.error))
+    ElementTree.indent(root)
+    text: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return text
+
+
+def _xml(text: str) -> str:
+    """Without what no XML may hold."""
+    return "".join(
+        each for each in text if each in "\t\n" or " " <= each <= "\ud7ff" or each > "\ue000"
+    )
+
+
+def difference(turn: Played, check: Check) -> str:
+    """What was expected, what came instead, and what that was made from."""
+    lines = [f"expected: {check.expectation}", f"got:      {_indented(check.got or 'not that')}"]
+    lines.insert(0, f"{turn.action}: {turn.said}")
+    if turn.resolved:
+        lines.append(f"searched: {turn.resolved}")
+    if turn.answer and check.got != turn.answer:
+        lines.append(f"answer:   {_indented(turn.answer)}")
+    lines += [
+        f"{f'[{each.number}]':<9} {each.document}, {each.place} ({each.verdict})"
+        for each in turn.cited
+    ]
+    return "\n".join(lines)
+
+
+def _indented(text: str) -> str:
+    short = text if len(text) <= SHOWN else text[:SHOWN] + " …"
+    return short.strip().replace("\n", "\n          ")
+
+
+def show(replay: Replay, console: Console) -> None:
+    """One line a conversation, and a difference for each expectation that did not hold."""
+    sign = "[green]passed[/green]" if replay.passed else "[red]failed[/red]"
+    about = f"{len(replay.checks)} checks, {replay.seconds:.1f} s"
+    console.print(f"{sign}  {escape(replay.title)}  [dim]{about}[/dim]", soft_wrap=True)
+    if replay.error:
+        console.print(f"        {escape(replay.error)}", soft_wrap=True)
+    for turn in replay.turns:
+        for check in turn.failures:
+            text = difference(turn, check).replace("\n", "\n          ")
+            console.print(f"        turn {turn.number}, {escape(text)}", soft_wrap=True)
+
+
+# ── Beside another run ───────────────────────────────────────────────────────────────────────
+
+
+def cost_of_compaction(replay: Replay, without: Replay) -> dict[str, Any]:
+    """What summaries took away and saved: answers, citations and tokens, beside a run without."""
+    asked = [
+        (one, other)
+        for one, other in zip(replay.turns, without.turns, strict=False)
+        if one.action in ("ask", "regenerate")
+    ]
+    cites = [
+        ({c.number for c in one.cited}, {c.number for c in other.cited}) for one, other in asked
+    ]
+    return {
+        "answers": len(asked),
+        "answers_changed": [one.number for one, other in asked if one.answer != other.answer],
+        "citations": sum(len(other) for _, other in cites),
+        "citations_lost": sum(len(other - one) for one, other in cites),
+        "expectations_failed": [len(replay.failures), len(without.failures)],
+        "tokens": [sum(one.tokens for one, _ in asked), sum(other.tokens for _, other in asked)],
+    }
+
+
+def show_cost(replay: Replay, without: Replay, console: Console) -> None:
+    """The cost in one line."""
+    cost = cost_of_compaction(replay, without)
+    changed = cost["answers_changed"]
+    told = f" (turns {', '.join(map(str, changed))})" if changed else ""
+    with_, without_ = cost["tokens"]
+    saved = 100 * (without_ - with_) / without_ if without_ else 0
+    console.print(
+        f"        compaction: {len(changed)} of {cost['answers']} answers changed{told}, "
+        f"{cost['citations_lost']} of {cost['citations']} citations lost, {without_:,} tokens "
+        f"became {with_:,} ({saved:.0f} % less)",
+        soft_wrap=True,
+    )
+
+
+def compared(before: Any, now: Any) -> dict[str, list[str]]:
+    """Expectations by what became of them since an earlier report."""
+    old, new = _by_expectation(before), _by_expectation(now)
+    both = [key for key in new if key in old]
+    return {
+        "better": [key for key in both if new[key] and not old[key]],
+        "worse": [key for key in both if old[key] and not new[key]],
+        "same": [key for key in both if old[key] == new[key]],
+        "new": [key for key in new if key not in old],
+        "gone": [key for key in old if key not in new],
+    }
+
+
+def _by_expectation(report: Any) -> dict[str, bool]:
+    found = {}
+    for each in report["conversations"]:
+        for check in each["checks"]:
+            found[f"{each['name']}, turn {check['turn']}: {check['expectation']}"] = check["held"]
+        found[f"{each['name']}: the file can be replayed"] = not each["error"]
+    return found
+
+
+def read_report(path: Path) -> Any:
+    """An earlier `--json`. Raises UserError."""
+    try:
+        report = json.loads(read_text(path))
+    except ValueError as error:
+        raise UserError(f"{path} is no report of `regress --json`: {error}.") from error
+    if not isinstance(report, dict) or report.get("version") != VERSION:
+        raise UserError(f"{path} is no report of this version of `regress --json`. Make it anew.")
+    return report
+
+
+def show_comparison(changes: dict[str, list[str]], console: Console) -> None:
+    """Counts, and what is better and worse by name."""
+    counts = ", ".join(f"{len(found)} {word}" for word, found in changes.items() if found)
+    console.print(f"beside the earlier run: {counts}", highlight=False)
+    for word in ("worse", "better"):
+        for each in changes[word]:
+            console.print(f"        {word}: {escape(each)}", soft_wrap=True)
+
+
+def show_measures(graded: Sequence[Graded], console: Console) -> None:
+    """A line for each question that went wrong, then the means."""
+    for each in graded:
+        wrong = each.is_answerable and (each.declined or not each.cites_first)
+        if wrong or (not each.is_answerable and not each.declined):
+            cited = ", ".join(each.documents) or "nothing"
+            did = "declined" if each.declined else f"cited {cited}"
+            question = each.question
+            console.print(
+                f"{escape(question.id)}: {escape(question.question)} [dim]{escape(did)}; expected "
+                f"{escape(question.document or 'to decline')}[/dim]",
+                soft_wrap=True,
+            )
+    for name, value in summary_of(graded).items():
+        shown = "-" if value is None else f"{value:g}"
+        console.print(f"{name.replace('_', ' '):<22} {shown:>8}", highlight=False)

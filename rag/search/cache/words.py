@@ -1,0 +1,201 @@
+"""The words of chosen collections, kept in memory: a search in them sees nothing else.
+
+The database's word index is one for all. A filter makes it dearer, and shows by the time it takes
+what lies beside. The words of a collection are read once, and again when it changes; what a term
+weighs, which words there are and how long a search takes depends on the asker's collections alone.
+Who may read all of a small library searches it so as well: it takes half as long.
+"""
+
+import threading
+from collections import Counter, OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, select
+
+from rag.db import chunks as chunk_table
+from rag.db import versions
+from rag.records import Within
+from rag.search.query import Term
+from rag.search.vocabulary import Vocabulary
+from rag.search.word_index import (
+    NOWHERE,
+    PerRow,
+    Positions,
+    WordIndex,
+    chunk_count,
+    counts_in,
+    idf,
+    in_a_row,
+    saturated,
+)
+
+MOST_HELD = 50_000  # chunks: about 80 MB; of more the database is asked
+MOST_OF_ALL = 10_000  # chunks, where nothing is filtered: the database is quick by itself
+SETS_KEPT = 32  # of collections, as askers choose them
+
+Lexemes = Mapping[Term, Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionHeld:
+    """The words of one collection, as they were at a version of it."""
+
+    version: int
+    chunks: Mapping[int, str]  # their ids by row, the oldest first
+    places: Mapping[str, Positions]  # of each lexeme, in order
+
+
+class CollectionWords:
+    """The words of some collections together."""
+
+    def __init__(self, parts: Mapping[str, CollectionHeld], stemmer: str) -> None:
+        self._parts = [part.places for part in parts.values() if part.places]
+        chunks = sorted(each for part in parts.values() for each in part.chunks.items())
+        self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
+        self._ids = [chunk_id for _, chunk_id in chunks]
+        self._at = {chunk_id: at for at, chunk_id in enumerate(self._ids)}
+        counts: Counter[str] = Counter()
+        lengths = np.zeros(len(chunks))
+        for part in self._parts:
+            places, firsts = _joined(part)
+            rows = places >> 16
+            is_new = np.diff(rows, prepend=-1) != 0
+            is_new[firsts] = True
+            held = np.add.reduceat(is_new, firsts, dtype=int).tolist()
+            counts.update(dict(zip(part, held, strict=True)))
+            lengths += np.bincount(np.searchsorted(self._rows, rows), minlength=len(chunks))
+        self._lengths = lengths / max(float(lengths.mean()) if chunks else 0.0, 1.0)
+        self.vocabulary = Vocabulary(counts, stemmer)
+
+    def search(self, asked: Lexemes, limit: int) -> list[tuple[str, float]]:
+        """BM25, best first."""
+        scores = np.zeros(len(self._ids))
+        for term, lexemes in asked.items():
+            counts = self._counts(term, lexemes)
+            weight = term.weight * self._idf(counts)
+            scores += weight * saturated(counts, self._lengths)
+        found = np.flatnonzero(scores)
+        best = found[np.argsort(-scores[found], kind="stable")[:limit]]
+        return [(self._ids[at], float(scores[at])) for at in best]
+
+    def coverage(self, asked: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
+        """For each chunk the share of the terms that it holds, weighed by how rare they are."""
+        known = [chunk_id for chunk_id in chunk_ids if chunk_id in self._at]
+        at, held, total = [self._at[each] for each in known], np.zeros(len(known)), 0.0
+        for term, lexemes in asked.items():
+            if term.counts:
+                counts = self._counts(term, lexemes)
+                weight = self._idf(counts)
+                total += weight
+                held += weight * (counts[at] > 0)
+        shares = dict(zip(known, (held / (total or 1.0)).tolist(), strict=True))
+        return {chunk_id: shares.get(chunk_id, 0.0) for chunk_id in chunk_ids}
+
+    def holding(self, asked: Lexemes, limit: int) -> list[str]:
+        """Chunks that hold any of the terms, the oldest first."""
+        found = np.zeros(len(self._ids))
+        for term, lexemes in asked.items():
+            found += self._counts(term, lexemes)
+        return [self._ids[at] for at in np.flatnonzero(found)[:limit]]
+
+    def _idf(self, counts: PerRow) -> float:
+        return idf(len(self._ids), int(np.count_nonzero(counts)))
+
+    def _counts(self, term: Term, lexemes: Sequence[str]) -> PerRow:
+        """How often each chunk holds these one after the other; in a heading they count more."""
+        if term.is_prefix and term.is_letters and len(lexemes) == 1:
+            words = self.vocabulary.beginning(lexemes[0])
+            return counts_in(self._rows, np.concatenate([NOWHERE, *map(self._places, words)]))
+        return counts_in(self._rows, in_a_row([self._places(lexeme) for lexeme in lexemes]))
+
+    def _places(self, lexeme: str) -> Positions:
+        found = [part[lexeme] for part in self._parts if lexeme in part]
+        return found[0] if len(found) == 1 else np.sort(np.concatenate([NOWHERE, *found]))
+
+
+# With the versions of its collections; None in place of what is too large.
+_Set = tuple[Mapping[str, int], CollectionWords | None]
+
+
+class HeldWords:
+    """Words by collection; those that were not searched for longest go first."""
+
+    def __init__(self, words: WordIndex) -> None:
+        self._words = words
+        self._held: OrderedDict[str, CollectionHeld] = OrderedDict()
+        self._sets: OrderedDict[frozenset[str] | None, _Set] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def within(self, connection: Connection, within: Within) -> CollectionWords | None:
+        """None for more than is held."""
+        now = versions(connection, within)
+        with self._lock:
+            known = self._sets.get(within.ids)
+        if known is None or known[0] != now:
+            known = now, self._made(connection, within, now)
+        with self._lock:
+            self._sets[within.ids] = known
+            self._sets.move_to_end(within.ids)
+            while len(self._sets) > SETS_KEPT:
+                self._sets.popitem(last=False)
+        return known[1]
+
+    def _made(
+        self, connection: Connection, within: Within, now: Mapping[str, int]
+    ) -> CollectionWords | None:
+        most = MOST_OF_ALL if within.ids is None else MOST_HELD
+        if chunk_count(connection, within, most + 1) > most:
+            return None
+        parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
+        return CollectionWords(parts, self._words.stemmer)
+
+    def _part(self, connection: Connection, collection_id: str, version: int) -> CollectionHeld:
+        with self._lock:
+            known = self._held.get(collection_id)
+        if known is None or known.version != version:
+            known = self._read(connection, collection_id, version, known)
+        with self._lock:
+            self._held[collection_id] = known
+            self._held.move_to_end(collection_id)
+            while sum(len(each.chunks) for each in self._held.values()) > MOST_HELD:
+                gone, _ = self._held.popitem(last=False)
+                for chosen in [each for each in self._sets if each is None or gone in each]:
+                    del self._sets[chosen]
+        return known
+
+    def _read(
+        self, connection: Connection, collection_id: str, version: int, known: CollectionHeld | None
+    ) -> CollectionHeld:
+        """Only what came since is read: all from the first row on that is new."""
+        table = chunk_table
+        listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
+        rows = connection.execute(listed.order_by(table.c.row))
+        chunks: dict[int, str] = {row.row: row.id for row in rows}
+        before = known.chunks if known is not None else {}
+        fresh = next((row for row, key in chunks.items() if before.get(row) != key), None)
+        old = [row for row in chunks if fresh is None or row < fresh]
+        places = dict(known.places) if known is not None else {}
+        if places and len(old) < len(before):
+            places = _in_rows(places, old)
+        if fresh is not None:
+            for word, at in self._words.places(connection, collection_id, fresh):
+                places[word] = np.concatenate([places[word], at]) if word in places else at
+        return CollectionHeld(version, chunks, places)
+
+
+def _joined(places: Mapping[str, Positions]) -> tuple[Positions, NDArray[np.int64]]:
+    """Those of all words as one, and where each word's begin."""
+    counts = [len(each) for each in places.values()]
+    return np.concatenate([*places.values()]), np.cumsum([0, *counts[:-1]])
+
+
+def _in_rows(places: Mapping[str, Positions], rows: Sequence[int]) -> dict[str, Positions]:
+    """What stands in these chunks; words that stand in none are left out."""
+    joined, firsts = _joined(places)
+    stays = np.isin(joined >> 16, np.array(rows, dtype=np.int64))
+    counts = np.add.reduceat(stays, firsts, dtype=np.int64)
+    kept = np.split(joined[stays], np.cumsum(counts)[:-1])
+    return {word: each for word, each in zip(places, kept, strict=True) if len(each)}

@@ -1,0 +1,242 @@
+"""Words in SQLite: FTS5 with its own bm25(), and common words read in the texts of candidates."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+from sqlalchemy import Connection, text
+
+from rag.language.words import stem_of
+from rag.records import Within
+from rag.search.lexical_schema import TOKENIZER, set_apart
+from rag.search.plain import plain
+from rag.search.query import Term
+from rag.search.word_index import (
+    DEPTH,
+    HEADING_WEIGHT,
+    IN_TEXT,
+    MOST_WORDS,
+    RANKED,
+    Plan,
+    Positions,
+    held_by,
+    score,
+    with_list,
+)
+
+_WORD = re.compile(r"[^\W_]+")
+_BEGINNING = 3  # letters of a word that its stem keeps
+
+
+class Fts5Words:
+    """A WordIndex over the table `chunks_fts`."""
+
+    stemmer = "porter"
+
+    _SCORES = text(
+        f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0, 0.0) AS score FROM chunks_fts "
+        "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
+    )
+    _TOGETHER = text("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :limit")
+    _IDS = with_list("SELECT row, id FROM chunks WHERE row IN :keys")
+    _TEXTS_OF = with_list("SELECT row, id, heading, text FROM chunks WHERE id IN :keys")
+    _TEXTS = with_list("SELECT row, heading, text FROM chunks WHERE row IN :keys")
+    _FREQUENCY = text(
+        "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :most)"
+    )
+    _VOCABULARY = text(
+        "CREATE VIRTUAL TABLE IF NOT EXISTS temp.library_words "
+        "USING fts5vocab(main, chunks_fts, row)"
+    )
+    _WORDS = text(f"SELECT term, doc FROM temp.library_words ORDER BY doc DESC LIMIT {MOST_WORDS}")
+
+    # The index tells no collection's words apart from others': they are indexed once more.
+    _APART = (
+        "CREATE VIRTUAL TABLE temp.own USING fts5(heading, text, content='', "
+        f'tokenize="{TOKENIZER}")',
+        "CREATE VIRTUAL TABLE temp.own_words USING fts5vocab(temp, own, instance)",
+    )
+    _FILL = text(
+        f"INSERT INTO temp.own (rowid, heading, text) SELECT row, {set_apart('heading')}, "
+        f"{set_apart('text')} FROM chunks WHERE collection_id = :collection AND row >= :first"
+    )
+    _WORDS_OF = (
+        "SELECT term, group_concat((doc << 16) | (CASE col WHEN 'text' THEN "
+        f"{IN_TEXT} ELSE 0 END) | min(offset, {IN_TEXT - 1})) FROM temp.own_words "
+        "WHERE term <> '' GROUP BY term"  # a lone accent leaves nothing
+    )
+    _DROP = ("DROP TABLE temp.own_words", "DROP TABLE temp.own")
+
+    def search(
+        self, connection: Connection, plan: Plan, within: Within, limit: int
+    ) -> list[tuple[str, float]]:
+        scores = self._by_rare(connection, plan, within, DEPTH * limit)
+        if plan.common or within.ids is not None:
+            scores = self._ranked(connection, plan, within, scores, RANKED * limit)
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
+        ids = {found.row: found.id for found in rows}
+        return [(ids[row], scored) for row, scored in best if row in ids]
+
+    def _by_rare(
+        self, connection: Connection, plan: Plan, within: Within, limit: int
+    ) -> dict[int, float]:
+        """Terms of one weight are one query; FTS5 scores each term, and they add up."""
+        scores: dict[int, float] = {}
+        terms = [each.term for each in plan.rare]
+        for weight in sorted({term.weight for term in terms}, reverse=True):
+            match = _match(" OR ", [term for term in terms if term.weight == weight], within)
+            found = connection.execute(self._SCORES, {"match": match, "limit": limit})
+            for row, scored in found.all():
+                scores[row] = scores.get(row, 0.0) + weight * scored
+        return scores
+
+    def _ranked(
+        self,
+        connection: Connection,
+        plan: Plan,
+        within: Within,
+        scores: Mapping[int, float],
+        most: int,
+    ) -> dict[int, float]:
+        """The best so far and chunks that hold common terms together, by what all terms say.
+
+        FTS5 knows how rare a term is among all documents only: where not all may be read, the
+        rare ones are weighed here as well.
+        """
+        rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
+        together: dict[int, None] = {}
+        for terms in plan.together():
+            match = _match(" AND ", terms, within)
+            found = connection.execute(self._TOGETHER, {"match": match, "limit": most})
+            together |= dict.fromkeys(found.scalars())
+            if len(together) >= most:
+                break
+        weighed = plan.common if within.ids is None else plan.all
+        stems = _Stems(self.stemmer, [each.term for each in weighed])
+        keys = list(dict.fromkeys([*rows, *together]))
+        lengths: dict[int, int] = {}
+        for row in connection.execute(self._TEXTS, {"keys": keys}).all():
+            lengths[row.row] = stems.read(row.row, row.heading, row.text)
+        shares = score(weighed, stems.of_term, stems.places(), lengths)
+        if within.ids is not None:
+            return shares
+        return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
+
+    def frequencies(
+        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+    ) -> list[int]:
+        asked = ({"match": _match("", [term], within), "most": most} for term in terms)
+        return [int(connection.execute(self._FREQUENCY, each).scalar_one()) for each in asked]
+
+    def vocabulary(self, connection: Connection) -> dict[str, int]:
+        connection.execute(self._VOCABULARY)
+        found = connection.execute(self._WORDS)
+        return {row.term: row.doc for row in found if row.term}  # a lone accent leaves nothing
+
+    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
+        asked = {"match": _match("", [term], within), "limit": limit}
+        rows = connection.execute(self._TOGETHER, asked).scalars().all()
+        found = connection.execute(self._IDS, {"keys": rows})
+        return [row.id for row in sorted(found, key=lambda row: row.row)]
+
+    def holders(
+        self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
+    ) -> list[list[str]]:
+        found = connection.execute(self._TEXTS_OF, {"keys": list(chunk_ids)}).all()
+        stems = _Stems(self.stemmer, terms)
+        for row in found:
+            stems.read(row.row, row.heading, row.text)
+        return held_by(stems.of_term, stems.places(), {row.row: row.id for row in found})
+
+    def tokens(self, term: Term) -> Sequence[str]:
+        return term.tokens
+
+    def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
+        return {
+            term: list(term.tokens)
+            if term.is_letters
+            else [stem_of(plain(token), self.stemmer) for token in term.tokens]
+            for term in terms
+        }
+
+    def places(
+        self, connection: Connection, collection_id: str, first_row: int
+    ) -> Iterator[tuple[str, Positions]]:
+        for statement in self._APART:
+            connection.exec_driver_sql(statement)
+        connection.execute(self._FILL, {"collection": collection_id, "first": first_row})
+        found = connection.exec_driver_sql(self._WORDS_OF).all()
+        for statement in self._DROP:
+            connection.exec_driver_sql(statement)
+        for word, places in found:
+            yield word, np.sort(np.fromstring(places, dtype=np.int64, sep=","))
+
+
+class _Stems:
+    """Finds a few terms in texts as the tokenizer of the index would: it has kept no texts."""
+
+    def __init__(self, stemmer: str, terms: Sequence[Term]) -> None:
+        self._rules = stemmer
+        self._known: dict[str, str] = {}
+        self._letters = [term.tokens[0] for term in terms if term.is_letters]
+        self.of_term = {
+            term: term.tokens if term.is_letters else [self._stem(token) for token in term.tokens]
+            for term in terms
+        }
+        self._found: defaultdict[str, list[int]] = defaultdict(list)
+        stems = (stem for stems in self.of_term.values() for stem in stems if stem)
+        self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
+
+    def read(self, row: int, heading: str, told: str) -> int:
+        """Note where the terms stand; returns the length.
+
+        Of two places, which is right behind the other is all that counts. So only words that may
+        be terms are looked at.
+        """
+        heading, told = plain(heading), plain(told)
+        for part, first in ((heading, row << 16), (told, row << 16 | IN_TEXT)):
+            place, end = first, 0
+            for found in self._words.finditer(part):
+                at = found.start()
+                if at and part[at - 1].isalnum():
+                    continue  # within a word
+                place += 2 if _WORD.search(part, end, at) else 1
+                self._found[self._stem(found.group())].append(place)
+                end = found.end()
+            for letters in self._letters:
+                for found in re.finditer(letters, part):
+                    self._found[letters].append(first + min(found.start(), IN_TEXT - 1))
+        return len(heading) + len(told)
+
+    def places(self) -> dict[str, Positions]:
+        return {stem: np.unique(np.array(found)) for stem, found in self._found.items()}
+
+    def _stem(self, word: str) -> str:
+        if word not in self._known:
+            self._known[word] = stem_of(plain(word), self._rules)
+        return self._known[word]
+
+
+def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
+    """What begins so, up to a word's end; a beginning of fewer letters is all of a word."""
+    each = (
+        re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
+        for letters in sorted(beginnings)
+    )
+    return re.compile(rf"(?:{'|'.join(each) or '(?!)'})[^\W_]*")
+
+
+def _match(joined: str, terms: Sequence[Term], within: Within) -> str:
+    """Chunks with the terms; the index finds them only where the asker may read."""
+    words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
+    if within.ids is None:
+        return words
+    places = " OR ".join(f'"{each}"' for each in sorted(within.ids))
+    return f"({words}) AND place : ({places})"
+
+
+def _fts5(term: Term) -> str:
+    """A quoted phrase: nothing inside is an operator (tokens hold no quotes)."""
+    return f'"{" ".join(term.tokens)}"' + ("*" if term.is_prefix else "")

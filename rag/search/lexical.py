@@ -1,0 +1,249 @@
+"""Chunks by words: BM25 over the database's own index (SQLite FTS5, PostgreSQL tsvector)."""
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, partial
+from math import prod
+
+from sqlalchemy import Connection, Engine, select, text
+
+from rag.db import chunks, inside, reading
+from rag.errors import StorageFailed
+from rag.language.words import language_of
+from rag.records import Within
+from rag.search.cache.words import CollectionWords, HeldWords, Lexemes
+from rag.search.fts5 import Fts5Words
+from rag.search.query import REMEMBERED, Term, names_in, terms_of, words_of
+from rag.search.tsvector import TsvectorWords
+from rag.search.vocabulary import CountChunks, Vocabulary
+from rag.search.word_index import (
+    MOST_COUNTED,
+    MOST_SCORED,
+    Plan,
+    WeighedTerm,
+    WordIndex,
+    chunk_count,
+    idf,
+)
+
+SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
+_NEWEST = text("SELECT max(row) FROM chunks")
+_COUNT = text("SELECT count(*) FROM chunks")
+
+
+@dataclass(frozen=True, slots=True)
+class _KnownWords:
+    """The words of a library that is too large to be held, as they were at a time."""
+
+    size: int  # chunks
+    newest: int  # row
+    vocabulary: Vocabulary
+    read_at: float = 0.0
+    seconds: float = 0.0
+    asked: dict[str, list[WeighedTerm]] = field(default_factory=dict)  # by query
+
+
+class LexicalIndex:
+    """Best chunks by BM25, and how much of a query a chunk holds."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._words: WordIndex = (
+            TsvectorWords() if engine.dialect.name == "postgresql" else Fts5Words()
+        )
+        self._held = HeldWords(self._words)
+        self._known: _KnownWords | None = None
+        self._reading = threading.Lock()
+
+    def search(self, query: str, within: Within, *, limit: int) -> list[tuple[str, float]]:
+        """Ids of chunks that hold any term of the query, with their score, best first."""
+        return self.searches([query], within, limit=limit)[0]
+
+    def searches(
+        self, queries: Sequence[str], within: Within, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        """The same for each of several queries."""
+        if not any(map(terms_of, queries)) or limit <= 0 or within.ids == frozenset():
+            return [[] for _ in queries]
+        with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                return [own.search(self._lexemes(connection, own, q), limit) for q in queries]
+            known = self._knowing(connection)
+            plans = [Plan.of(self._asked(connection, known, q, within)) for q in queries]
+            look = partial(self._words.search, connection)
+            return [look(plan, within, limit) if plan.all else [] for plan in plans]
+
+    def holding(self, phrase: str, within: Within, *, limit: int) -> list[str]:
+        """Ids of chunks that hold these words one after the other, in any form of theirs."""
+        term = Term(tuple(words_of(phrase)))
+        if not term.tokens or within.ids == frozenset():
+            return []
+        with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                return own.holding(self._words.lexemes(connection, [term]), limit)
+            return self._words.holding(connection, term, within, limit)
+
+    def is_known(self, word: str, within: Within) -> bool:
+        """Whether some text holds a word, in any form or but for a slip of the keyboard."""
+        with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                return bool(own.holding(self._lexemes(connection, own, word), 1))
+            terms = self._terms(connection, self._knowing(connection), word, within)
+            return any(self._words.frequencies(connection, terms, within, 1))
+
+    def coverage(self, query: str, within: Within, chunk_ids: Sequence[str]) -> dict[str, float]:
+        """For each chunk the share of the query's terms that it holds, 0 to 1.
+
+        Rare terms weigh more (by inverse document frequency), and a term that no chunk holds
+        weighs most: a query about something unknown covers nothing well.
+        """
+        return self.coverages([query], within, chunk_ids)[0]
+
+    def coverages(
+        self, queries: Sequence[str], within: Within, chunk_ids: Sequence[str]
+    ) -> list[dict[str, float]]:
+        """The same for each of several queries."""
+        if not any(map(terms_of, queries)) or not chunk_ids:
+            return [dict.fromkeys(chunk_ids, 0.0) for _ in queries]
+        with reading(self._engine) as connection:
+            own = self._held.within(connection, within)
+            if own is None:
+                known = self._knowing(connection)
+                return [self._covered(connection, known, q, within, chunk_ids) for q in queries]
+            asked = [self._lexemes(connection, own, query) for query in queries]
+            return [own.coverage(each, chunk_ids) for each in asked]
+
+    def _covered(
+        self,
+        connection: Connection,
+        known: _KnownWords,
+        query: str,
+        within: Within,
+        chunk_ids: Sequence[str],
+    ) -> dict[str, float]:
+        asked = self._asked(connection, known, query, within)
+        weighed = [each for each in asked if each.term.counts]
+        size = self._size(connection, known, within)
+        weights = [idf(size, each.frequency) for each in weighed]
+        readable = _readable(connection, chunk_ids, within)
+        holders = self._words.holders(connection, [each.term for each in weighed], readable)
+        held = dict.fromkeys(chunk_ids, 0.0)
+        for weight, of_term in zip(weights, holders, strict=True):
+            for chunk_id in of_term:
+                held[chunk_id] += weight
+        return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
+
+    def _asked(
+        self, connection: Connection, known: _KnownWords, query: str, within: Within
+    ) -> list[WeighedTerm]:
+        """What to look up, with its frequencies; those of all collections are remembered."""
+        known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
+        asked = known_to_all.get(query)
+        if asked is None:
+            terms = self._terms(connection, known, query, within)
+            asked = self._weighed(connection, known, terms, within)
+            if len(known_to_all) >= REMEMBERED:
+                known_to_all.clear()
+            known_to_all[query] = asked
+        return asked
+
+    def _lexemes(self, connection: Connection, own: CollectionWords, query: str) -> Lexemes:
+        return self._words.lexemes(connection, _meant(own.vocabulary, query, own.vocabulary.held))
+
+    def _terms(
+        self, connection: Connection, known: _KnownWords, query: str, within: Within
+    ) -> list[Term]:
+        """What to look up, in the documents' own words where the query's are none of them."""
+
+        @cache
+        def held_within(stem: str) -> int:
+            return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
+
+        held = known.vocabulary.held if within.ids is None else held_within
+        return _meant(known.vocabulary, query, held)
+
+    def _size(self, connection: Connection, known: _KnownWords, within: Within) -> int:
+        return known.size if within.ids is None else chunk_count(connection, within)
+
+    def _weighed(
+        self, connection: Connection, known: _KnownWords, terms: Sequence[Term], within: Within
+    ) -> list[WeighedTerm]:
+        """With their frequencies: those of words are known, of common phrases guessed.
+
+        All others are counted, and everything is for who may not read every collection.
+        """
+        is_open = within.ids is None
+        size = self._size(connection, known, within)
+        told = {term: self._told(known, term) if is_open else None for term in terms}
+        untold = [term for term, frequency in told.items() if frequency is None]
+        counts = self._words.frequencies(connection, untold, within, MOST_SCORED + 1)
+        counted = dict(zip(untold, counts, strict=True))
+        return [
+            WeighedTerm(
+                term,
+                found := counted.get(term, frequency or 0),
+                term.weight * idf(size, found),
+                is_guess=frequency is not None
+                and (found > MOST_SCORED or len(self._words.tokens(term)) > 1),
+            )
+            for term, frequency in told.items()
+        ]
+
+    def _told(self, known: _KnownWords, term: Term) -> int | None:
+        """What the vocabulary says of a word, and of a phrase that would be dear to count."""
+        counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
+        if len(counts) == 1 and not term.is_prefix:
+            return counts[0]
+        common = [count for count in counts if count is not None and count > MOST_COUNTED]
+        if term.is_prefix or len(common) < len(counts):
+            return None
+        return int(known.size * prod(count / known.size for count in common))
+
+    # ── What is known of the library's words ─────────────────────────────────────────────────
+
+    def _knowing(self, connection: Connection) -> _KnownWords:
+        """What is known by now; read beside the query, which does not wait."""
+        newest = int(connection.execute(_NEWEST).scalar_one() or 0)
+        known = self._known
+        if known is None or (known.newest != newest and self._is_time(known)):
+            threading.Thread(target=self._read_beside, name="words", daemon=True).start()
+        return known or _KnownWords(newest, newest, Vocabulary({}, self._words.stemmer))
+
+    def _is_time(self, known: _KnownWords) -> bool:
+        return time.monotonic() - known.read_at > known.seconds / SHARE_OF_TIME
+
+    def _read_beside(self) -> None:
+        if self._reading.acquire(blocking=False):
+            try:
+                # Of a damaged index the searches themselves tell.
+                with suppress(StorageFailed), reading(self._engine) as connection:
+                    newest = int(connection.execute(_NEWEST).scalar_one() or 0)
+                    size = int(connection.execute(_COUNT).scalar_one())
+                    began = time.monotonic()
+                    words = Vocabulary(self._words.vocabulary(connection), self._words.stemmer)
+                    now = time.monotonic()
+                    self._known = _KnownWords(size, newest, words, now, now - began)
+            finally:
+                self._reading.release()
+
+
+def _readable(connection: Connection, chunk_ids: Sequence[str], within: Within) -> Sequence[str]:
+    """Those of the chunks that the asker may read."""
+    if within.ids is None:
+        return chunk_ids
+    is_open = inside(chunks.c.collection_id, within)
+    return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))
+
+
+def _meant(vocabulary: Vocabulary, query: str, held: CountChunks) -> list[Term]:
+    """Two words of a query may mean one of the documents."""
+    terms, spoken = terms_of(query), language_of(query)
+    if spoken.joins_words:
+        terms = list(vocabulary.related(terms, spoken.stemmer, held))
+    return list(dict.fromkeys(vocabulary.meant(terms, names_in(query), held)))

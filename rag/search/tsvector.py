@@ -1,0 +1,192 @@
+"""Words in PostgreSQL: BM25 over a tsvector.
+
+PostgreSQL's own `ts_rank` knows neither document frequencies nor average lengths, and a word in a
+heading hides those of the text. It only chooses candidates here; their positions are read and
+scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, Row, TextClause, text
+
+from rag.records import Within
+from rag.search.lexical_schema import ACCENTED, UNACCENTED
+from rag.search.query import Term
+from rag.search.word_index import (
+    DEPTH,
+    IN_TEXT,
+    MOST_WORDS,
+    RANKED,
+    Plan,
+    Positions,
+    held_by,
+    score,
+)
+
+IN_HEADING = "A"  # the weight that the column gives to words of the heading
+_AS_NUMBERS = str.maketrans({IN_HEADING: ".5", "B": "", "C": "", "D": ""})
+
+_WITHOUT_ACCENTS = str.maketrans(ACCENTED, UNACCENTED)  # as the column is made
+
+
+class TsvectorWords:
+    """A WordIndex over the column `chunks.words`."""
+
+    # Joined term by term, so that each is one look-up in the index.
+    _CANDIDATES = (
+        "WITH asked AS (SELECT to_tsquery('english', query) AS query, weight "
+        "FROM unnest(CAST(:queries AS text[]), CAST(:weights AS float[])) AS given(query, weight)) "
+        "SELECT id, chunks.row, length(heading) + length(text) AS length FROM ("
+        "SELECT id, row FROM asked JOIN chunks ON words @@ query{inside} GROUP BY id, row "
+        "ORDER BY sum(weight * ts_rank('{{0, 0, 0.7, 1}}', words, query, 1)) DESC, row LIMIT :limit"
+        ") AS best JOIN chunks USING (id)"
+    )
+    _LEXEMES = text(
+        "SELECT token, ARRAY(SELECT lexeme FROM unnest(to_tsvector('english', token)) "
+        "ORDER BY positions[1]) AS lexemes FROM unnest(CAST(:tokens AS text[])) AS given(token)"
+    )
+    _TOGETHER = (
+        "SELECT id, row, length(heading) + length(text) AS length FROM chunks "
+        "WHERE words @@ to_tsquery('english', :query){inside} LIMIT :limit"
+    )
+    _FREQUENCIES = (
+        "SELECT (SELECT count(*) FROM (SELECT 1 FROM chunks "
+        "WHERE words @@ to_tsquery('english', query){inside} LIMIT :most) AS counted) "
+        "FROM unnest(CAST(:queries AS text[])) WITH ORDINALITY AS given(query, place) "
+        "ORDER BY place"
+    )
+    _HOLDING = (
+        "SELECT id FROM chunks WHERE words @@ to_tsquery('english', :query){inside} "
+        "ORDER BY row LIMIT :limit"
+    )
+
+    # Taking the columns apart here costs four times as much as reading them as they are written.
+    _WRITTEN = text("SELECT row, id, CAST(words AS text) AS words FROM chunks WHERE id = ANY(:ids)")
+    _WORDS_OF = text(
+        "SELECT lexeme, array_agg((CAST(chunks.row AS bigint) << 16) | at | "
+        f"(CASE kind WHEN '{IN_HEADING}' THEN 0 ELSE {IN_TEXT} END) ORDER BY chunks.row, at) "
+        "AS places FROM chunks, unnest(words) AS held(lexeme, positions, weights), "
+        "unnest(positions, weights) AS place(at, kind) "
+        "WHERE collection_id = :collection AND chunks.row >= :first GROUP BY lexeme"
+    )
+    _WORDS = text(
+        "SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
+        f"ORDER BY ndoc DESC LIMIT {MOST_WORDS}"
+    )
+
+    stemmer = "english"
+
+    def search(
+        self, connection: Connection, plan: Plan, within: Within, limit: int
+    ) -> list[tuple[str, float]]:
+        deep = RANKED if plan.common else DEPTH
+        found = self._candidates(connection, plan, within, deep * limit)
+        lexemes = self.lexemes(connection, [each.term for each in plan.all])
+        asked = {"ids": [each.id for each in found.values()]}
+        places = _places(connection.execute(self._WRITTEN, asked), lexemes)
+        lengths = {row: each.length for row, each in found.items()}
+        scores = score(plan.all, lexemes, places, lengths)
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        return [(found[row].id, scored) for row, scored in best]
+
+    def frequencies(
+        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+    ) -> list[int]:
+        asked = {"queries": [_tsquery(term) for term in terms], "most": most}
+        return list(connection.execute(_open(self._FREQUENCIES, within), asked).scalars())
+
+    def vocabulary(self, connection: Connection) -> dict[str, int]:
+        return {row.word: row.ndoc for row in connection.execute(self._WORDS)}
+
+    def places(
+        self, connection: Connection, collection_id: str, first_row: int
+    ) -> Iterator[tuple[str, Positions]]:
+        asked = {"collection": collection_id, "first": first_row}
+        for row in connection.execute(self._WORDS_OF, asked):
+            yield row.lexeme, np.array(row.places, dtype=np.int64)
+
+    def holders(
+        self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
+    ) -> list[list[str]]:
+        found = connection.execute(self._WRITTEN, {"ids": list(chunk_ids)}).all()
+        lexemes = self.lexemes(connection, terms)
+        return held_by(lexemes, _places(found, lexemes), {row.row: row.id for row in found})
+
+    def tokens(self, term: Term) -> Sequence[str]:
+        return _tokens(term)
+
+    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
+        asked = {"query": _tsquery(term), "limit": limit}
+        return list(connection.execute(_open(self._HOLDING, within), asked).scalars())
+
+    def _candidates(
+        self, connection: Connection, plan: Plan, within: Within, most: int
+    ) -> dict[int, Row[Any]]:
+        """Ids and lengths of chunks that may be among the best, by row."""
+        asked = {
+            "queries": [_tsquery(each.term) for each in plan.rare],
+            "weights": [each.weight for each in plan.rare],
+        }
+        rows = connection.execute(_open(self._CANDIDATES, within), {**asked, "limit": most})
+        found = {row.row: row for row in rows}
+        together: dict[int, Row[Any]] = {}
+        for terms in plan.together() if plan.common else ():
+            query = " & ".join(map(_tsquery, terms))
+            rows = connection.execute(
+                _open(self._TOGETHER, within), {"query": query, "limit": most}
+            )
+            together |= {row.row: row for row in rows}
+            if len(together) >= most:
+                break
+        return found | together
+
+    def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
+        tokens = sorted({token for term in terms for token in _tokens(term)})
+        rows = connection.execute(self._LEXEMES, {"tokens": tokens})
+        of_token: dict[str, list[str]] = {row.token: row.lexemes for row in rows}
+        return {
+            term: [lexeme for token in _tokens(term) for lexeme in of_token[token]]
+            for term in terms
+        }
+
+
+def _places(
+    written: Iterable[Row[Any]], lexemes: Mapping[Term, Sequence[str]]
+) -> dict[str, Positions]:
+    """Where these stand, of columns such as `'aero':1A,7B 'batteri':3B`."""
+    wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
+    each = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
+    found: dict[str, list[tuple[int, str]]] = {}
+    for row in written:
+        for lexeme, told in each.findall(row.words):
+            found.setdefault(lexeme, []).append((row.row, told))
+    return {lexeme: _numbered(told) for lexeme, told in found.items()}
+
+
+def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
+    """Of rows and the places there."""
+    rows = np.repeat([row for row, _ in told], [each.count(",") + 1 for _, each in told])
+    at = np.fromstring(",".join(each for _, each in told).translate(_AS_NUMBERS), sep=",")
+    in_text = np.where(at % 1, 0, IN_TEXT)
+    return np.sort(rows.astype(np.int64) << 16 | at.astype(np.int64) | in_text)
+
+
+def _open(statement: str, within: Within) -> TextClause:
+    """The statement over what the asker may read."""
+    if within.ids is None:
+        return text(statement.format(inside=""))
+    inside = " AND collection_id = ANY(:collections)"
+    return text(statement.format(inside=inside)).bindparams(collections=sorted(within.ids))
+
+
+def _tsquery(term: Term) -> str:
+    return f"({' <-> '.join(_tokens(term))})"
+
+
+def _tokens(term: Term) -> list[str]:
+    """They hold letters, numbers and marks only: nothing in them is an operator."""
+    tokens = term.tokens[0] if term.is_letters else term.tokens
+    return [token.translate(_WITHOUT_ACCENTS) for token in tokens]

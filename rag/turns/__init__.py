@@ -1,1 +1,0 @@
-"""What one turn is made of: the draft, the writer behind its gate, the tools."""

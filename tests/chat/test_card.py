@@ -1,0 +1,283 @@
+"""What a card shows, and how it reads as text."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rag.chat.card import MOST_SHOWN, card_of
+from rag.chat.card_writer import CardWriter
+from rag.chat.markdown import gist, markdown_of
+from rag.citations.gate import canonical
+from rag.citations.markers import cited_numbers
+from rag.errors import ModelUnavailable
+from rag.records import Card, DocumentLink, Mention, ShownPassage, Source
+from rag.records.cards import OPEN
+from rag.render.gate import sanitise
+from rag.seams import WriteRequest
+from tests.fakes import HashEmbedder
+
+NAMES = ("Aero 5", "Aero 5 Pro")
+WEIGHTS = "| Name | Weight |\n| --- | --- |\n| Aero 5 | 410 g |\n| Aero 7 | 510 g |"
+embed = HashEmbedder().embed
+
+
+def source(number, passage, title="Handbook", path=("Refunds",), text=None):
+    return Source(
+        number=number,
+        chunk_id=f"c{number}",
+        document_id=f"d{number}",
+        document_name=f"{number}.md",
+        document_title=title,
+        locator="",
+        heading_path=path,
+        text=text or passage,
+        passage=passage,
+        content_hash="",
+    )
+
+
+def asked(question, *sources, relevance=0.9):
+    relevances = {each.number: relevance for each in sources}
+    return WriteRequest(question, sources, (), 1_000, relevance=relevances)
+
+
+def written(request):
+    writer = CardWriter(embed, lexicon=lambda within: NAMES)
+    return sanitise("".join(delta.text for delta in writer.write(request)))
+
+
+def marked(question, text, title="Manual", embed=embed):
+    (passage,) = card_of(asked(question, source(1, text, title, ())), embed).passages
+    return [passage.text[start:end] for start, end in passage.marked]
+
+
+REFUNDS = source(
+    1, "Refunds are made by bank transfer. A refund takes five business days. Call us."
+)
+TABLE = source(2, WEIGHTS, "Price list", ("Weights",))
+
+
+class TestPassages:
+    def test_keep_in_one_line_what_looks_like_a_tag(self):
+        folded = [source(n, f"Or WAIT [TIME=<seconds>] {n}.") for n in range(1, OPEN + 2)]
+
+        assert written(asked("wait?", *folded)).split("More passages:")[1].count("\\<seconds>") == 1
+
+    def test_keep_in_markdown_what_looks_like_a_tag_and_leave_code_alone(self):
+        passage = "Say `SET a=<b>` now.\n\nOr WAIT [TIME=<seconds>] once.\n\n    echo <name>"
+
+        text = written(asked("wait?", source(1, passage)))
+
+        assert "SET a=<b>" in text
+        assert "WAIT [TIME=\\<seconds>]" in text
+        assert "    echo <name>" in text
+
+    def test_stand_whole_with_their_headings(self):
+        (passage,) = card_of(asked("How long does a refund take?", REFUNDS), embed).passages
+
+        assert passage.text == REFUNDS.passage
+        assert passage.heading == "Handbook › Refunds"
+
+    def test_keep_the_order_of_the_search(self):
+        likelier = [source(1, "The canteen opens at eleven."), source(2, "A refund takes days.")]
+
+        card = card_of(asked("How long does a refund take?", *likelier), embed)
+
+        assert [each.number for each in card.passages] == [1, 2]
+
+    def test_are_three_open_and_the_others_folded(self):
+        found = [source(n, f"A refund of kind {n} takes {n} days.") for n in range(1, 9)]
+
+        card = card_of(asked("How long does a refund take?", *found), embed)
+
+        assert [each.number for each in card.open] == [1, 2, 3]
+        assert len(card.passages) == OPEN + len(card.folded) == MOST_SHOWN
+        assert not any(each.marked for each in card.folded)
+
+    def test_have_the_header_of_a_long_table_once(self):
+        more = WEIGHTS.replace("Aero 5", "Brummer 1").replace("Aero 7", "Brummer 2")
+        other = "| Colour | Code |\n| --- | --- |\n| red | 7 |"
+        parts = source(1, f"{WEIGHTS}\n\n{more}\n\n{WEIGHTS}\n\n{other}", path=())
+
+        (passage,) = card_of(asked("What is the weight of the Brummer 2?", parts), embed).passages
+
+        lines = passage.text.split("\n")
+        assert lines.count("| Name | Weight |") == lines.count("| Colour | Code |") == 1
+
+    def test_are_none_where_nothing_was_found(self):
+        assert card_of(asked("How long does a refund take?"), embed) == Card()
+
+
+class TestWhatIsMarked:
+    def test_is_the_sentence_nearest_to_the_question(self):
+        assert marked("How long does a refund take?", REFUNDS.passage) == [
+            "A refund takes five business days."
+        ]
+
+    def test_is_one_row_at_most(self):
+        assert marked("What is the weight of the Aero 5?", WEIGHTS) == ["| Aero 5 | 410 g |"]
+
+    def test_is_two_sentences_at_most(self):
+        text = " ".join(f"A refund of kind {each} takes long." for each in "abcde")
+
+        assert len(marked("How long does a refund take?", text)) == 2
+
+    def test_is_nothing_where_nothing_stands_out(self):
+        assert marked("How long does a refund take?", "The canteen is closed on Mondays.") == []
+
+    def test_never_repeats_the_question(self):
+        faq = "Is the fan noisy at night?\nThis fan is noisy after an update."
+
+        assert marked("Is the fan noisy at night?", faq) == ["This fan is noisy after an update."]
+        assert marked("Is the fan noisy?", "The fan is noisy.") == []
+
+    def test_is_a_value_behind_its_label(self):
+        text = (
+            "Flash point: -14 °C\nBoiling point: 56 to 79 °C\nDensity at 20 °C: 0.82 g/cm3\n\nMore."
+        )
+
+        assert "Flash point: -14 °C" in marked("What is the flash point?", text)
+
+    def test_is_not_what_is_said_of_a_sibling(self):
+        prices = source(1, WEIGHTS.replace("Aero 7", "Aero 5 Pro"), "Prices", ())
+
+        for asked_for in NAMES:
+            (shown,) = card_of(
+                asked(f"How heavy is the {asked_for}?", prices), embed, NAMES
+            ).passages
+            ((start, end),) = shown.marked
+            assert shown.text[start:end].startswith(f"| {asked_for} |")
+
+    def test_goes_by_meaning_where_no_word_is_shared(self):
+        def by_meaning(texts):
+            return np.array(
+                [[1.0, 0.0] if "days" in t or "long" in t else [0.0, 1.0] for t in texts]
+            )
+
+        found = marked(
+            "How long?", "Call us. Five business days. Ask at the desk.", embed=by_meaning
+        )
+
+        assert found == ["Five business days."]
+
+    def test_goes_by_words_alone_while_the_model_is_away(self):
+        def away(texts):
+            raise ModelUnavailable("no server")
+
+        assert marked("How long does a refund take?", REFUNDS.passage, embed=away) == [
+            "A refund takes five business days."
+        ]
+
+
+class TestWhatIsWeak:
+    WEAK = asked("How long does a refund take?", REFUNDS, TABLE, relevance=0.01)
+
+    @pytest.mark.parametrize(
+        ("question", "said"),
+        [
+            ("How long does a refund take?", "The documents do not seem to answer this."),
+            (
+                "Wie lange dauert die Erstattung?",
+                "Die Dokumente scheinen das nicht zu beantworten.",
+            ),
+            ("Combien de temps prend le retour ?", "Les documents ne semblent pas y répondre."),
+        ],
+    )
+    def test_begins_with_saying_so_in_the_language_of_the_question(self, question, said):
+        assert written(asked(question, REFUNDS, TABLE, relevance=0.01)).startswith(said)
+
+    def test_is_folded_and_nothing_is_marked(self):
+        card = card_of(self.WEAK, embed)
+
+        assert card.is_weak
+        assert card.open == ()
+        assert [each.number for each in card.folded] == [1, 2]
+        assert not any(each.marked for each in card.passages)
+
+    def test_is_not_what_a_sentence_is_near_to_by_meaning(self):
+        def alike(texts):
+            return np.array([[1.0, 0.0]] * len(texts))
+
+        assert not card_of(self.WEAK, alike).is_weak
+
+
+class TestAsText:
+    def test_nothing_is_bold(self):
+        assert "**" not in written(asked("How long does a refund take?", REFUNDS, TABLE))
+
+    def test_the_marked_row_carries_the_number(self):
+        text = written(asked("What is the weight of the Aero 5?", TABLE))
+
+        assert "> | Aero 5 | 410 g [2] |" in text
+
+    def test_steps_are_numbered_without_a_dash_before(self):
+        steps = source(1, "- 1. Unlock the gate of the pier.\n- 2. Set out two rings.")
+
+        assert "\n> 2. Set out" in written(asked("How is the gate of the pier unlocked?", steps))
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            (WEIGHTS, "Name · Weight; Aero 5 · 410 g; Aero 7 · 510 g"),
+            ("Tools:\n\n- 1. A hammer.\n- 2. Nails.", "Tools: 1. A hammer. 2. Nails."),
+            ("Run this:\n\n    make all", "Run this: make all"),
+        ],
+    )
+    def test_folded_passages_are_one_line_without_signs(self, text, told):
+        assert gist(ShownPassage(1, "A", text)) == told
+
+    def test_folded_passages_are_cut_with_their_number_behind(self):
+        long = ShownPassage(4, "B", "one two three four " * 30)
+        first = [ShownPassage(n, "A", "text") for n in (1, 2, 3)]
+
+        assert "".join(markdown_of(Card((*first, long)))).endswith("one two three four … [4]")
+
+    def test_documents_that_mention_a_name_are_counted_and_linked(self):
+        mention = Mention("Aero 5", 7, (DocumentLink("d9", "a.md", "A [1] * list"),))
+        writer = CardWriter(
+            embed, lexicon=lambda within: NAMES, mentions=lambda name, within: mention
+        )
+
+        text = "".join(d.text for d in writer.write(asked("What does the Aero 5 weigh?", TABLE)))
+
+        assert text.endswith(
+            "7 documents mention Aero 5: [A (1) \\* list](/documents/d9) and 6 more."
+        )
+        assert set(cited_numbers(text)) == {2}
+
+    def test_markers_of_the_documents_are_no_citations(self):
+        found = source(3, "A refund takes five days [7]. See [1, 2].", "Title [4]", ("Path [5]",))
+
+        assert set(cited_numbers(written(asked("How long does a refund take?", found)))) == {3}
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.text(alphabet="aB5 .?:|-*1\n[]>#`", max_size=60), max_size=4),
+    st.text(alphabet="aB5 ?[]1", max_size=30),
+)
+def test_no_number_is_invented_whatever_the_documents_say(passages, question):
+    sources = [source(n + 1, text, text[:9], (text[:5],)) for n, text in enumerate(passages)]
+
+    text = written(asked(question, *sources))
+
+    assert set(cited_numbers(text)) <= {each.number for each in sources}
+
+
+def test_a_quoted_passage_keeps_its_brackets_and_cites_nothing_by_them():
+    passage = "The effect was 17 ms, 95 % CI [3, 9], in both groups of the first trial."
+    said = written(asked("How large was the effect?", source(9, passage)))
+
+    assert "`[3, 9]`" in said
+    assert cited_numbers(said) == [9]
+    assert cited_numbers(canonical(said)) == [9]  # imported again
+
+
+def test_a_folded_passage_is_cut_outside_of_its_brackets():
+    words = "word " * 59 + "[3, 9] and more that is left out here"
+    folded = [source(at, f"Text {at}. {words}") for at in range(1, OPEN + 2)]
+    said = written(asked("word?", *folded))
+
+    assert set(cited_numbers(said)) == set(range(1, OPEN + 2))
+    assert said.rpartition("- ")[2].count("`") % 2 == 0

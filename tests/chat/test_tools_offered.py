@@ -1,0 +1,28 @@
+"""Which tools a model is told of at once: each description is paid for in each turn."""
+
+import pytest
+from rag.tables.asking.words import may_ask_rows
+
+from rag.chat.session_tools import OF_TABLES, OF_THE_PAST, tool_specs
+from rag.chat.tool_room import ToolOffer
+
+SEARCH = "search_documents"
+
+
+@pytest.mark.parametrize(
+    ("question", "is_sure", "names"),
+    [
+        pytest.param("How heavy is the Aero 5?", True, [], id="the sources answer"),
+        pytest.param("How heavy is the Aero 5?", False, [SEARCH], id="perhaps not"),
+        pytest.param("How many routers are there?", False, [SEARCH, OF_TABLES], id="nor of rows"),
+        pytest.param("What is the average price?", True, [OF_TABLES], id="figures of rows"),
+        pytest.param("What did we say earlier?", True, OF_THE_PAST, id="the conversation"),
+        pytest.param("Fass das Gespräch zusammen.", True, OF_THE_PAST, id="in German"),
+    ],
+)
+def test_at_once_are_those_that_a_question_needs(question, is_sure, names):
+    offer = ToolOffer(lambda: True, lambda session: True, may_ask_rows, len)
+
+    told = offer.at_once(tool_specs(), question, is_sure=is_sure)
+
+    assert [spec.name for spec in told] == list(names)

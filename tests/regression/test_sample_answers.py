@@ -1,0 +1,98 @@
+"""The product answers the sample library's questions and holds its conversations, without a model.
+
+A floor is what was reached once. It is never lowered: an answer that is lost is a defect.
+"""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from rag.cli.evaluate import evaluate
+from rag.regression.reading import read_script
+from rag.regression.replay import files_of
+from rag.settings import Settings
+
+DATA = Path(__file__).parents[2] / "data"
+FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
+pytestmark = pytest.mark.slow
+# Questions whose answer cites a right file; whose answer says every figure; and how many there are.
+# Of those that nothing answers: how many are declined.
+FLOORS = {
+    "fact": (33, 33, 33),
+    "table": (15, 15, 16),
+    "howto": (7, 6, 7),
+    "comparison": (4, 2, 4),
+    "contradiction": (2, 1, 2),
+    "discontinued": (3, 3, 3),
+    "name_trap": (8, 8, 8),
+    "unanswerable": (1, 1, 6),
+}
+
+
+def cites(graded):
+    right = {graded.question.document, *graded.question.also}
+    return bool(right & set(graded.documents)) and not graded.declined
+
+
+def says_figures(graded):
+    """Every figure of the known answer, whole; 29 is as good as 29.00."""
+    said = set(map(number, FIGURE.findall(graded.answered)))
+    return set(map(number, FIGURE.findall(graded.question.answer))) <= said
+
+
+def number(figure):
+    try:
+        return float(figure)
+    except ValueError:
+        return figure  # a version, or with commas
+
+
+def counted(graded):
+    """By kind: right file cited, figures said, of how many."""
+    cited, said, asked = Counter(), Counter(), Counter()
+    for each in graded:
+        kind = each.question.kind
+        asked[kind] += 1
+        cited[kind] += cites(each) if each.is_answerable else each.declined
+        said[kind] += says_figures(each) if each.is_answerable else each.declined
+    return {kind: (cited[kind], said[kind], asked[kind]) for kind in asked}
+
+
+@pytest.fixture(scope="module")
+def reached(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    settings = Settings(data_dir=folder)
+    graded = evaluate(settings, DATA / "questions.jsonl", DATA / "library")
+    return counted(graded)
+
+
+def test_every_kind_has_a_floor(reached):
+    assert {kind: asked for kind, (_, _, asked) in reached.items()} == {
+        kind: asked for kind, (_, _, asked) in FLOORS.items()
+    }
+
+
+@pytest.mark.parametrize("kind", FLOORS)
+def test_questions_are_answered_from_the_right_file_with_the_right_figures(reached, kind):
+    assert all(now >= floor for now, floor in zip(reached[kind], FLOORS[kind], strict=True))
+
+
+CONVERSATIONS = list(files_of([DATA / "conversations"]))
+
+
+@pytest.mark.parametrize("path", CONVERSATIONS, ids=lambda path: path.name.split(".")[0])
+def test_a_conversation_holds(sample_replayer, path):
+    replay = sample_replayer.replay(path)
+
+    assert replay.error == ""
+    assert [(check.turn, check.expectation, check.got) for check in replay.failures] == []
+
+
+def test_there_are_enough_of_them_and_enough_are_long():
+    lengths = [len(read_script(path)[0].turns) for path in CONVERSATIONS]
+
+    assert len(lengths) >= 25
+    assert sum(length > 12 for length in lengths) >= 12
+    assert sum(length > 40 for length in lengths) >= 5

@@ -1,0 +1,481 @@
+import re
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Connection
+
+from rag.records import EVERYTHING, Within
+from rag.search import lexical, word_index
+from rag.search.cache import words
+from rag.search.fts5 import _Stems
+from rag.search.lexical import LexicalIndex
+from rag.search.plain import plain
+from rag.search.query import Term
+from rag.search.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
+from tests.search.conftest import Library
+from tests.waiting import until
+
+
+@pytest.fixture(params=["engine", pytest.param("postgres", marks=pytest.mark.slow)])
+def library(request: pytest.FixtureRequest) -> Library:
+    return Library(request.getfixturevalue(request.param))
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library has more chunks than are held; its words are read before a query goes on."""
+    knowing = LexicalIndex._knowing
+
+    def known_at_once(own: LexicalIndex, connection: Connection) -> object:
+        if own._known is None or own._known.newest != connection.execute(lexical._NEWEST).scalar():
+            own._read_beside()
+        return knowing(own, connection)
+
+    monkeypatch.setattr(LexicalIndex, "_knowing", known_at_once)
+    monkeypatch.setattr(words, "MOST_OF_ALL", 0)
+
+
+@pytest.fixture(params=["everything", "a large library", "a collection"])
+def within(request: pytest.FixtureRequest) -> Within:
+    """By what is held, or by the database's index."""
+    if request.param == "a large library":
+        request.getfixturevalue("large")
+    return Within(frozenset({"1"})) if request.param == "a collection" else EVERYTHING
+
+
+def titles(
+    library: Library, query: str, within: Within = EVERYTHING, *, limit: int = 10
+) -> list[str]:
+    found = library.lexical.search(query, within, limit=limit)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], within)
+    return [chunks[chunk_id].document_title for chunk_id, _ in found]
+
+
+def test_nothing_is_found_in_nothing(library: Library, within: Within) -> None:
+    assert library.lexical.search("reset", within, limit=5) == []
+    assert library.lexical.coverage("reset", within, ["nowhere"]) == {"nowhere": 0.0}
+
+
+def test_any_word_finds_and_more_words_rank_higher(library: Library, within: Within) -> None:
+    library.add("One", "The light of the lamp.")
+    library.add("Two", "The lamp is dimmed with the slider.")
+    library.add("Three", "Nothing of the kind.")
+
+    assert titles(library, "how do I dim the lamp slider?", within) == ["Two", "One"]
+
+
+def test_a_rare_word_weighs_more_than_a_common_one(library: Library, within: Within) -> None:
+    for number in range(20):
+        library.add(f"Router {number}", "Settings of the router are here.")
+    library.add("Lamp", "The firmware is here.")
+
+    assert titles(library, "router settings firmware", within)[0] == "Lamp"
+
+
+def noting_counts(library: Library, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The tokens of every term that is counted from now on."""
+    words = library.lexical._words
+    count, counted = words.frequencies, []
+
+    def noted(connection, terms, within, most):  # type: ignore[no-untyped-def]
+        counted.extend(term.tokens for term in terms)
+        return count(connection, terms, within, most)
+
+    monkeypatch.setattr(words, "frequencies", noted)
+    return counted
+
+
+@pytest.mark.usefixtures("large")
+def test_words_that_the_vocabulary_knows_are_not_counted_again(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add("Lamp", "The light of the lamp.")
+    counted = noting_counts(library, monkeypatch)
+
+    assert titles(library, "lamp light zeppelin") == ["Lamp"]
+    assert ("zeppelin",) in counted
+    assert not {("lamp",), ("light",)} & set(counted)
+
+
+def test_a_word_in_the_heading_weighs_more(library: Library, within: Within) -> None:
+    library.add("Other", "Wi-Fi, cables and pairing are told of here.")
+    library.add("Guide", "Cables and other things are told of here.", heading_path=("Pairing",))
+
+    assert titles(library, "pairing", within)[0] == "Guide"
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        pytest.param("AX-5400 price", "AX-5400", id="a code"),
+        pytest.param("AX5400 price", "AX-5400", id="without the hyphen"),
+        pytest.param("ax 5400 price", "AX-5400", id="with a blank"),
+        pytest.param("WH-1000XM4 battery", "WH-1000XM4", id="a long code"),
+        pytest.param("Aero 5 Pro battery", "Aero 5 Pro", id="the longer name"),
+        pytest.param("Aero 5 battery", "Aero 5", id="the shorter name"),
+        pytest.param("résumé", "Resume", id="accents"),
+        pytest.param("dimming lamps", "Lamp", id="other endings"),
+    ],
+)
+def test_product_names_and_word_forms_are_found(library: Library, within, query, title) -> None:
+    for name in ("AX-5400", "AX-5500", "WH-1000XM4", "WH-1000XM5", "Aero 5", "Aero 5 Pro"):
+        library.add(name, f"The {name} has a battery and a price.")
+    library.add("Resume", "Send your resume to us.")
+    library.add("Lamp", "Dim the lamp.")
+
+    assert titles(library, query, within)[0] == title
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        pytest.param("路由器怎么重置", "Chinese", id="Chinese"),
+        pytest.param("器", "Chinese", id="one letter"),
+        pytest.param("リセットボタン", "Japanese", id="Japanese"),
+        pytest.param("การรีเซ็ต", "Thai", id="Thai"),
+        pytest.param("공유기", "Korean", id="Korean without the particle"),
+        pytest.param("WH-1000XM4", "Mixed", id="a code between letters"),
+        pytest.param("नमस्ते", "Hindi", id="Hindi"),
+    ],
+)
+def test_scripts_without_spaces_are_searched(library: Library, within, query, title) -> None:
+    library.add("Chinese", "按住路由器背面的按钮十秒钟即可重置。")
+    library.add("Japanese", "背面のリセットボタンを10秒間押します。")
+    library.add("Thai", "กดปุ่มเพื่อทำการรีเซ็ตเราเตอร์")
+    library.add("Korean", "공유기를 초기화하려면 버튼을 누르세요.")
+    library.add("Mixed", "使用WH-1000XM4耳机。")
+    library.add("Hindi", "नमस्ते दुनिया")
+
+    assert titles(library, query, within)[0] == title
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param('"', id="quote"),
+        pytest.param('reset" OR "x', id="quotes"),
+        pytest.param("reset AND NOT (lamp OR", id="operators"),
+        pytest.param("heading:reset NEAR(a b, 3) ^x -y* {z}", id="more operators"),
+        pytest.param("a & b | !c <-> d:* \\ '", id="operators of PostgreSQL"),
+        pytest.param("reset\0lamp", id="NUL"),
+        pytest.param("reset \ud800", id="lone surrogate"),
+        pytest.param("reset " * 20_000, id="a hundred thousand characters"),
+        pytest.param("%s :name {x}", id="placeholders"),
+    ],
+)
+def test_any_text_is_a_safe_query(library: Library, within, query) -> None:
+    library.add("Router", "Reset the router.")
+
+    found = titles(library, query, within)
+
+    assert found == (["Router"] if "reset" in query else [])
+    assert all(
+        share >= 0 for share in library.lexical.coverage(query, within, ["nowhere"]).values()
+    )
+
+
+def test_the_index_follows_the_database(library: Library, within: Within) -> None:
+    (old,) = library.add("Router", "Reset the router. 路由器")
+    library.add("Router", "Pair the router.")
+    assert titles(library, "reset 路由", within) == []
+    assert titles(library, "pair", within) == ["Router"]
+
+    library.store.delete(old.document_id)
+    assert titles(library, "pair router", within) == []
+
+
+def test_at_most_the_limit_is_found(library: Library, within: Within) -> None:
+    for number in range(6):
+        library.add(f"Router {number}", "Reset the router.")
+
+    assert len(library.lexical.search("reset", within, limit=4)) == 4
+    assert library.lexical.search("reset", within, limit=0) == []
+
+
+def test_coverage_is_the_weighted_share_of_the_words(library: Library, within: Within) -> None:
+    for number in range(10):
+        library.add(f"Filler {number}", "The router stands here.")
+    (whole,) = library.add("Whole", "The firmware of the router.")
+    (common,) = library.add("Common", "A router.")
+    (none,) = library.add("None", "Something else.")
+
+    covered = library.lexical.coverage("router firmware", within, [whole.id, common.id, none.id])
+
+    assert covered[whole.id] == pytest.approx(1.0)
+    assert 0.0 < covered[common.id] < 0.3
+    assert covered[none.id] == 0.0
+
+
+def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library, within: Within) -> None:
+    (chunk,) = library.add("Router", "Reset the router.")
+
+    known = library.lexical.coverage("reset", within, [chunk.id])[chunk.id]
+    unknown = library.lexical.coverage("reset zeppelin", within, [chunk.id])[chunk.id]
+
+    assert unknown < known == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("library", ["engine"], indirect=True)
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(query=st.text(max_size=80))
+def test_no_text_breaks_a_search(library: Library, query: str) -> None:
+    assert library.lexical.search(query, EVERYTHING, limit=3) == []
+
+
+@pytest.fixture
+def short_of_time(large: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a library where a common word is in more chunks than can be scored."""
+    monkeypatch.setattr(word_index, "MOST_SCORED", 10)
+    monkeypatch.setattr(lexical, "MOST_SCORED", 10)
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_of_words_that_very_many_chunks_hold_the_rare_ones_decide(library: Library) -> None:
+    texts = [f"The pump of the plant number{n} hums." for n in range(30)]
+    chunks = library.add("Plant", *texts)
+
+    found = library.lexical.search("Which pump hums at plant number7?", EVERYTHING, limit=5)
+
+    assert found[0][0] == chunks[7].id
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_common_words_rank_what_a_rare_one_finds(library: Library) -> None:
+    library.add("Filler", *(f"The pump of plant {n} hums. The valve hisses." for n in range(30)))
+    texts = ("Zeolite is here, as told above.", "Zeolite in the pump hums.")
+    _, both = library.add("Two", *texts)
+
+    assert library.lexical.search("pump hums with zeolite", EVERYTHING, limit=5)[0][0] == both.id
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_chunks_that_hold_common_words_together_are_found(library: Library) -> None:
+    library.add("Pumps", *(f"The pump of plant {n} hums." for n in range(30)))
+    library.add("Valves", *(f"The valve of plant {n} hisses." for n in range(30)))
+    (both,) = library.add("Both", "A valve beside a pump.")
+
+    assert library.lexical.search("pump and valve", EVERYTHING, limit=5)[0][0] == both.id
+    assert library.lexical.search(
+        "Does a pump hum?", EVERYTHING, limit=5
+    )  # only frequent ones: still found
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_common_phrases_rank_too(library: Library) -> None:
+    apart = [f"The list {n} of a station, and its channel." for n in range(30)]
+    library.add("Apart", *apart)
+    library.add("Others", *(f"Nothing of the kind is in part {n}." for n in range(60)))
+    (side_by_side,) = library.add("List", "The channel list of a station, and more of it.")
+
+    assert library.lexical.search("channel list", EVERYTHING, limit=20)[0][0] == side_by_side.id
+
+
+@pytest.mark.usefixtures("short_of_time")
+def test_a_phrase_that_would_be_dear_to_count_is_guessed(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "MOST_COUNTED", 3)
+    library.add("Apart", *(f"The list {n} of a station, and its channel." for n in range(6)))
+    (side_by_side,) = library.add("List", "The channel list of a station, and more of it.")
+    counted = noting_counts(library, monkeypatch)
+
+    assert library.lexical.search("channel list", EVERYTHING, limit=20)[0][0] == side_by_side.id
+    assert counted == []
+
+
+@pytest.mark.usefixtures("large")
+def test_coverage_counts_nothing_again_that_the_search_has_counted(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (chunk,) = library.add("Lamp", "The light of the lamp.")
+    counted = noting_counts(library, monkeypatch)
+
+    assert titles(library, "lamp zeppelin") == ["Lamp"]
+    assert counted.count(("zeppelin",)) == 1
+    assert library.lexical.coverage("lamp zeppelin", EVERYTHING, [chunk.id])[chunk.id] < 0.5
+    assert counted.count(("zeppelin",)) == 1
+
+
+@pytest.mark.usefixtures("large")
+def test_queries_that_are_remembered_do_not_pile_up(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lexical, "REMEMBERED", 3)
+    library.add("Lamp", "The light of the lamp.")
+
+    for number in range(8):
+        assert titles(library, f"lamp {number}") == ["Lamp"]
+
+    assert len(library.lexical._known.asked) <= 3
+
+
+@pytest.mark.parametrize("stray", ["\u0301", "\u0300\u0301", "\u094d"])
+def test_a_mark_without_its_letter_breaks_no_search(library: Library, stray: str) -> None:
+    library.add("Lamp", f"The light {stray} of the lamp.")
+
+    assert titles(library, "lamp") == ["Lamp"]
+    assert titles(library, f"lamp {stray}") == ["Lamp"]
+
+
+def test_a_large_library_reads_its_words_beside_the_query(library: Library, monkeypatch) -> None:
+    monkeypatch.setattr(words, "MOST_OF_ALL", 3)
+    texts = [f"The graphite lamp {n}." for n in range(9)]
+    library.add("Lamp", *texts)
+
+    assert titles(library, "lamp", limit=1) == ["Lamp"]  # before the words are known
+    until(lambda: titles(library, "garphite", limit=1) == ["Lamp"])
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("docters certificate", "Leave"),
+        ("garphite colour", "Lamp"),
+        ("where is the config", "Setup"),
+        ("Was ist die Konfiguration", "Deutsch"),
+    ],
+)
+def test_a_word_that_the_library_does_not_know_meets_its_own(library, within, query, title) -> None:
+    library.add("Leave", "Send the doctor's note on the third day. A certificate follows.")
+    library.add("Lamp", "It comes in graphite and in white.")
+    library.add("Setup", "The configuration lies beside the program, in one file.")
+    library.add("Deutsch", "Die Konfiguration liegt im Ordner.")
+    library.add("Other", "Colours fade in the sun. A certificate is where it is.")
+
+    assert titles(library, query, within)[0] == title
+
+
+def test_a_name_that_the_library_does_not_know_is_no_other_name(
+    library: Library, within: Within
+) -> None:
+    (lamp,) = library.add("Lamp", "The Zephyr weighs two kilos.")
+
+    known = library.lexical.coverage("How heavy is the Zephyr lamp?", within, [lamp.id])[lamp.id]
+    other = library.lexical.coverage("How heavy is the Zephir lamp?", within, [lamp.id])[lamp.id]
+    typed = library.lexical.coverage("how heavy is the zephir lamp?", within, [lamp.id])[lamp.id]
+    assert other < typed == known
+
+
+def test_an_error_code_is_met_whatever_else_is_asked(library: Library, within: Within) -> None:
+    for number in range(1, 30):
+        library.add(f"E{number}", f"E{number}: part {number} is blocked. Clean it.")
+    library.add("Display", "What the washing machine shows in its display, and why it stops.")
+    library.add(
+        "Programmes", "The washing machine stops in the middle of a programme. Why it does."
+    )
+
+    asked = "why does my washing machine stop in the middle and show E18 in its display"
+    assert titles(library, asked, within)[0] == "E18"
+
+
+def test_the_name_of_the_file_is_looked_up_too(library: Library, within: Within) -> None:
+    library.add("Report", "Sales rose.", name="reports/2023_Q1-ACME.pdf")
+    library.add("Report", "Sales rose.", name="reports/2023_Q2-ACME.pdf")
+
+    found = library.lexical.search("ACME sales Q2", within, limit=1)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], within)
+    assert [chunk.document_name for chunk in chunks.values()] == ["reports/2023_Q2-ACME.pdf"]
+
+
+def test_one_word_mistyped_in_two_ways_counts_once(library: Library, within: Within) -> None:
+    (chunk,) = library.add("Pencils", "Graphite is dear.")
+    query = "garphite or grahpite?"
+
+    assert titles(library, query, within) == ["Pencils"]
+    assert library.lexical.coverage(query, within, [chunk.id]) == {chunk.id: 1.0}
+
+
+@pytest.mark.parametrize(
+    "query", ["Darf ich sonntags mähen?", "Wann ist der Tag der Müllabfuhr?", "Ist die Tonne groß?"]
+)
+def test_a_part_of_a_german_compound_finds_it(library: Library, within: Within, query: str) -> None:
+    (chunk,) = library.add("Ordnung", "Rasenmähen verboten. Abfuhr aller Restmülltonnen: freitags.")
+    library.add("Other", "Ein Satz von etwas anderem.")
+
+    assert titles(library, query, within)[0] == "Ordnung"
+    assert library.lexical.coverage(query, within, [chunk.id])[chunk.id] > 0
+
+
+def test_an_english_word_is_no_part_of_another(library: Library, within: Within) -> None:
+    library.add("Network", "A transport of passengers.")
+
+    assert titles(library, "Where is the port?", within) == []
+
+
+def test_words_of_documents_that_came_since_are_known(library: Library, within: Within) -> None:
+    library.add("One", "A lamp.")
+    assert titles(library, "grafite", within) == []
+    library.add("Two", "Grafit is dear, graphite is not.")
+
+    assert titles(library, "garphite", within) == ["Two"]
+
+
+def test_all_chunks_are_found_that_hold_words_one_after_the_other(
+    library: Library, within: Within
+) -> None:
+    library.add("One", "A refund is paid late.", "The Aero 5 is white.")
+    library.add("Two", "Refunds of the E-Strand 5.", "An Aero and five more.")
+
+    def holding(phrase: str, limit: int = 10) -> list[str]:
+        found = library.lexical.holding(phrase, within, limit=limit)
+        return [library.store.chunks([key], within)[key].text for key in found]
+
+    assert holding("refund") == ["A refund is paid late.", "Refunds of the E-Strand 5."]
+    assert holding("aero 5") == ["The Aero 5 is white."]
+    assert holding("e-strand") == ["Refunds of the E-Strand 5."]
+    assert len(holding("refunds", limit=1)) == 1
+    assert holding("…") == []
+
+
+@pytest.mark.parametrize(
+    ("word", "is_known"),
+    [("Gandhi", True), ("routers", True), ("Bedigo", True), ("Teal", False), ("Quagga", False)],
+)
+def test_a_word_is_known_in_any_form_and_but_for_a_slip_of_the_keyboard(
+    library: Library, word, is_known
+) -> None:
+    library.add("Places", "Gandhi never saw Bendigo, nor any router.")
+
+    assert library.lexical.is_known(word, EVERYTHING) is is_known
+
+
+WRITTEN = st.text(alphabet="abcAÀ _-.1’", max_size=40)
+
+
+@given(WRITTEN, WRITTEN)
+def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: str) -> None:
+    terms = [
+        Term(("abc",)),
+        Term(("ab",)),
+        Term(("a", "abc")),
+        Term(("abc", "abca")),
+    ]
+    stems = _Stems("porter", terms)
+
+    stems.read(7, heading, told)
+    places = stems.places()
+
+    for term in terms:
+        wanted = list(stems.of_term[term])
+        counted = 0.0
+        for part, weight in ((heading, HEADING_WEIGHT), (told, 1.0)):
+            words = [stems._stem(word) for word in re.findall(r"[^\W_]+", plain(part))]
+            starts = range(len(words) - len(wanted) + 1)
+            counted += weight * sum(words[at : at + len(wanted)] == wanted for at in starts)
+        found = in_a_row([places.get(stem, NOWHERE) for stem in wanted])
+        assert counts_in(np.array([7]), found).tolist() == [counted]
+
+
+def test_terms_of_nearly_every_chunk_rank_nothing_beside_rarer_ones() -> None:
+    def weighed(word: str, frequency: int) -> word_index.WeighedTerm:
+        return word_index.WeighedTerm(Term((word,)), frequency, word_index.idf(10_000, frequency))
+
+    def words(*asked: word_index.WeighedTerm) -> list[str]:
+        return [each.term.tokens[0] for each in word_index.Plan.of(asked).all]
+
+    rare, common, unknown = weighed("lamp", 9), weighed("press", 9_900), weighed("lxmp", 0)
+
+    assert words(common, rare, unknown) == ["lxmp", "lamp"]
+    assert words(common, unknown) == ["lxmp", "press"]
