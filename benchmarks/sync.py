@@ -5,9 +5,9 @@
     python -m benchmarks.sync renamed [--files 10000]
     python -m benchmarks.sync watch [--saves 10]
 
-`lives` lets a folder live at random and kills syncs at random writes (tests/connectors/folder_model.py
-says what has to hold after each); `many` and `watch` use the packaged model. Nothing leaves this
-machine.
+`lives` lets a folder live at random and kills syncs at random writes (what has to hold after
+each: tests/connectors/folder_model.py); `many` and `watch` use the packaged model. Nothing leaves
+this machine.
 """
 
 import os

@@ -24,6 +24,14 @@ RagError
 """
 
 
+def needs_extra(what: str, extra: str) -> str:
+    """What is said where a package is missing that not everybody needs."""
+    return (
+        f"{what} needs the extra groundnote[{extra}], which is not installed. Install it: "
+        f"pip install 'groundnote[{extra}]'."
+    )
+
+
 class RagError(Exception):
     """Base of all errors rag raises on purpose; the message is fit to be shown."""
 

@@ -28,7 +28,7 @@ from pydantic_settings import (
 )
 
 from rag.errors import SetupError
-from rag.seams.patience import ANSWER, FOLLOW_UP, JUDGEMENT, THREAD
+from rag.seams.patience import ANSWER, FOLLOW_UP, JUDGEMENT, SUMMARY
 
 log = logging.getLogger(__name__)
 
@@ -152,12 +152,15 @@ class ContextSettings(_SettingsSection):
 class SummarizationSettings(_SettingsSection):
     """How old turns are summarised."""
 
+    removed = {
+        "thread": "the model writes the summary, verified against the turns; "
+        "summarization_settings.enabled: false leaves summaries out."
+    }
     enabled: bool = True
     max_summary_tokens: int = Field(800, ge=50)
     summary_temperature: float = Field(0.3, ge=0, le=2)
     summary_model: str | None = None
-    thread: bool = False  # a model writes a short thread besides, without figures
-    timeout_seconds: float = Field(THREAD.seconds, gt=0)
+    timeout_seconds: float = Field(SUMMARY.seconds, gt=0)
 
 
 class FollowUpSettings(_SettingsSection):

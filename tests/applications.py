@@ -1,7 +1,7 @@
 """Applications for tests: over a copied database, with templates that are compiled once."""
 
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from threading import Thread
 
@@ -15,7 +15,7 @@ from rag.chat.memory import Memory, MemoryRules
 from rag.documents.files import IncomingFile
 from rag.documents.guard import GuardedLoader
 from rag.memory.stored import Remembered
-from rag.memory.thread import asked, no_thread, written_thread
+from rag.memory.summariser import ApplicationModel, Summariser
 from rag.settings import Settings
 from rag.tokens import count_tokens
 from rag.web import create_app
@@ -86,17 +86,17 @@ def application_over(folder, files):
 
 
 def remembered(application, model=None):
-    """What an application remembers; a model writes threads."""
-    thread = no_thread
+    """What an application remembers; a model writes its summaries."""
+    summariser = None
     if model:
-        ask = partial(asked, model, max_tokens=200, temperature=0)
-        thread = partial(written_thread, ask, model.name)
+        ask = ApplicationModel(model, max_tokens=800, temperature=0)
+        summariser = Summariser(ask, model.name, count_tokens)
     names = application.documents.lexicon
-    return Remembered(count_tokens, application.embedder, names=names, thread=thread)
+    return Remembered(count_tokens, application.embedder, names=names, summariser=summariser)
 
 
 def remembering(application, model, later=None):
-    """An assistant like the application's, in a small window; a model may write threads.
+    """An assistant like the application's, in a small window; a model may write summaries.
 
     It recalls what it leaves out, as one whose writer reads a context does.
     """

@@ -4,7 +4,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from rag import database
+from rag import db
 from rag.db import migrate, open_engine
 
 
@@ -30,4 +30,4 @@ def prepare(path):
     path = Path(path)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(template(database.newest_revision()))
+        path.write_bytes(template(db.newest_revision()))

@@ -16,27 +16,28 @@ from rag.wiring.stores import open_database
 
 ROOT = Path(__file__).parents[1]
 ORDER = [
-    {"errors", "records", "tokens", "hangup", "calm", "parallel"},
-    {"limits"},
-    {"tracing"},
-    {"metrics"},
-    {"seams", "progress"},
-    {"text", "short_calls"},
+    {"errors", "records", "tokens"},
+    {"seams"},  # below runtime: short calls of models know what a model is
+    {"runtime"},
+    {"language"},
     {"citations"},
-    {"database"},
-    {"documents", "retrieval", "tables", "llm", "followups"},
+    {"db"},
+    {"documents"},
+    {"search", "tables", "llm"},
     {"sessions"},
     {"memory"},
     {"render"},
-    {"migrations", "answers"},
+    {"chat"},
     {"library"},
-    {"turns", "ingestion", "settings", "measurements", "storage"},
-    {"assistant", "sources"},
-    {"jobs"},
+    {"ingestion"},
+    {"settings"},  # below connectors, whose addresses and logins they hold
+    {"connectors"},
+    {"jobs", "operations"},
     {"wiring"},
-    {"web", "evaluation", "mcp"},
-    {"commands"},
-    {"cli", "wsgi", "__init__"},
+    {"web", "mcp", "regression"},
+    {"sources", "evaluation"},  # former paths that others import
+    {"cli"},
+    {"wsgi", "__init__"},
 ]
 LEVEL = {part: level for level, parts in enumerate(ORDER) for part in parts}
 MODULES = sorted((ROOT / "rag").rglob("*.py"))
@@ -119,7 +120,8 @@ def modules_imported_by(name: str) -> set[str]:
         if isinstance(found, ast.Import):
             named |= {alias.name for alias in found.names}
         elif isinstance(found, ast.ImportFrom):
-            named |= {f"{found.module}.{alias.name}" for alias in found.names} | {found.module}
+            members = {f"{found.module}.{alias.name}" for alias in found.names}
+            named |= members if members <= BY_NAME.keys() else members | {found.module}
         waiting += ast.iter_child_nodes(found)
     return {each for each in named if each in BY_NAME and each != name}
 

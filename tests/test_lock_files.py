@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 PINNED = re.compile(r"(?m)^([\w.-]+)==([^\s;\\]+)")
 FROM_THE_MAKEFILE = {"torch"}
+SERVED = ("models", "web", "git", "postgresql", "oidc")  # extras of the image
 
 
 def pinned(name):
@@ -39,11 +40,11 @@ def extra(name):
         ("requirements.lock", PROJECT["dependencies"]),
         (
             "requirements-server.lock",
-            PROJECT["dependencies"] + extra("postgresql") + extra("oidc"),
+            PROJECT["dependencies"] + [each for name in SERVED for each in extra(name)],
         ),
         (
             "requirements-dev.lock",
-            PROJECT["dependencies"] + extra("dev") + extra("postgresql") + extra("oidc"),
+            PROJECT["dependencies"] + [each for name in ("dev", *SERVED) for each in extra(name)],
         ),
     ],
 )
@@ -75,7 +76,18 @@ def test_no_lock_file_brings_a_gpu_or_a_cluster(lock):
     assert not re.search(r"\b(nvidia|cuda|triton|torch|kubernetes|onnxruntime)", names)
 
 
-@pytest.mark.parametrize("package", ["psycopg", "authlib"])
+@pytest.mark.parametrize(
+    "package",
+    [
+        "psycopg",
+        "authlib",
+        "sentence-transformers",
+        "transformers",
+        "scipy",
+        "trafilatura",
+        "dulwich",
+    ],
+)
 def test_what_few_need_is_an_extra(package):
     assert package not in pinned("requirements.lock")
     assert package in pinned("requirements-dev.lock")

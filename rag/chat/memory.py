@@ -26,7 +26,7 @@ from rag.memory.context import (
 from rag.memory.open_turns import Instructions, OpenTurns, State
 from rag.memory.past import Past
 from rag.memory.stored import Remembered
-from rag.memory.summary import Room
+from rag.memory.summary import Room, lists_tokens
 from rag.records import (
     ChatMessage,
     Compacted,
@@ -39,8 +39,7 @@ from rag.records import (
 from rag.runtime.budget import limited, part_of_it
 from rag.seams import NO_WISHES, OpenTurn, SessionHandle, TokenCounter, Wishes
 
-LEAST_SUMMARY, SUMMARY_SHARE = 60, 0.45  # of the history's budget: what a summary may take
-QUOTED_SHARE = 0.15  # of it: paragraphs of earlier turns in the summary
+LEAST_SUMMARY = 60  # tokens
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
@@ -156,10 +155,18 @@ class Memory:
     def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
         """Queue a compaction if history passes the high-water mark, and embedding for recall."""
         state = self._turns.ended(session, (turn.question, answer)) or self._state(session)
-        over = state.summarises and self._history_tokens(state) > self._history_room(state).high
-        is_many = state.summarises and len(state.recent) > self._rules.max_pairs
-        if over or is_many or (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
+        is_due = state.summarises and self._is_due(session, state)
+        if is_due or (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
             self._later(session)
+
+    def _is_due(self, session: SessionHandle, state: State) -> bool:
+        """Whether history passes the high-water mark, or its summary is to be written anew."""
+        summary = sum(each.tokens for each in state.summaries)
+        room = self._history_room(state)
+        pairs = self._history_tokens(state) - summary
+        is_over = pairs > self._rules.high_water * max(0, room.budget - summary)
+        is_many = len(state.recent) > self._rules.max_pairs
+        return is_over or is_many or self._remembered.is_due(session.summaries())
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
 
@@ -185,15 +192,22 @@ class Memory:
 
         rules = self._rules
 
+        is_due = self._remembered.is_due(session.summaries())
+
         def plan(past: Past, last: int) -> tuple[int, Room] | None:
             turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
-            if not (force or turns > room.high or many > rules.max_pairs):
+            free = room.budget - lists_tokens(past, room.budget) - int(room.budget / 3)
+            high, low = int(rules.high_water * free), int(rules.low_water * free)
+            is_over = turns > high or many > rules.max_pairs
+            if not (force or is_over or is_due):
                 return None
-            low, most = (-1 if force else room.low), max(room.keep_turns, rules.max_pairs // 2)
-            end = past.end(last, low=low, high=room.high, keep=room.keep_turns, most=most)
-            left = min(room.budget - past.tokens(end), int(SUMMARY_SHARE * room.budget))
-            own = Room(max(LEAST_SUMMARY, left), room.budget, QUOTED_SHARE)
-            return (end, own) if end > past.covered else None
+            low, most = (-1 if force else low), max(room.keep_turns, rules.max_pairs // 2)
+            end = past.covered
+            if force or is_over:
+                end = past.end(last, low=low, high=high, keep=room.keep_turns, most=most)
+            left = max(LEAST_SUMMARY, room.budget - past.tokens(end, last))
+            is_new = end > past.covered or (is_due and end > past.first)
+            return (end, Room(left, room.budget)) if is_new else None
 
         summary = self._remembered.compact(session, plan, at_once=at_once)
         if summary is not None:

@@ -222,13 +222,11 @@ def _job_queue(settings: Settings) -> str:
 
 
 def _judge(settings: Settings) -> str:
-    from rag.llm.judging import labels_of
+    from rag.wiring.readiness import check_judge
 
     folder = settings.checks.nli_model
-    if folder is not None:
-        labels = labels_of(folder)
-        told = "one score" if labels is None else ", ".join(sorted(set(labels.values())))
-        return f"{folder} tells {told}"
+    if verdicts := check_judge(folder):
+        return f"{folder} tells {verdicts}"
     is_off = settings.checks.model == "off" or settings.llm.model is None
     return "none: what words cannot tell is not checked" if is_off else "the language model"
 

@@ -8,11 +8,12 @@ import re
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 from urllib.parse import unquote, urlsplit
 
-from rag.errors import Forbidden, SetupError, UserError
+from rag.errors import Forbidden, SetupError, UserError, needs_extra
 from rag.seams import OpenSource, Source, SourceOptions
 from rag.settings import SourceSettings
 
@@ -24,6 +25,10 @@ OPENERS = {  # each is loaded when one of its kind is opened
     GIT: "rag.connectors.git:open_git",
     GITHUB: "rag.connectors.git.github:open_github",
     STORE: "rag.connectors.stores:open_store",
+}
+EXTRAS = {  # the package that a kind cannot do without, and what brings it
+    WEB: ("trafilatura", "web"),
+    GIT: ("dulwich", "git"),
 }
 STORES = frozenset(
     "s3 gs gcs abfs abfss az sftp ssh webdav webdavs dav davs smb ftp ftps zip".split()  # noqa: SIM905
@@ -86,6 +91,9 @@ def added_kinds() -> set[str]:
 def open_source(address: str, options: SourceOptions) -> Source:
     """Raises UserError, SetupError where a package is missing, and SourceAway."""
     kind = kind_of(address)
+    package, extra = EXTRAS.get(kind, ("", ""))
+    if package and find_spec(package) is None:
+        raise SetupError(needs_extra(f"A source of the kind {kind}", extra))
     try:
         return _opener(kind)(address, options)
     except ImportError as error:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply
+from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply, needs_extra
 from rag.records import ChatMessage, Role, Verdict
 from rag.runtime.short_calls import reply_in_time
 from rag.seams import ChatModel
@@ -183,8 +183,11 @@ class InferenceJudge:
 
     @cached_property
     def _encoder(self) -> Any:
-        from sentence_transformers import CrossEncoder
-
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            what = f"The judge {self.name} (checks.nli_model)"
+            raise ModelUnavailable(needs_extra(what, "models")) from error
         return CrossEncoder(str(self._folder), device="cpu", local_files_only=True)
 
     def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Opinion | None]:

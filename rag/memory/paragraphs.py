@@ -45,7 +45,7 @@ class Paragraph:
     def shown(self) -> str:
         """What is sent of it; ends its line."""
         marks = "".join(f"[{number}]" for number in self.behind)
-        lines = (self.setting, self.text, f"(at the end: {marks})" if marks else "")
+        lines = (self.setting, self.text, f"(… {marks})" if marks else "")
         return "".join(f"{line}\n" for line in lines if line)
 
 

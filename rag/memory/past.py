@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain, groupby, islice
 from typing import Any
 
 from rag.citations.gate import canonical
@@ -13,33 +13,30 @@ from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.language.layout import asks
 from rag.language.names import Lexicon, find_names
 from rag.language.sentences import split_sentences
+from rag.memory.evidence import SpokenMessage, TurnEvidence
 from rag.memory.paragraphs import read_paragraphs, size
+from rag.memory.phrases import Phrases, fenced, phrases_of
 from rag.memory.recall import Index
 from rag.records import Role
 from rag.seams import TokenCounter
 
-SPEAKERS = {Role.USER.value: "User", Role.ASSISTANT.value: "Assistant"}
 MARGIN = 3  # tokens that texts put together may take more
 LABEL_TOKENS = 3  # of "Assistant:", and of what stands for what is left out
 SKIPPED = "…\n"  # between paragraphs of one message
-TITLE = "Said earlier in this conversation, word for word, the newest first:\n"
-LONGEST_SAID = 400  # characters of one sentence of the user
+LONGEST_READ = 8_000  # characters of a message of the user, to see whether it only asks
 LEAST_SAID = 24  # bytes of one that says something by itself
 MOST_NAMED = 20  # numbers in a question
+LANGUAGE_MESSAGES = 6  # of the user, that tell the language
 NO_NAMES = Lexicon(())
 _LIST = re.compile(r"\s*\[[\s\d]*(?:,[\s\d]+)*\]\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class RememberedMessage:
+class RememberedMessage(SpokenMessage):
     """One message as it is remembered."""
 
-    role: str
-    text: str  # in canonical spelling
-    tokens: int  # of the whole message
-    numbers: tuple[int, ...] = ()  # that count
+    tokens: int = 0  # of the whole message
     names: tuple[str, ...] = ()
-    stated: tuple[str, ...] = ()  # sentences of the user that ask nothing
     only_asks: bool = False  # of a user's message: it is shown with its answer alone
 
 
@@ -80,12 +77,9 @@ class Past:
         for place, paragraph in enumerate(paragraphs, start=len(self.index.paragraphs)):
             for number in (*paragraph.numbers, *paragraph.behind):
                 self.holding.setdefault(number, []).append(place)
-        stated = stated_in(text) if role == Role.USER else ()
-        only_asks = role == Role.USER and len(paragraphs) == 1 and not stated
+        only_asks = role == Role.USER and len(paragraphs) == 1 and _only_asks(text)
         names = _names(text, lexicon)
-        self.said.append(
-            RememberedMessage(role, text, tokens, tuple(numbers), names, stated, only_asks)
-        )
+        self.said.append(RememberedMessage(role, text, tuple(numbers), tokens, names, only_asks))
         self.totals.append(self.totals[-1] + tokens)
         self.index.add(paragraphs, self.question_of(at))
 
@@ -115,6 +109,10 @@ class Past:
         self.given = {number: first for number, first in self.given.items() if first < end}
         held = ((n, places[: bisect_left(places, kept)]) for n, places in self.holding.items())
         self.holding = {number: places for number, places in held if places}
+
+    def evidence(self, start: int, end: int) -> TurnEvidence:
+        """What was said so far, as it is now; `[start, end)` is to be summarised."""
+        return TurnEvidence(tuple(self.said), start, end)
 
     def tokens(self, start: int, end: int | None = None) -> int:
         """Tokens of a run of messages."""
@@ -158,6 +156,12 @@ class Past:
             held = self.holding.get(number, ())
             yield from held[: bisect_left(held, last)][-2:]
 
+    @property
+    def phrases(self) -> Phrases:
+        """In the language that the user speaks, by what he said last."""
+        users = (each.text for each in reversed(self.said) if each.role == Role.USER)
+        return phrases_of(islice(users, LANGUAGE_MESSAGES))
+
     # ── Put back ─────────────────────────────────────────────────────────────────────────────
 
     def recalled(
@@ -174,7 +178,8 @@ class Past:
         What shares nothing with the question comes last, the newest first; what stands `beside`
         is not shown again.
         """
-        shown = ShownParagraphs(self, room - self.count(TITLE) - MARGIN)
+        phrases = self.phrases
+        shown = ShownParagraphs(self, room - self.count(fenced(phrases.earlier)) - MARGIN, phrases)
         found = self.index.best(question, before=before, meanings=meanings)
         newest = reversed(range(self.index.until(before)))
         for at in chain(self._named(question, before), found, newest):
@@ -191,8 +196,9 @@ class ShownParagraphs:
     FULL = 24  # tokens: what is left then is not worth looking for more
     MISSES = 60  # paragraphs for which there was no room
 
-    def __init__(self, past: Past, room: int) -> None:
+    def __init__(self, past: Past, room: int, phrases: Phrases) -> None:
         self._past = past
+        self._phrases = phrases
         self.left = room
         self.chosen: dict[int, None] = {}  # best first
         self._missed: set[int] = set()
@@ -238,11 +244,12 @@ class ShownParagraphs:
         return blocks
 
     def text(self) -> str:
-        """All of it under its title; "" if there is none."""
-        return TITLE + "".join(text for _, text in self.blocks()) if self.chosen else ""
+        """All of it, fenced, under its title; "" if there is none."""
+        blocks = "".join(text for _, text in self.blocks())
+        return fenced(f"{self._phrases.earlier}\n{blocks}") if blocks else ""
 
     def _of(self, message: int, places: list[int]) -> str:
-        role = SPEAKERS.get(self._past.said[message].role, self._past.said[message].role)
+        role = self._phrases.label(self._past.said[message].role)
         first = self._past.index.paragraphs[places[0]].shown
         # What stands on lines of its own is read so only there: code, lists, tables.
         text = f"{role}:\n" if "\n" in first.rstrip("\n") else f"{role}: "
@@ -277,12 +284,7 @@ def _is_code(name: str) -> bool:
     return " " not in name and has_both and not any(map(str.islower, name[:2]))
 
 
-def stated_in(text: str) -> tuple[str, ...]:
-    """Sentences that ask nothing, on one line each, long enough to be understood alone."""
-    spans = split_sentences(text[: 20 * LONGEST_SAID])
-    sentences = (" ".join(text[start:end].split()) for start, end in spans)
-    return tuple(
-        each
-        for each in sentences
-        if not asks(each) and len(each) <= LONGEST_SAID and size(each) >= LEAST_SAID
-    )
+def _only_asks(text: str) -> bool:
+    """Whether no sentence says anything by itself."""
+    spans = split_sentences(text[:LONGEST_READ])
+    return all(asks(text[a:b]) or size(text[a:b]) < LEAST_SAID for a, b in spans)

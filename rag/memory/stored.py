@@ -6,7 +6,7 @@ that are new; a session that was deleted is found no more.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import Lock, RLock
 from typing import Any
@@ -14,16 +14,34 @@ from typing import Any
 from rag.errors import ModelError, UserError
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS
-from rag.memory.paragraphs import Paragraph
+from rag.memory.evidence import TurnEvidence, flat
 from rag.memory.past import Past, ShownParagraphs
-from rag.memory.summary import NO_THREAD, OPEN, SUPPORTED, WARNED, Room, summarise
-from rag.memory.thread import Thread, WriteThread, no_thread
-from rag.records import Citation, Message, MessageStatus, Role, Summary, Within
+from rag.memory.summariser import Summariser, corrected
+from rag.memory.summary import (
+    NO_SUMMARY_DRAFT,
+    OPEN,
+    SUPPORTED,
+    WARNED,
+    Room,
+    SummaryDraft,
+    summarise,
+)
+from rag.records import (
+    LineEdit,
+    Message,
+    MessageStatus,
+    Role,
+    Summary,
+    SummaryLine,
+    Within,
+)
+from rag.runtime.hangup import HangUp
 from rag.seams import Embedder, SessionHandle, TokenCounter
 
 MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
 CAUGHT_UP = 400  # messages embedded in one go
 ON_REQUEST = 4  # times `max_summary_tokens`: what a summary on request may take
+LEAST_ROOM = 400  # tokens, of a summary in which a line was corrected
 
 
 @dataclass(slots=True)
@@ -45,14 +63,15 @@ class Remembered:
         embedder: Embedder | None = None,
         *,
         names: Callable[[Within], Sequence[str]] = lambda within: (),
-        thread: WriteThread = no_thread,
+        summariser: Summariser | None = None,
         max_tokens: int = 800,
     ) -> None:
         """`names` gives the product names that documents use; `max_tokens` is of a request."""
         self._count = count
         self._embedder = embedder
         self._names = names
-        self._thread = thread
+        self._summariser = summariser
+        self._writing: dict[tuple[str, str], HangUp] = {}  # sessions of which a model writes now
         self._max_tokens = max_tokens
         self._held: dict[tuple[str, str], _Held] = {}  # the one used last stands last
         self._turn = Lock()
@@ -134,23 +153,48 @@ class Remembered:
 
         `plan` says where the summary shall end, at the last answer at most, and what it may take.
         One summary stands for all turns up to its end; it is put together anew. `at_once` makes do
-        without a model.
+        without a model; while one writes, nobody waits for it.
+
+        Raises:
+            SummaryCancelled: the owner asked meanwhile; nothing was stored.
         """
         epoch, found = session.epoch(), session.overview()
         active = found.summaries
+        draft = draft_of(active)
         with self._brought_up_to(session, found.session.message_count) as held:
-            past = held.past
-            past.first = found.forgotten
-            past.cover(max((each.end for each in active), default=past.first))
+            past = _since(held.past, found.forgotten, active)
             planned = plan(past, _last_answered(past))
             if planned is None:
                 return None
             end, room = planned
-            texts = [each.text for each in past.said[past.covered : end]]
-            thread = NO_THREAD if at_once else self._thread(texts)
-            summary = _summary(session, past, end, room, thread)
+            evidence = past.evidence(past.first, end)
+        if self._summariser is not None and not at_once and draft.written_to < end:
+            draft = self._written(session, evidence, draft)
+        with self._brought_up_to(session, found.session.message_count) as held:
+            past = _since(held.past, found.forgotten, active)
+            summary = _summary(session, past, end, room, draft)
         replaced = [each.id for each in active if each.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
+
+    def is_due(self, summaries: Sequence[Summary]) -> bool:
+        """Whether a summary is to be written anew: it is of an older form, or no model read it.
+
+        One that failed is not asked again before more is summarised.
+        """
+        for each in summaries:
+            is_old = not each.lines and not each.written_to and bool(each.text)
+            is_unread = self._summariser is not None and each.written_to < each.end
+            if is_old or (is_unread and not each.report.problems):
+                return True
+        return False
+
+    def cancel(self, session: SessionHandle) -> bool:
+        """Break off what a model writes of a session; whether one did."""
+        hang_up = self._writing.get((session.owner, session.id))
+        if hang_up is None:
+            return False
+        hang_up.now()
+        return True
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)` on request; it is no part of the context.
@@ -166,11 +210,50 @@ class Remembered:
             )
         most = ON_REQUEST * self._max_tokens
         with self._brought_up_to(session, count) as held:
+            evidence = held.past.evidence(start, end)
+        draft = replace(NO_SUMMARY_DRAFT, written_to=start)
+        if self._summariser is not None:
+            draft = self._written(session, evidence, draft)
+        with self._brought_up_to(session, count) as held:
             held.past.first = start  # a compaction says anew where its own begins
-            thread = self._thread([each.text for each in held.past.said[start:end]])
-            summary = _summary(session, held.past, end, Room(most, most, quoted=1.0), thread)
+            summary = _summary(session, held.past, end, Room(most, 2 * most), draft)
         session.add_requested_summary(summary, epoch=epoch)
         return summary
+
+    def correct(self, session: SessionHandle, line: str, text: str) -> Summary | None:
+        """Put a line of the summary in other words, or take it out; it does not come back.
+
+        None if the summary has no such line (any more).
+        """
+        epoch, found = session.epoch(), session.overview()
+        holding = [each for each in found.summaries if any(own.text == line for own in each.lines)]
+        if not holding:
+            return None
+        summary = holding[0]
+        original = next(own for own in summary.lines if own.text == line)
+        draft = draft_of([summary])
+        edits = (*(e for e in draft.edits if e.text != line), LineEdit(original.text, flat(text)))
+        draft = replace(draft, edits=edits)
+        with self._brought_up_to(session, found.session.message_count) as held:
+            past = _since(held.past, found.forgotten, found.summaries)
+            draft = corrected(draft, original, flat(text), past.evidence(past.first, past.covered))
+            room = Room(max(summary.tokens, LEAST_ROOM), max(4 * summary.tokens, LEAST_ROOM))
+            made = _summary(session, past, past.covered, room, draft)
+        ids = [each.id for each in found.summaries if each.id is not None]
+        return made if session.add_summary(made, epoch=epoch, replaces=ids) else None
+
+    def _written(
+        self, session: SessionHandle, evidence: TurnEvidence, draft: SummaryDraft
+    ) -> SummaryDraft:
+        """What a model adds, while no lock is held."""
+        assert self._summariser is not None, "only called where there is a model"
+        key, hang_up = (session.owner, session.id), HangUp()
+        self._writing[key] = hang_up
+        try:
+            return self._summariser.write(evidence, draft, hang_up)
+        finally:
+            if self._writing.get(key) is hang_up:
+                del self._writing[key]
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -230,21 +313,47 @@ def _last_answered(past: Past) -> int:
     return at
 
 
-def _summary(session: SessionHandle, past: Past, end: int, room: Room, thread: Thread) -> Summary:
+def draft_of(active: Sequence[Summary]) -> SummaryDraft:
+    """What a model wrote so far, and what a person changed."""
+    return SummaryDraft(
+        tuple(line for each in active for line in each.model_lines),
+        max((each.written_to for each in active), default=0),
+        tuple(edit for each in active for edit in each.edits),
+        next((each.report.model for each in reversed(active) if each.model_lines), ""),
+    )
+
+
+def _since(past: Past, forgotten: int, active: Sequence[Summary]) -> Past:
+    """With what is summarised now."""
+    past.first = forgotten
+    past.cover(max((each.end for each in active), default=forgotten))
+    return past
+
+
+def _summary(
+    session: SessionHandle, past: Past, end: int, room: Room, draft: SummaryDraft
+) -> Summary:
     """With the titles of documents, and how statements are judged by now."""
 
     def titles(numbers: Sequence[int]) -> Mapping[int, str]:
         return {each.number: each.document_title for each in session.sources(numbers)}
 
-    def weigh(paragraphs: Sequence[Paragraph]) -> list[int]:
-        messages = session.messages_at({each.message for each in paragraphs})
+    def weigh(lines: Sequence[SummaryLine]) -> list[int]:
+        messages = session.messages_at({at for line in lines for at in line.messages})
         judged = {each.index: each for each in messages}
-        return [_weight(judged[each.message].checked(each.text)) for each in paragraphs]
+        return [
+            max((_weight(judged[at], line) for at in line.messages if at in judged), default=OPEN)
+            for line in lines
+        ]
 
-    return summarise(past, end, room, documents=titles, thread=thread, weigh=weigh)
+    return summarise(past, end, room, draft, documents=titles, weigh=weigh)
 
 
-def _weight(citations: Sequence[Citation]) -> int:
+def _weight(message: Message, line: SummaryLine) -> int:
+    """How what a line says of its sources was judged where it was said."""
+    citations = message.checked(line.text)
+    if not citations and message.answer is not None and line.text not in message.content:
+        citations = [each for each in message.answer.citations if each.number in line.numbers]
     verdicts = [each.verdict for each in citations]
     if any(each.is_warning for each in verdicts):
         return WARNED

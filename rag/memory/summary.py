@@ -1,201 +1,440 @@
-"""What stands for the oldest turns: small, stable, in the words that were said.
+"""What stands for the oldest turns, put together: lines in three sections, then two lists.
 
-First what the user said, then the paragraphs that later turns came back to and the newest, then one
-line of all numbers and one of names. Everything else of the past is found by recall.
+About the user, answered, open: as a model wrote them and they were verified, else word for word
+from the turns. Sources and products are written by code alone: each number and name, literally as
+long as both lists fit into half of the history's room. Everything else is found by recall.
 """
 
+import re
 import time
-from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate, groupby, islice, takewhile
-from operator import itemgetter
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, chain, groupby, islice, takewhile
 
 from rag.citations.markers import cited_numbers, neutralise
 from rag.language.names import Lexicon
-from rag.memory.paragraphs import Paragraph
-from rag.memory.past import Past, ShownParagraphs
-from rag.memory.thread import Thread
-from rag.records import Quotation, Summary, SummaryReport
-
-# What the user said: of the room beyond so many tokens, where recall finds more in the same room.
-SAID_SHARE, SAID_BEYOND = 0.06, 1_500
-LISTS_SHARE = 0.1  # numbers and names
-PARAGRAPHS_SHARE = 0.04  # paragraphs of earlier turns
-MOST_LOOKED_AT = 200  # sentences of the user
-WEIGHED_AT_ONCE = 60  # paragraphs: of these the best are quoted first
-INTRODUCTION = (
-    "Earlier turns are not all shown. What of them bears on the question stands before it, word "
-    "for word; ask for anything else that was said.\n"
+from rag.language.words import language_of
+from rag.memory.evidence import LEAST, LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
+from rag.memory.paragraphs import size
+from rag.memory.past import Past
+from rag.memory.phrases import Phrases, fenced
+from rag.memory.recall import telling
+from rag.records import (
+    LineEdit,
+    LineMark,
+    Quotation,
+    Role,
+    Summary,
+    SummaryLine,
+    SummaryReport,
+    SummarySection,
 )
-USER_SAID = "The user said:\n"
-AGAINST = "(Checked: a source does not carry what is said of it here.)\n"
-QUOTED = "From earlier turns, word for word, the newest first:\n"
-NUMBERS, NAMES, THREAD = "Numbers given: ", "Names: ", "In a model's own words, unchecked: "
-NO_THREAD = Thread()
+from rag.seams import TokenCounter
+
+LISTS_SHARE = 0.5  # of the history's room, at most: numbers and names
+MOST_LINES_SHARE = 1 / 3  # of it, at most: lines; what lists leave is at least a quarter
+ABOUT_SHARE, OPEN_SHARE = 0.6, 0.2  # of the lines, as long as answers want room as well
+INF = float("inf")
+NOTES_FROM = 500  # tokens of history from which the summary says what it is
+MARGIN = 4  # tokens that texts put together may take more
+MOST_MESSAGES = 200  # of the user, and as many answers, that lines are taken from
+MOST_AGAIN = 40  # numbers that came up again
+MOST_MISSES = 20  # lines for which there was no room, before no more are tried
+WEIGHED_AT_ONCE = 60  # answers
 SUPPORTED, OPEN, WARNED = range(3)
-Weigh = Callable[[Sequence[Paragraph]], Sequence[int]]  # how the statements of each were judged
+Weigh = Callable[[Sequence[SummaryLine]], Sequence[int]]  # how the statements of each were judged
 Documents = Callable[[Sequence[int]], Mapping[int, str]]  # the title of each number's document
+_LITERAL = re.compile(r"\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """Tokens that a summary may take, and the shares of its parts."""
+    """Tokens that a summary may take, and those of the history that its shares are of."""
 
-    tokens: int  # at most
-    history: int  # of which the shares are
-    quoted: float = PARAGRAPHS_SHARE
+    tokens: int
+    history: int
+    lines: float = MOST_LINES_SHARE  # of the history at most
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryDraft:
+    """What a model wrote of the turns before `written_to`, verified; nothing without a model."""
+
+    lines: tuple[SummaryLine, ...] = ()
+    written_to: int = 0
+    edits: tuple[LineEdit, ...] = ()
+    model: str = ""
+    problems: tuple[str, ...] = ()
+    dropped: int = 0
+    calls: int = 0
+    tokens: int = 0
+
+
+NO_SUMMARY_DRAFT = SummaryDraft()
 
 
 def summarise(
     past: Past,
     end: int,
     room: Room,
+    draft: SummaryDraft = NO_SUMMARY_DRAFT,
     *,
     documents: Documents = lambda numbers: {},
-    thread: Thread = NO_THREAD,
-    weigh: Weigh = lambda paragraphs: [OPEN] * len(paragraphs),
+    weigh: Weigh = lambda lines: [OPEN] * len(lines),
 ) -> Summary:
     """Cover the turns before `end`, and put together what stands for them."""
     began = time.monotonic()
     past.cover(end)
-    numbers, names = tuple(past.numbers), tuple(past.names)
-    lists = _lists(past, min(room.tokens // 3, int(LISTS_SHARE * room.history)), documents)
-    left, text = room.tokens - past.count(lists), ""
-    for line in (INTRODUCTION, f"{THREAD}{thread.text}\n" if thread.text else ""):
-        if past.count(line) <= left:
-            left -= past.count(line)
-            text += line
-    said = int(SAID_SHARE * max(0, room.history - SAID_BEYOND))
-    users = _of_user(past, min(left, said))
-    left -= past.count(USER_SAID) + sum(past.count(f"- {each}\n") for _, each in users)
-    most = min(left, int(room.quoted * room.history)) - past.count(QUOTED)
-    quoted, against = _quoted(past, most, weigh)
-    text, quotations = _composed(text, users, quoted, against)
+    evidence = past.evidence(past.first, past.covered)
+    layout = _SummaryLayout(past.phrases, past.count, room)
+    lists = _lists(past, layout, documents)
+    layout.weigh(draft.lines, weigh)
+    extracted = _extracted(past, evidence)
+    extracted[SummarySection.ANSWERED] = _by_weight(
+        layout, extracted[SummarySection.ANSWERED], weigh
+    )
+    chosen = _chosen(layout, draft, extracted, lists.tokens)
+    text, quotations = _composed(layout, chosen, lists)
     report = replace(
-        _report(past, text, numbers, names),
-        paragraphs=len(quoted.chosen),
-        said=len(users),
+        _report(past, chosen, text, draft),
         tokens_before=past.tokens(past.first, past.covered),
-        tokens_after=past.count(f"{(text + lists).rstrip()}\n"),
+        tokens_after=past.count(text),
         seconds=time.monotonic() - began,
-        model=thread.model if THREAD in text else "extractive",
-        problems=thread.problems,
     )
     return Summary(
         start=past.first,
         end=past.covered,
-        text=(text + lists).rstrip("\n"),
-        required_numbers=numbers,
-        required_names=names,
+        text=text,
+        required_numbers=tuple(past.numbers),
+        required_names=tuple(past.names),
         report=report,
         tokens=report.tokens_after,
-        quotations=tuple(quotations),
+        quotations=quotations,
+        lines=chosen,
+        model_lines=draft.lines,
+        written_to=draft.written_to,
+        edits=draft.edits,
     )
 
 
+# ── Word for word ────────────────────────────────────────────────────────────────────────────
+
+
+def _extracted(past: Past, evidence: TurnEvidence) -> dict[SummarySection, Iterator[SummaryLine]]:
+    """What each section could quote, what matters most first; read as far as there is room."""
+    return {
+        SummarySection.ABOUT: _of_user(evidence),
+        SummarySection.OPEN: _unanswered(evidence),
+        SummarySection.ANSWERED: _answers(evidence, list(_asked_again(past, evidence))),
+    }
+
+
+def _asked_again(past: Past, evidence: TurnEvidence) -> Iterator[int]:
+    """The newest answers with the numbers that later turns came back to."""
+    for number, times in past.uses.most_common(MOST_AGAIN):
+        places = past.holding.get(number, ()) if times > 1 else ()
+        messages = {past.index.paragraphs[place].message for place in places[-4:]}
+        yield from sorted((at for at in messages if at < evidence.end), reverse=True)[:1]
+
+
+def _quoted(section: SummarySection, text: str, *messages: int) -> SummaryLine:
+    return SummaryLine(section, text, LineMark.QUOTED, messages, numbers_in(text))
+
+
+def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
+    """The user's own sentences that ask nothing, the newest message first."""
+    users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
+    for at in islice(users, MOST_MESSAGES):
+        for each in evidence.sentences(at):
+            if not each.asks and len(each.text) <= LONGEST and size(each.text) >= LEAST:
+                yield _quoted(SummarySection.ABOUT, each.quotation, at)
+
+
+def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:
+    """Of each answer the sentence that answers its question: some first, then the newest."""
+    newest = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
+    for at in islice(dict.fromkeys(chain(first, newest)), MOST_MESSAGES):
+        sentence = _answering(evidence.question(at), evidence.sentences(at))
+        quoted = evidence.quotation(at, sentence) if sentence else ""
+        if sentence and len(quoted) > LONGEST:
+            quoted = sentence.quotation
+        if quoted and len(quoted) <= LONGEST:
+            yield _quoted(SummarySection.ANSWERED, quoted, at)
+
+
+def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
+    """That which shares most words with the question; of equals what cites, then the first."""
+    language = language_of(question)
+    asked = set(telling(question, language))
+
+    def worth(place: int) -> tuple[float, int]:
+        each = sentences[place]
+        shared = len(asked.intersection(telling(each.quotation, language)))
+        return shared / max(1, len(asked)) + 0.5 * bool(each.numbers), -place
+
+    able = [i for i, each in enumerate(sentences) if not each.asks or len(sentences) == 1]
+    return sentences[max(able, key=worth)] if able else None
+
+
+def _unanswered(evidence: TurnEvidence) -> Iterator[SummaryLine]:
+    """Questions after which nobody said anything, the newest first."""
+    for at in islice(_newest(evidence), MOST_MESSAGES):
+        message = evidence.messages[at]
+        following = evidence.messages[at + 1 : min(at + 2, evidence.end)]
+        is_open = not following or following[0].role == Role.USER or not following[0].text.strip()
+        if message.role == Role.USER and is_open:
+            questions = [each for each in evidence.sentences(at) if each.asks]
+            for each in questions:
+                if len(each.text) <= LONGEST:
+                    yield _quoted(SummarySection.OPEN, each.quotation, at)
+
+
+def _newest(evidence: TurnEvidence) -> Iterator[int]:
+    return reversed(range(evidence.start, evidence.end))
+
+
+def _by_weight(
+    layout: "_SummaryLayout", lines: Iterator[SummaryLine], weigh: Weigh
+) -> Iterator[SummaryLine]:
+    """Of some at once those first that their sources carry, last those that were warned of."""
+    while some := list(islice(lines, WEIGHED_AT_ONCE)):
+        layout.weigh(some, weigh)
+        yield from sorted(some, key=lambda line: layout.weights.get(line, OPEN))
+
+
+# ── Chosen ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _SummaryLayout:
+    """How the text is written, and what that costs."""
+
+    phrases: Phrases
+    count: TokenCounter
+    room: Room
+    weights: dict[SummaryLine, int] = field(default_factory=dict)
+
+    def weigh(self, lines: Sequence[SummaryLine], weigh: Weigh) -> None:
+        """Know how lines were judged."""
+        self.weights.update(zip(lines, weigh(lines), strict=True))
+
+    @property
+    def frame(self) -> int:
+        """Tokens of what stands around lines and lists."""
+        return self.count(fenced(self.notes)) + MARGIN
+
+    @property
+    def notes(self) -> str:
+        """What says that all of it is data; where there is no room, the fence alone does."""
+        return f"{self.phrases.notes}\n" if self.room.history >= NOTES_FROM else ""
+
+    def title(self, section: SummarySection) -> str:
+        """Above the lines of a section."""
+        return f"{getattr(self.phrases, section.value)}:\n"
+
+    def line(self, line: SummaryLine) -> str:
+        """As it is sent, with a remark where it was warned of."""
+        is_warned = self.weights.get(line) == WARNED
+        return f"- {line.text}{f' ({self.phrases.against})' if is_warned else ''}\n"
+
+    def tokens(self, line: SummaryLine) -> int:
+        return self.count(self.line(line))
+
+
+@dataclass(slots=True)
+class _LineSelection:
+    """Lines as long as there is room for them, each once."""
+
+    layout: _SummaryLayout
+    left: int
+    chosen: list[SummaryLine] = field(default_factory=list)
+    _texts: set[str] = field(default_factory=set)
+    _sections: set[SummarySection] = field(default_factory=set)
+
+    def take(self, lines: Iterable[SummaryLine], most: float = INF) -> None:
+        """As many as fit, but for what stands there already."""
+        spent, misses = 0, 0
+        for line in lines:
+            title = 0 if line.section in self._sections else self._title(line.section)
+            cost = self.layout.tokens(line) + title
+            key = line.text.casefold()
+            if key in self._texts:
+                continue
+            if cost > self.left or spent + cost > most:
+                misses += 1
+                if misses > MOST_MISSES:
+                    return
+                continue
+            spent, self.left = spent + cost, self.left - cost
+            self.chosen.append(line)
+            self._texts.add(key)
+            self._sections.add(line.section)
+
+    def _title(self, section: SummarySection) -> int:
+        return self.layout.count(self.layout.title(section))
+
+
+def _chosen(
+    layout: _SummaryLayout,
+    draft: SummaryDraft,
+    extracted: Mapping[SummarySection, Iterator[SummaryLine]],
+    listed: int,
+) -> tuple[SummaryLine, ...]:
+    """The lines there is room for: a model's first, then what it left out.
+
+    Where nothing of a section stands, it is quoted; so is what no model has read yet.
+    """
+    history = layout.room.history
+    own = layout.room.tokens - layout.frame - listed
+    share = min(own, int(layout.room.lines * history))
+    selection = _LineSelection(layout, max(0, share))
+    about, answered, opened = SummarySection
+    written = {s: [each for each in draft.lines if each.section is s] for s in SummarySection}
+    for section in (about, opened, answered):
+        selection.take(written[section], ABOUT_SHARE * share if section is about else INF)
+    rest = {s: _left_out(extracted[s], written[s], draft) for s in SummarySection}
+    taken = sum(layout.tokens(each) for each in selection.chosen if each.section is about)
+    more = _Deferred(rest[about])
+    selection.take(more, ABOUT_SHARE * share - taken)
+    selection.take(rest[opened], OPEN_SHARE * share)
+    selection.take(rest[answered])
+    selection.take(more.again())
+    order = {section: place for place, section in enumerate(SummarySection)}
+    return tuple(sorted(selection.chosen, key=lambda line: order[line.section]))
+
+
+class _Deferred:
+    """Lines that are read once, and offered again from the first."""
+
+    def __init__(self, lines: Iterator[SummaryLine]) -> None:
+        self._lines = lines
+        self._read: list[SummaryLine] = []
+
+    def __iter__(self) -> Iterator[SummaryLine]:
+        for line in self._lines:
+            self._read.append(line)
+            yield line
+
+    def again(self) -> Iterator[SummaryLine]:
+        """Those that were read, then the others."""
+        return chain(list(self._read), self)
+
+
+def _left_out(
+    quoted: Iterator[SummaryLine], written: Sequence[SummaryLine], draft: SummaryDraft
+) -> Iterator[SummaryLine]:
+    """What no line of a model says: by its messages, and by its numbers."""
+    stated = {number for line in written for number in line.numbers}
+    behind = {message for line in written for message in line.messages}
+    for line in quoted:
+        if _is_edited(line, draft.edits):
+            continue
+        is_read = bool(written) and all(at < draft.written_to for at in line.messages)
+        is_stated = bool(line.numbers) and stated.issuperset(line.numbers)
+        if is_read and (is_stated or behind.issuperset(line.messages)):
+            continue
+        yield replace(line, mark=LineMark.PUT_BACK) if is_read else line
+
+
+def _is_edited(line: SummaryLine, edits: Sequence[LineEdit]) -> bool:
+    """Whether a person took out, or put in other words, just this."""
+    return any(flat(each.original).casefold() == line.text.casefold() for each in edits)
+
+
+# ── Composed ─────────────────────────────────────────────────────────────────────────────────
+
+
 def _composed(
-    text: str, users: Sequence[tuple[int, str]], quoted: ShownParagraphs, against: set[int]
-) -> tuple[str, list[Quotation]]:
-    """The text with what was said, and where in it which message is quoted."""
-    quotations: list[Quotation] = []
-    text += USER_SAID if users else ""
-    for message, sentence in users:
-        quotations.append(Quotation(len(text) + 2, len(text) + 2 + len(sentence), message))
-        text += f"- {sentence}\n"
-    text += QUOTED if quoted.chosen else ""
-    for message, block in quoted.blocks():
-        quotations.append(Quotation(len(text), len(text) + len(block.rstrip()), message))
-        text += block + AGAINST * (message in against)
-    return text, quotations
+    layout: _SummaryLayout,
+    chosen: Sequence[SummaryLine],
+    lists: "_Lists",
+) -> tuple[str, tuple[Quotation, ...]]:
+    """The text, and where in it which message is quoted."""
+    body = layout.notes
+    for section, lines in groupby(chosen, key=lambda line: line.section):
+        body += layout.title(section)
+        body += "".join(map(layout.line, lines))
+    text = fenced(body + lists.text).rstrip("\n")
+    quotations, at = [], 0
+    for line in chosen:
+        found = text.find(line.text, at)
+        if found >= 0 and line.mark in (LineMark.QUOTED, LineMark.PUT_BACK) and line.messages:
+            quotations.append(Quotation(found, found + len(line.text), line.messages[0]))
+            at = found + len(line.text)
+    return text, tuple(quotations)
 
 
-def _of_user(past: Past, room: int) -> list[tuple[int, str]]:
-    """His own sentences that ask nothing, the newest first, each once, as many as fit."""
-    messages = reversed(range(past.first, past.covered))
-    newest = ((text, at) for at in messages for text in past.said[at].stated)
-    found: dict[str, int] = {}
-    for text, at in islice(newest, MOST_LOOKED_AT):
-        found.setdefault(text, at)
-    once = [(at, text) for text, at in found.items()]
-    return once[: _fitting(past, room - past.count(USER_SAID), (f"- {s}\n" for _, s in once))]
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """The lines of numbers and of names."""
+
+    text: str
+    tokens: int
 
 
-def _fitting(past: Past, room: int, texts: Iterable[str]) -> int:
+def _lists(past: Past, layout: _SummaryLayout, documents: Documents) -> _Lists:
+    """Each number and name, literally if both fit into their share; else numbers in ranges.
+
+    What does not fit even so is left to recall: the longest ranges stay, and the newest names.
+    """
+    numbers, names = tuple(past.numbers), list(past.names)
+    history, own = layout.room.history, layout.room.tokens - layout.frame
+    most = min(int(LISTS_SHARE * history), own)
+    titles = documents(numbers)
+    products = _named(layout.phrases, names)
+    ways = [_by_document(layout.phrases, numbers, titles)] if any(titles.values()) else []
+    ways.append(_literally(layout.phrases, numbers))
+    for listed in ways:
+        text = listed + products
+        if past.count(text) <= most:
+            return _Lists(text, past.count(text))
+    ranges = _in_ranges(layout.phrases, past.count, numbers, most)
+    left = most - past.count(ranges) - past.count(_named(layout.phrases, [""]))
+    fit = _fitting(past.count, left, (f", {name}" for name in reversed(names)))
+    text = ranges + _named(layout.phrases, names[len(names) - fit :])
+    return _Lists(text, past.count(text))
+
+
+def lists_tokens(past: Past, history: int) -> int:
+    """About what the lists of a whole conversation take, at most their share."""
+    digits = sum(2 + len(str(number)) // 3 for number in past.given)
+    return min(int(LISTS_SHARE * history), digits + past.count(", ".join(past.names)))
+
+
+def _fitting(count: TokenCounter, room: int, texts: Iterable[str]) -> int:
     """How many of them fit, from the first on."""
-    taken = accumulate(map(past.count, texts))
-    return sum(1 for _ in takewhile(lambda tokens: tokens <= room, taken))
+    return sum(1 for _ in takewhile(lambda tokens: tokens <= room, accumulate(map(count, texts))))
 
 
-# ── Paragraphs ───────────────────────────────────────────────────────────────────────────────
+def _named(phrases: Phrases, names: Sequence[str]) -> str:
+    return f"{phrases.products}: {', '.join(names)}\n" if names else ""
 
 
-def _quoted(past: Past, room: int, weigh: Weigh) -> tuple[ShownParagraphs, set[int]]:
-    """Paragraphs of the turns, and the messages of those that were warned of.
-
-    What its sources carry is taken first, what was warned of last, and with a remark.
-    """
-    quoted, against = ShownParagraphs(past, room), set[int]()
-    found = _worth_quoting(past)
-    while not quoted.is_full and (some := list(islice(found, WEIGHED_AT_ONCE))):
-        paragraphs = [past.index.paragraphs[at] for at in some]
-        for weight, at in sorted(zip(weigh(paragraphs), some, strict=True), key=itemgetter(0)):
-            remark = past.count(AGAINST) if weight == WARNED else 0
-            quoted.left -= remark
-            if not quoted.take(at):
-                quoted.left += remark
-            elif remark:
-                against.add(past.index.paragraphs[at].message)
-    return quoted, against
+def _literally(phrases: Phrases, numbers: Iterable[int]) -> str:
+    listed = "".join(f"[{number}]" for number in sorted(numbers))
+    return f"{phrases.sources}: {listed}\n" if listed else ""
 
 
-def _worth_quoting(past: Past) -> Iterator[int]:
-    """Those that later turns came back to by their numbers, and the newest, in turn."""
-    last = past.index.until(past.covered)
-    newest = reversed(range(past.index.until(past.first), last))
-    for number, times in past.uses.most_common(40):
-        held = past.holding.get(number, ())[: bisect_left(past.holding.get(number, ()), last)]
-        if times > 1 and held:
-            yield held[-1]
-            yield from islice(newest, 1)
-    yield from newest
-
-
-# ── Numbers and names ────────────────────────────────────────────────────────────────────────
-
-
-def _lists(past: Past, room: int, documents: Documents) -> str:
-    """One line of numbers, and one of as many names as fit.
-
-    Numbers with many gaps may take three times their room: each is to be found.
-    """
-    titles, names = documents(tuple(past.numbers)), list(past.names)
-    told = f"{NAMES}{', '.join(names)}\n" if names else ""
-    numbers = _by_document(past.numbers, titles) if titles else ""
-    if numbers and past.count(numbers + told) <= room:  # titles take nothing away from names
-        return numbers + told
-    numbers = _in_ranges(past, 3 * room)
-    left = room - past.count(f"{numbers}{NAMES}\n")
-    kept = names[: _fitting(past, left, (f", {name}" for name in names))]
-    return numbers + (f"{NAMES}{', '.join(kept)}\n" if kept else "")
-
-
-def _by_document(numbers: Iterable[int], titles: Mapping[int, str]) -> str:
+def _by_document(phrases: Phrases, numbers: Iterable[int], titles: Mapping[int, str]) -> str:
     of_title: dict[str, list[int]] = {}
     for number in numbers:
-        of_title.setdefault(neutralise(titles.get(number, "")), []).append(number)
-    listed = (f"{title} {ranges_of(own)}".strip() for title, own in of_title.items())
-    return f"{NUMBERS}{'; '.join(listed)}.\n"
+        of_title.setdefault(neutralise(flat(titles.get(number, ""))), []).append(number)
+    listed = (
+        f"{title}: {''.join(f'[{n}]' for n in sorted(own))}".removeprefix(": ")
+        for title, own in of_title.items()
+    )
+    return f"{phrases.sources}: {'; '.join(listed)}\n"
 
 
-def _in_ranges(past: Past, room: int) -> str:
-    """The longest that fit, and how many numbers there are more."""
-    runs = sorted(_runs(past.numbers), key=len, reverse=True)
-    left = room - past.count(f"{NUMBERS}, and 100,000 more.\n")
-    fit = _fitting(past, left, (f", {ranges_of(run)}" for run in runs))
-    more = sum(map(len, runs[fit:]))
+def _in_ranges(phrases: Phrases, count: TokenCounter, numbers: Iterable[int], room: int) -> str:
+    """The longest that fit; the others are brought back when they are asked for."""
+    runs = sorted(_runs(numbers), key=len, reverse=True)
+    left = room - count(f"{phrases.sources}:  …\n")
+    fit = _fitting(count, left, (f", {ranges_of(run)}" for run in runs))
     listed = ranges_of(number for run in runs[:fit] for number in run)
-    return f"{NUMBERS}{listed}{f', and {more:,} more' if more else ''}.\n" if fit else ""
+    more = ", …" if fit < len(runs) else ""
+    return f"{phrases.sources}: {listed}{more}\n" if fit else ""
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
@@ -214,19 +453,56 @@ def ranges_of(numbers: Iterable[int]) -> str:
 # ── Report ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _report(past: Past, quoted: str, numbers: Sequence[int], names: Sequence[str]) -> SummaryReport:
-    """What became of each number and name: stated, else recallable, else listed alone."""
-    stated = set(cited_numbers(quoted))
+def _report(
+    past: Past, lines: Sequence[SummaryLine], text: str, draft: SummaryDraft
+) -> SummaryReport:
+    """What became of each number and name, and how the lines came about."""
+    numbers, names = tuple(past.numbers), tuple(past.names)
+    spoken = "\n".join(line.text for line in lines)
+    stated, listed = set(cited_numbers(spoken)), {int(n) for n in _LITERAL.findall(text)}
+    every = set(cited_numbers(spelled_out(text)))
     held = {number for number in numbers if past.holding.get(number)}
-    stated_names = Lexicon(names).kept(quoted) if names else set()
+    lexicon = Lexicon(names)
+    stated_names, kept_names = lexicon.kept(spoken), lexicon.kept(text)
+    marks = Counter(line.mark for line in lines)
+    literally = listed.intersection(numbers)
+    ranged = every.intersection(numbers) - literally
     return SummaryReport(
         citations_required=len(numbers),
-        citations_kept=len(stated.intersection(numbers)),
+        citations_kept=len(literally),
         names_required=len(names),
-        names_kept=len(stated_names),
+        names_kept=len(kept_names),
         stated_citations=tuple(n for n in numbers if n in stated),
         recallable_citations=tuple(n for n in numbers if n in held - stated),
         listed_citations=tuple(n for n in numbers if n not in held | stated),
         stated_names=tuple(name for name in names if name in stated_names),
         recallable_names=tuple(name for name in names if name not in stated_names),
+        ranged_citations=len(ranged),
+        paragraphs=sum(line.section is SummarySection.ANSWERED for line in lines),
+        said=sum(line.section is SummarySection.ABOUT for line in lines),
+        written=marks[LineMark.WRITTEN],
+        quoted=marks[LineMark.QUOTED],
+        put_back=marks[LineMark.PUT_BACK],
+        unchecked=marks[LineMark.UNCHECKED],
+        dropped=draft.dropped,
+        calls=draft.calls,
+        model_tokens=draft.tokens,
+        model=draft.model if any(line.by_model for line in lines) else "extractive",
+        problems=draft.problems,
     )
+
+
+_RANGE = re.compile(r"\[(\d{1,6})\]–\[(\d{1,6})\]")
+MOST_RANGE = 100_000  # numbers
+
+
+def spelled_out(summary: str) -> str:
+    """One of our own summaries with its ranges as single numbers."""
+
+    def every(found: "re.Match[str]") -> str:
+        first, last = int(found[1]), int(found[2])
+        if not first < last < first + MOST_RANGE:
+            return found[0]
+        return "".join(f"[{number}]" for number in range(first, last + 1))
+
+    return _RANGE.sub(every, summary)

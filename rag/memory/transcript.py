@@ -2,20 +2,29 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
+from rag.citations.markers import cited_numbers
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.memory.past import Past
+from rag.memory.phrases import CLOSES, OPENS, all_phrases
 from rag.memory.recall import Embed
-from rag.records import Role, Summary
+from rag.memory.summary import NO_SUMMARY_DRAFT, Room, SummaryDraft, spelled_out
+from rag.records import Role, Summary, SummarySection
 from rag.seams import TokenCounter
+
+if TYPE_CHECKING:
+    from rag.memory.trimmer import SummaryWriting
 
 MessageDict = Mapping[str, Any]
 IMAGE_TOKENS = 800
+OUTPUTS = 8  # that are known again
+OPENING = 4  # messages among which our summary stands
 
 _NO_MESSAGE = (
     "Message {} is a {}. A message is a dict such as {{'role': 'user', 'content': '…'}}; what the "
@@ -36,6 +45,11 @@ class Transcript(Past):
     leading: int = 0  # system messages at the beginning, which are never summarised
     systems: list[int] = field(default_factory=list)  # system messages that come later
     summary: Summary | None = None
+    draft: SummaryDraft = NO_SUMMARY_DRAFT  # what a model wrote of it so far
+    writing: "SummaryWriting | None" = None  # what one writes now
+    room: Room = field(default_factory=lambda: Room(0, 0))  # of the summary
+    outputs: dict[str, int] = field(default_factory=dict)  # system messages sent, and their end
+    is_unfolded: bool = False  # it begins with what another trimmer left of it
 
     # ── Recognise ────────────────────────────────────────────────────────────────────────────
 
@@ -50,9 +64,29 @@ class Transcript(Past):
     def go_back(self, common: int) -> None:
         """Forget what comes behind the part in common: the transcript goes on differently."""
         self.cut(common)
+        lines = (line for line in self.draft.lines if all(at < common for at in line.messages))
+        written_to = min(self.draft.written_to, common)
+        self.draft = replace(self.draft, lines=tuple(lines), written_to=written_to)
+        self.writing = None
+        self.outputs = {text: end for text, end in self.outputs.items() if end <= common}
         self.messages = self.messages[:common]
         self.systems = [index for index in self.systems if index < common]
         self.leading = min(self.leading, common)
+
+    def sent(self, system: str) -> None:
+        """Remember what is sent of it, to know it again."""
+        self.outputs.pop(system, None)
+        self.outputs[system] = self.covered
+        for oldest in list(self.outputs)[:-OUTPUTS]:
+            del self.outputs[oldest]
+
+    def known_output(self, messages: Sequence[MessageDict]) -> list[MessageDict] | None:
+        """The whole transcript, where these messages begin with what was sent of it."""
+        first = messages[0] if messages and isinstance(messages[0], Mapping) else {}
+        end = self.outputs.get(text_of(first)) if role_of(first) == "system" else None
+        if end is None:
+            return None
+        return [*self.messages[:end], *map(_as_asked, messages[1:])]
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
@@ -66,18 +100,15 @@ class Transcript(Past):
 
     def _take(self, index: int, message: MessageDict) -> None:
         role, text = role_of(message), text_of(message)
-        rules, summary = split_summary(role, text)
         if role in _SYSTEM_ROLES and index == self.leading and not self.turns:
             self.leading = self.covered = index + 1
-        elif role in _SYSTEM_ROLES and not summary:
+        elif role in _SYSTEM_ROLES:
             self.systems.append(index)
         elif not self.turns or role not in _ANSWERING:
             self.turns.append(index)
-        tokens = message_tokens(message, rules if summary else text, self.count)
-        if summary:  # our own, handed back to us: its numbers were given, what it quotes was said
-            self.read(Role.ASSISTANT, spelled_out(summary), tokens, self.lexicon)
-        else:  # a number that a tool gives counts where an answer cites it
-            self.read(role, "" if role in _SILENT else text, tokens, self.lexicon)
+        tokens = message_tokens(message, text, self.count)
+        # A number that a tool gives counts where an answer cites it.
+        self.read(role, "" if role in _SILENT else text, tokens, self.lexicon)
 
     def meanings(self, question: str) -> dict[int, float]:
         """How near paragraphs are to a question; nothing without an embedding model."""
@@ -131,20 +162,105 @@ def split_summary(role: str, text: str) -> tuple[str, str]:
     return rules.rstrip(), summary.strip()
 
 
-_RANGE = re.compile(r"\[(\d{1,6})\]–\[(\d{1,6})\]")
-MOST_RANGE = 100_000  # numbers
+# ── Our own output, given back ───────────────────────────────────────────────────────────────
+
+_BACK = re.compile(rf"\A{OPENS}\n(.*?)\n{CLOSES}\n", re.DOTALL)
+_SUMMARY = re.compile(rf"{OPENS}\n(.*?)\n?{CLOSES}", re.DOTALL)
+_LABELS = {
+    label: role.value
+    for phrases in all_phrases().values()
+    for role, label in ((Role.USER, phrases.user), (Role.ASSISTANT, phrases.assistant))
+}
+_LABEL = re.compile(rf"^({'|'.join(map(re.escape, _LABELS))}):[ \n]", re.MULTILINE)
+_TITLES = {
+    f"{getattr(phrases, section.value)}:": section
+    for phrases in all_phrases().values()
+    for section in SummarySection
+}
 
 
-def spelled_out(summary: str) -> str:
-    """One of our own summaries with its ranges as single numbers."""
+def unfold(messages: Sequence[MessageDict]) -> tuple[list[MessageDict], bool]:
+    """A history in which our own output stands as the turns that it tells of; whether any did.
 
-    def every(found: "re.Match[str]") -> str:
-        first, last = int(found[1]), int(found[2])
-        if not first < last < first + MOST_RANGE:
-            return found[0]
-        return "".join(f"[{number}]" for number in range(first, last + 1))
+    The lines of a summary become turns again, each word for word, and so do the paragraphs that we
+    put before a question; the question is what it was.
+    """
+    opening = (each for each in messages[:OPENING] if isinstance(each, Mapping))
+    if not any(split_summary(role_of(each), text_of(each))[1] for each in opening):
+        return list(messages), False
+    before: list[MessageDict] = []
+    rest: list[MessageDict] = []
+    for message in messages:
+        is_message = isinstance(message, Mapping)
+        role, text = (role_of(message), text_of(message)) if is_message else ("", "")
+        rules, summary = split_summary(role, text)
+        found = _BACK.match(text) if role == Role.USER else None
+        if summary:
+            rest += [{**message, "content": rules}] if rules else []
+            before += _turns_of(summary)
+        elif found:
+            before += _quoted_turns(found[1])
+            rest.append(_as_asked(message))
+        else:
+            rest.append(message)
+    leading = sum(1 for _ in takewhile(lambda m: role_of(m) in _SYSTEM_ROLES, rest))
+    return [*rest[:leading], *before, *rest[leading:]], True
 
-    return _RANGE.sub(every, summary)
+
+def _as_asked(message: MessageDict) -> MessageDict:
+    """A question without what we put before it; any other message as it is."""
+    is_ours = role_of(message) == Role.USER and _BACK.match(text_of(message))
+    return {**message, "content": _without_block(message)} if is_ours else message
+
+
+def _without_block(message: MessageDict) -> Any:
+    """The content of a question without what we put before it."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return _BACK.sub("", content)
+    return list(content or ())[1:]
+
+
+def _turns_of(summary: str) -> Iterator[MessageDict]:
+    """Each line of a summary as what was said; its list of numbers as numbers that were given."""
+    fenced = _SUMMARY.search(summary)
+    section: SummarySection | None = None
+    for line in (fenced[1] if fenced else summary).splitlines():
+        if line in _TITLES:
+            section = _TITLES[line]
+        elif line.startswith("- ") and section is not None:
+            yield from _turns_of_line(section, line.removeprefix("- "))
+        elif numbers := cited_numbers(spelled_out(line)):
+            listed = "".join(f"[{number}]" for number in numbers)
+            yield {"role": Role.ASSISTANT.value, "content": f"{line.partition(':')[0]}: {listed}"}
+        elif not fenced and line.strip():  # one of an earlier version
+            yield {"role": Role.ASSISTANT.value, "content": line}
+
+
+def _turns_of_line(section: SummarySection, line: str) -> Iterator[MessageDict]:
+    if section is not SummarySection.ANSWERED:
+        yield {"role": Role.USER.value, "content": line}
+        return
+    question, arrow, answer = line.partition(" → ")
+    if arrow:
+        yield {"role": Role.USER.value, "content": question}
+    yield {"role": Role.ASSISTANT.value, "content": answer or line}
+
+
+def _quoted_turns(block: str) -> list[MessageDict]:
+    """What was put before a question, the oldest first."""
+    places = [(each.start(), each.end(), each[1]) for each in _LABEL.finditer(block)]
+    ends = [start for start, _, _ in places[1:]] + [len(block)]
+    said = [
+        {"role": _LABELS[label], "content": block[end:stop].strip("\n")}
+        for (_, end, label), stop in zip(places, ends, strict=True)
+    ]
+    turns: list[list[MessageDict]] = []
+    for message in said:
+        if message["role"] == Role.USER or not turns:
+            turns.append([])
+        turns[-1].append(message)
+    return [message for turn in reversed(turns) for message in turn]
 
 
 def message_tokens(message: MessageDict, text: str, count: TokenCounter) -> int:

@@ -1,9 +1,9 @@
 """Keep any chat history small without losing citations or names: plain message dicts in and out."""
 
 import threading
+import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
 
@@ -11,20 +11,28 @@ from rag.errors import TooLarge
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.memory.recall import Embed
-from rag.memory.summary import Room, summarise
-from rag.memory.thread import WriteThread, client_asked, no_thread, written_thread
-from rag.memory.transcript import MessageDict, Transcript, role_of, split_summary, text_of
-from rag.records import Role, SummaryReport
+from rag.memory.summariser import Summariser, client_asked
+from rag.memory.summary import Room, SummaryDraft, lists_tokens, summarise
+from rag.memory.transcript import (
+    MessageDict,
+    Transcript,
+    role_of,
+    split_summary,
+    text_of,
+    unfold,
+)
+from rag.records import Role, Summary, SummaryReport
 from rag.tokens import count_tokens
 
 TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
 OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
-HIGH_WATER, LOW_WATER = 0.5, 0.2  # of the room, for what stays word for word
-KEPT_SHARE = 0.3  # of it, for the turns that are kept if they fit
-SUMMARY_SHARE = 0.45  # of it
-RECALL_SHARE = 0.2  # of it, at least, for what is recalled
+LINES_SHARE = 1 / 3  # of the room, that the lines of a summary are expected to take
+# Of what a summary leaves: where it is made anew, and what then stays word for word.
+HIGH_WATER, KEPT_SHARE, LOW_WATER = 0.75, 0.5, 0.35
+RECALL_SHARE = 0.1  # of the room, at least, for what is recalled
+UNFOLDED_SHARE = 0.5  # of it for lines that nothing but a summary holds any more
 LEAST_SUMMARY = 60  # tokens
 
 
@@ -58,7 +66,12 @@ class HistoryTrimmer:
     A trimmed history is one system message (rules, then a small summary), then user and assistant
     in turns. The last message is given what was said earlier and bears on it, word for word, until
     the room is used: by its words, and with `embed` (texts in, unit vectors out) by its meaning,
-    too. No model is needed; with `thread`, that of the client writes a short thread besides.
+    too.
+
+    No model is needed. Where there is a client, its model writes the summary, which is verified
+    clause by clause against the turns; `trim` waits `wait` seconds for it, then makes do with an
+    extractive one and takes the late reply at the next call. `wait=0` never waits, and
+    `summarise=False` never asks. A trimmed history may be given back as the next one.
     """
 
     def __init__(  # noqa: PLR0913 - options of a library, all keyword-only
@@ -73,7 +86,9 @@ class HistoryTrimmer:
         temperature: float = 0.3,
         products: Iterable[str] = (),
         embed: Embed | None = None,
-        thread: bool = False,
+        summarise: bool = True,
+        wait: float = 30.0,
+        thread: bool | None = None,
     ) -> None:
         if client is not None and not model:
             raise ValueError('A client needs the name of its model: model="…".')
@@ -82,16 +97,29 @@ class HistoryTrimmer:
             ("recent_message_count", recent_message_count, 0),
             ("max_history_turns", max_history_turns or 0, 0),
             ("max_summary_tokens", max_summary_tokens, 1),
+            ("wait", wait, 0),
         ):
             if value < least:
                 raise ValueError(f"{name} must be at least {least}, got {value}.")
-        self._limits = _TrimLimits(max_tokens, recent_message_count, max_history_turns)
-        self._thread: WriteThread = no_thread
-        if client is not None and thread:
-            ask = client_asked(
-                client, str(model), max_tokens=max_summary_tokens, temperature=temperature
+        if thread is not None:
+            warnings.warn(
+                "`thread` does nothing any more: the model of a client writes the summary, "
+                "verified; `summarise=False` leaves it out.",
+                DeprecationWarning,
+                stacklevel=2,
             )
-            self._thread = partial(written_thread, ask, str(model))
+        self._limits = _TrimLimits(max_tokens, recent_message_count, max_history_turns)
+        self._summariser: Summariser | None = None
+        if client is not None and summarise:
+            self._summariser = Summariser(
+                client_asked(
+                    client, str(model), max_tokens=max_summary_tokens, temperature=temperature
+                ),
+                str(model),
+                count_tokens,
+                lambda: max(2_000, max_tokens),
+            )
+        self._wait = wait
         self._lexicon = Lexicon(products)
         self._embed = embed
         self._transcripts: list[Transcript] = []  # the one used last stands last
@@ -104,17 +132,27 @@ class HistoryTrimmer:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
             TypeError: a message is no dict.
         """
-        given: list[MessageDict] = list(messages)
+        given, is_unfolded = self._unfolded(list(messages))
         seen = self._taken(given)
+        seen.is_unfolded |= is_unfolded
         try:
             seen.extend(given)
-            _summarise_if_due(seen, self._limits, self._thread)
+            self._summarise_if_due(seen)
             if seen.summary is None:
-                return Trimmed([dict(message) for message in given], False, None)
-            return Trimmed(_sent(seen, given, self._limits), True, seen.summary.report)
+                return Trimmed([dict(message) for message in messages], False, None)
+            sent = _sent(seen, given, self._limits)
+            seen.sent(sent[0]["content"])
+            return Trimmed(sent, True, seen.summary.report)
         finally:
             with self._lock:
                 self._transcripts = [*self._transcripts, seen][-TRANSCRIPTS:]
+
+    def _unfolded(self, messages: list[MessageDict]) -> tuple[list[MessageDict], bool]:
+        """The transcript that a trimmed history stands for; whether only the history tells it."""
+        with self._lock:
+            known = (seen.known_output(messages) for seen in reversed(self._transcripts))
+            whole = next((each for each in known if each is not None), None)
+        return unfold(messages) if whole is None else (whole, False)
 
     def _taken(self, messages: list[MessageDict]) -> Transcript:
         """What we know of this transcript, taken out: whoever comes meanwhile reads it anew.
@@ -132,31 +170,71 @@ class HistoryTrimmer:
                 best.go_back(common)
             return best
 
+    # ── Made small ───────────────────────────────────────────────────────────────────────────
 
-# ── Made small ───────────────────────────────────────────────────────────────────────────────
+    def _summarise_if_due(self, seen: Transcript) -> None:
+        """Have a summary stand for as many of the oldest turns as it takes.
+
+        Raises:
+            TooLarge: what can never be summarised does not fit.
+        """
+        if seen.writing is not None and seen.writing.draft is not None:  # it came late
+            seen.draft, seen.writing = seen.writing.draft, None
+            if seen.summary is not None:
+                seen.summary = _summary(seen, seen.covered, seen.room)
+        planned = _plan(seen, self._limits)
+        if planned is None:
+            return
+        end, room = planned
+        if self._summariser is not None and seen.writing is None and seen.draft.written_to < end:
+            seen.writing = SummaryWriting(self._summariser, seen, end)
+        if seen.writing is not None and seen.writing.waited(self._wait):
+            seen.draft, seen.writing = seen.writing.draft or seen.draft, None
+        seen.room = room
+        seen.summary = _summary(seen, end, room)
 
 
-def _summarise_if_due(seen: Transcript, limits: _TrimLimits, thread: WriteThread) -> None:
-    """Have a summary stand for as many of the oldest turns as it takes.
+class SummaryWriting:
+    """A model that writes a summary in a thread of its own; the lines of messages before `end`."""
 
-    Raises:
-        TooLarge: what can never be summarised does not fit.
-    """
+    def __init__(self, summariser: Summariser, seen: Transcript, end: int) -> None:
+        evidence = seen.evidence(seen.leading, end)
+        before = replace(seen.draft, written_to=max(seen.draft.written_to, seen.leading))
+        self.draft: SummaryDraft | None = None
+        self._ended = threading.Event()
+
+        def write() -> None:
+            try:
+                self.draft = summariser.write(evidence, before)
+            finally:
+                self._ended.set()
+
+        threading.Thread(target=write, name="summary", daemon=True).start()
+
+    def waited(self, seconds: float) -> bool:
+        """Whether it has ended by then."""
+        return self._ended.wait(seconds)
+
+
+def _summary(seen: Transcript, end: int, room: Room) -> Summary:
+    most = UNFOLDED_SHARE if seen.is_unfolded else LINES_SHARE
+    return summarise(seen, end, replace(room, lines=most), seen.draft)
+
+
+def _plan(seen: Transcript, limits: _TrimLimits) -> tuple[int, Room] | None:
+    """Where the summary shall end, and what it may take; None where it stays as it is."""
     fixed = REPLY_TOKENS + _system_tokens(seen, limits)
     start = seen.open_start
     needed = fixed + seen.tokens(start)
     room = max(0, limits.max_tokens - needed - OPENING_TOKENS)
     turns = seen.tokens(seen.covered, start)
-    counted = seen.turns_from(seen.covered)
-    is_many = limits.max_turns is not None and counted > limits.max_turns
+    is_many = limits.max_turns is not None and seen.turns_from(seen.covered) > limits.max_turns
     if seen.summary is None:
-        everything = REPLY_TOKENS + seen.tokens(0)
-        is_due = everything > limits.max_tokens or is_many
+        is_due = REPLY_TOKENS + seen.tokens(0) > limits.max_tokens or is_many
     else:
-        most = (1 - RECALL_SHARE) * room
-        is_due = turns > HIGH_WATER * room or turns + seen.summary.tokens > most or is_many
+        is_due = turns > HIGH_WATER * (room - seen.summary.tokens) or is_many
     if not is_due:
-        return
+        return None
     needed += LEAST_SUMMARY if start > seen.leading else 0
     if needed > limits.max_tokens:
         raise TooLarge(
@@ -164,14 +242,13 @@ def _summarise_if_due(seen: Transcript, limits: _TrimLimits, thread: WriteThread
             f"{limits.max_tokens}. Shorten them, or raise max_tokens."
         )
     keep = limits.recent_messages // 2 + (start < len(seen.said))  # and the open question
-    low, high = LOW_WATER * room, KEPT_SHARE * room
+    free = max(0, room - lists_tokens(seen, room) - int(LINES_SHARE * room))
+    low, high = LOW_WATER * free, KEPT_SHARE * free
     end = seen.end(start, low=low, high=high, keep=keep, most=limits.max_turns)
     if end == seen.covered and seen.summary and turns + seen.summary.tokens <= room:
-        return
-    told = thread([said.text for said in seen.said[seen.covered : end]])
+        return None
     left = int((1 - RECALL_SHARE) * room) - seen.tokens(end, start)
-    share = Room(min(max(LEAST_SUMMARY, left), int(SUMMARY_SHARE * room)), room)
-    seen.summary = summarise(seen, end, share, thread=told)
+    return end, Room(max(LEAST_SUMMARY, left), room)
 
 
 def _system_tokens(seen: Transcript, limits: _TrimLimits) -> int:

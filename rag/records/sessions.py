@@ -100,31 +100,105 @@ class Resolution:
     before: Before = NOTHING_BEFORE
 
 
+class LineMark(StrEnum):
+    """How a line of a summary came to stand there."""
+
+    WRITTEN = "written"  # in a model's words, which one sentence of the turns carries
+    QUOTED = "quoted"  # word for word from the turns
+    PUT_BACK = "put_back"  # word for word as well: a model had left it out
+    UNCHECKED = "unchecked"  # in a model's words; it has no number and contradicts nothing
+
+
+class SummarySection(StrEnum):
+    """What a line of a summary is about."""
+
+    ABOUT = "about"  # the user
+    ANSWERED = "answered"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryLine:
+    """One line of a summary, and the messages that it rests on."""
+
+    section: SummarySection
+    text: str
+    mark: LineMark
+    messages: tuple[int, ...] = ()
+    numbers: tuple[int, ...] = ()
+    by_model: bool = False  # it is patched by the next compaction, else taken anew from the turns
+
+
+@dataclass(frozen=True, slots=True)
+class LineEdit:
+    """A line that a person corrected, or took out (`text` is empty): it does not come back."""
+
+    original: str
+    text: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class SummaryReport:
     """What became of every number and name of the turns that a summary stands for.
 
-    It is *stated* (a paragraph or sentence with it stands in the text), else *recallable* (a
-    paragraph of the past holds it, which a question about it brings back), else only *listed*.
+    In the summary is what it holds literally or in a range; of this, *stated* is what stands beside
+    a statement. *Recallable* is what no line states and a question about it brings back; *listed*
+    what stands in a list alone and in no paragraph. What is in none of them is lost.
     """
 
     citations_required: int
-    citations_kept: int  # stated
+    citations_kept: int  # literally in the text, as `[n]`
     names_required: int
-    names_kept: int  # stated
+    names_kept: int  # literally in the text
     stated_citations: tuple[int, ...] = ()
     recallable_citations: tuple[int, ...] = ()
     listed_citations: tuple[int, ...] = ()
     stated_names: tuple[str, ...] = ()
     recallable_names: tuple[str, ...] = ()
     listed_names: tuple[str, ...] = ()
-    paragraphs: int = 0  # quoted word for word
+    ranged_citations: int = 0  # only in a range, for want of room
+    paragraphs: int = 0  # answers of which a line stands
     said: int = 0  # sentences of the user
+    written: int = 0  # lines, by their mark
+    quoted: int = 0
+    put_back: int = 0
+    unchecked: int = 0
+    dropped: int = 0  # clauses of a model that speak of nothing in the turns
     tokens_before: int = 0
     tokens_after: int = 0
     seconds: float = 0.0
-    model: str = "extractive"  # or that which wrote a thread
-    problems: tuple[str, ...] = ()  # why a model's thread was not taken
+    calls: int = 0  # of a model
+    model_tokens: int = 0  # of these calls, both ways
+    model: str = "extractive"  # or that which wrote lines of it
+    problems: tuple[str, ...] = ()  # why a model's summary, or a part of it, was not taken
+
+    @property
+    def citations_in_summary(self) -> int:
+        """Required citations that the text holds, literally or in a range."""
+        return self.citations_kept + self.ranged_citations
+
+    @property
+    def citations_brought_back(self) -> int:
+        """Those that it does not hold, and that a question about them brings back."""
+        return min(
+            self.citations_required - self.citations_in_summary, len(self.recallable_citations)
+        )
+
+    @property
+    def citations_lost(self) -> int:
+        """Neither in the summary nor to be brought back: 0, or it is a fault."""
+        found = self.citations_in_summary + self.citations_brought_back
+        return max(0, self.citations_required - found)
+
+    @property
+    def names_brought_back(self) -> int:
+        """Required names that the text does not hold, and a question brings back."""
+        return min(self.names_required - self.names_kept, len(self.recallable_names))
+
+    @property
+    def names_lost(self) -> int:
+        """Neither in the summary nor to be brought back: 0, or it is a fault."""
+        return max(0, self.names_required - self.names_kept - self.names_brought_back)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,4 +222,8 @@ class Summary:
     report: SummaryReport
     tokens: int
     quotations: tuple[Quotation, ...] = ()
+    lines: tuple[SummaryLine, ...] = ()  # in the order of the text
+    model_lines: tuple[SummaryLine, ...] = ()  # the verified ones, whether there was room or not
+    written_to: int = 0  # the first message that no model has summarised
+    edits: tuple[LineEdit, ...] = ()
     id: int | None = None  # in the store

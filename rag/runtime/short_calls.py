@@ -9,7 +9,8 @@ from threading import Thread
 from typing import Any
 
 from rag.errors import ModelUnavailable, RagError
-from rag.records import ChatMessage
+from rag.records import ChatMessage, Usage
+from rag.runtime.hangup import on_hang_up
 from rag.seams import ChatModel, ModelRequest
 from rag.seams.patience import Patience
 
@@ -29,10 +30,12 @@ def reply_in_time(
     max_tokens: int,
     patience: Patience,
     temperature: float = 0.0,
+    usage: list[Usage] | None = None,
 ) -> tuple[str, RagError | None]:
     """What it says in time, and why that is not all of it.
 
-    A server that never ends its reply, or never begins, must not hold up whoever waits.
+    A server that never ends its reply, or never begins, must not hold up whoever waits. Who
+    hangs up waits no longer; `usage` takes what the server tells.
     """
     request = ModelRequest(
         tuple(messages), max_tokens, temperature=temperature, patience=patience, thinks=False
@@ -48,6 +51,8 @@ def reply_in_time(
         failure: RagError | None = ModelUnavailable(f"{model.name} failed.")
         try:
             for delta in model.stream(request):
+                if usage is not None and delta.usage is not None:
+                    usage.append(delta.usage)
                 if delta.discard:
                     pieces.clear()
                 pieces.append(delta.text)
@@ -61,6 +66,7 @@ def reply_in_time(
             ended.put(failure)
 
     Thread(target=copy_context().run, args=(read,), name="short call", daemon=True).start()
+    on_hang_up(lambda: ended.put(late))  # a model that cannot be cut ends by itself, unheard
     try:
         failure = ended.get(timeout=patience.seconds)
     except Empty:

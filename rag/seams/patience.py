@@ -23,7 +23,7 @@ class Patience:
 ANSWER = Patience(60, "llm.timeout_seconds")  # with each piece of a reply, whatever it is for
 FOLLOW_UP = Patience(10, "follow_up.timeout_seconds")  # these, with the whole of it
 JUDGEMENT = Patience(10, "checks.timeout_seconds")
-THREAD = Patience(60, "summarization_settings.timeout_seconds")
+SUMMARY = Patience(60, "summarization_settings.timeout_seconds")
 TABLE_PLAN = Patience(20)
 CLIENTS_TASK = Patience(30)  # of a client's own, such as a title
 CONNECT_SECONDS = 10.0

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rag.errors import SetupError
+from rag.errors import IndexAway, SetupError, needs_extra
 
 
 class CrossEncoderReranker:
@@ -32,8 +32,12 @@ class CrossEncoderReranker:
         return [float(score) for score in scores]
 
     def _load(self) -> Any:
-        from sentence_transformers import CrossEncoder
-
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            what = f"The reranking model {self._model!r} (retrieval.rerank_model)"
+            told = f"{needs_extra(what, 'models')} Until then words alone find passages."
+            raise IndexAway(told) from error
         is_local = Path(self._model).is_dir() or not self._allow_download
         try:
             return CrossEncoder(self._model, device="cpu", local_files_only=is_local)

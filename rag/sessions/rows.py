@@ -10,6 +10,7 @@ from rag.db import as_utc, messages, storable
 from rag.records import (
     Answer,
     ContextConfig,
+    LineEdit,
     Message,
     MessageStatus,
     Quotation,
@@ -17,12 +18,15 @@ from rag.records import (
     Session,
     Source,
     Summary,
+    SummaryLine,
     SummaryReport,
     Within,
 )
 
 _ANSWER = TypeAdapter(Answer)
 _REPORT = TypeAdapter(SummaryReport)  # earlier versions counted other things, too
+_LINES = TypeAdapter(tuple[SummaryLine, ...])
+_EDITS = TypeAdapter(tuple[LineEdit, ...])
 _OF_A_SOURCE = tuple(each.name for each in fields(Source) if each.name != "state")
 # What was said, and when: all of a message but `details`.
 SAID = (
@@ -126,5 +130,9 @@ def summary_from(row: Any) -> Summary:
         report=_REPORT.validate_python(row.report),
         tokens=row.tokens,
         quotations=tuple(Quotation(*each) for each in row.required.get("quotations", ())),
+        lines=_LINES.validate_python(row.required.get("lines", ())),
+        model_lines=_LINES.validate_python(row.required.get("model_lines", ())),
+        written_to=row.required.get("written_to", 0),
+        edits=_EDITS.validate_python(row.required.get("edits", ())),
         id=row.summary_id,
     )

@@ -4,13 +4,14 @@ Who asks is handled as in `rag.sessions.transcript`.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from rag.db import sessions, storable, summaries
-from rag.records import Summary
+from rag.records import Summary, SummaryLine
 from rag.seams import Overview
 from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, found
 from rag.sessions.rows import session_from, summary_from
@@ -24,6 +25,7 @@ SHOWN = (
     summaries.c.required,
     summaries.c.report,
     summaries.c.tokens,
+    summaries.c.created_at.label("summarised_at"),
 )
 _ACTIVE = and_(
     summaries.c.session_id == sessions.c.id,
@@ -89,6 +91,10 @@ def add(
         "numbers": list(summary.required_numbers),
         "names": [storable(name) for name in summary.required_names],
         "quotations": [[each.start, each.end, each.message] for each in summary.quotations],
+        "lines": [_line(each) for each in summary.lines],
+        "model_lines": [_line(each) for each in summary.model_lines],
+        "written_to": summary.written_to,
+        "edits": [{k: storable(v) for k, v in asdict(each).items()} for each in summary.edits],
     }
     connection.execute(
         insert(summaries).values(
@@ -103,6 +109,10 @@ def add(
             created_at=now,
         )
     )
+
+
+def _line(line: SummaryLine) -> dict[str, Any]:
+    return asdict(line) | {"text": storable(line.text)}
 
 
 def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[int]) -> bool:
@@ -121,13 +131,35 @@ def remove(connection: Connection, ids: Sequence[int]) -> None:
 def remove_over(connection: Connection, key: SessionKey, start: int, end: int) -> None:
     """Delete those that stand for one of these messages; what they covered is summarised anew.
 
-    One that is being made of them now will come too late.
+    One that is being made of them now will come too late. A model's lines of other messages stay,
+    and what a person changed, in a record that covers nothing.
     """
     its, now = summaries.c.session_id == key.id, epoch(connection, key)
     over = and_(its, summaries.c.start < end, summaries.c.end > start)
+    rows = connection.execute(select(*SHOWN).where(over, summaries.c.epoch == now)).all()
     connection.execute(delete(summaries).where(over))
     connection.execute(update(summaries).where(its, summaries.c.epoch == now).values(epoch=now + 1))
     connection.execute(update(sessions).where(sessions.c.id == key.id).values(epoch=now + 1))
+    for row in rows:
+        left = _without(summary_from(row), set(range(start, end)))
+        if left.model_lines or left.edits:
+            add(connection, key.id, left, in_epoch=now + 1, now=row.summarised_at)
+
+
+def _without(summary: Summary, erased: set[int]) -> Summary:
+    """What is left of a summary: lines that rest on no erased message."""
+    return replace(
+        summary,
+        end=summary.start,
+        text="",
+        tokens=0,
+        lines=(),
+        quotations=(),
+        required_numbers=(),
+        required_names=(),
+        model_lines=tuple(e for e in summary.model_lines if erased.isdisjoint(e.messages)),
+        written_to=min(summary.written_to, min(erased)),
+    )
 
 
 def forget(connection: Connection, session_id: str) -> int:

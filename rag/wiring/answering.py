@@ -1,6 +1,5 @@
 """How the parts that find and answer are put together; loaded when the first of them is needed."""
 
-from functools import partial
 from typing import TYPE_CHECKING
 
 from rag.chat.answering import Answering, Beside, Checks
@@ -17,9 +16,9 @@ from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.stored import Remembered
-from rag.memory.thread import WriteThread, asked, no_thread, written_thread
+from rag.memory.summariser import ApplicationModel, Summariser
 from rag.seams import Embedder, SessionHandle, Writer
-from rag.seams.patience import FOLLOW_UP, THREAD
+from rag.seams.patience import FOLLOW_UP, SUMMARY
 from rag.search.mentions import NameMentions
 from rag.search.search import HybridRetriever
 from rag.tables.answers import TableAnswers
@@ -91,26 +90,34 @@ def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
 
 
 def remembered_of(application: "Application") -> Remembered:
-    """What was said in sessions; a model writes a thread of it only where that is wanted."""
+    """What was said in sessions, and the model that summarises it, if one is set."""
     settings = application.settings
     wanted = settings.summarization_settings
-    model = open_model(settings, wanted.summary_model) if wanted.thread else None
-    thread: WriteThread = no_thread
-    if model is not None:
-        ask = partial(
-            asked,
-            model,
-            max_tokens=wanted.max_summary_tokens,
-            temperature=wanted.summary_temperature,
-            patience=THREAD.set_to(wanted.timeout_seconds),
-        )
-        thread = partial(written_thread, ask, model.name)
     return Remembered(
         application.count,
         application.embedder,
         names=application.documents.lexicon,
-        thread=thread,
+        summariser=_summariser(application) if wanted.enabled else None,
         max_tokens=wanted.max_summary_tokens,
+    )
+
+
+def _summariser(application: "Application") -> Summariser | None:
+    """Writes summaries: `summary_model`, else the model that answers."""
+    settings = application.settings
+    wanted = settings.summarization_settings
+    model = open_model(settings, wanted.summary_model)
+    window = open_window(settings)
+    if model is None or window is None:
+        return None
+    context = settings.context
+    patience = SUMMARY.set_to(wanted.timeout_seconds)
+    ask = ApplicationModel(model, wanted.max_summary_tokens, wanted.summary_temperature, patience)
+    return Summariser(
+        ask,
+        model.name,
+        application.count,
+        lambda: int(context.input_share * (window.tokens() - context.reserved_tokens)),
     )
 
 

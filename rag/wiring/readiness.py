@@ -3,13 +3,15 @@
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.db import reading
-from rag.errors import IndexAway, ModelUnavailable, StorageFailed
+from rag.errors import IndexAway, ModelUnavailable, SetupError, StorageFailed, needs_extra
 from rag.operations import check_room, refuse_emptied, set_back
 
 if TYPE_CHECKING:
@@ -63,10 +65,19 @@ def _ask_model(application: "Application") -> None:
 
 def ask_judge(application: "Application") -> None:
     """The cross-encoder is there and its labels can be told apart. Raises SetupError."""
+    check_judge(application.settings.checks.nli_model)
+
+
+def check_judge(folder: Path | None) -> str:
+    """Which verdicts it gives; "" where there is none. Raises SetupError."""
     from rag.llm.judging import labels_of
 
-    if application.settings.checks.nli_model is not None:
-        labels_of(application.settings.checks.nli_model)
+    if folder is None:
+        return ""
+    labels = labels_of(folder)
+    if find_spec("sentence_transformers") is None:
+        raise SetupError(needs_extra(f"The judge {folder} (checks.nli_model)", "models"))
+    return "one score" if labels is None else ", ".join(sorted(set(labels.values())))
 
 
 def _ask_database(application: "Application") -> None:

@@ -19,7 +19,7 @@ from rag.chat.model_writer import ModelWriter
 from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
 from rag.memory.open_turns import MOST_REMEMBERED
-from rag.memory.transcript import spelled_out
+from rag.memory.summary import spelled_out
 from rag.records import EVERYTHING, ContextConfig, Finished, ImportedMessage, MessageStatus
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
@@ -117,6 +117,7 @@ class TestLongSessions:
         assert cited <= set(cited_numbers(spelled_out(context_text(assistant, session))))
         for summary in session.summaries():
             report = summary.report
+            assert report.citations_lost == report.names_lost == 0
             both = len(report.stated_citations) + len(report.recallable_citations)
             assert both == report.citations_required
             assert len(report.stated_names) + len(report.recallable_names) == report.names_required
@@ -289,9 +290,8 @@ class TestCompactionsAtOnce:
 KILLED = """
 import sys, time
 from pathlib import Path
-from functools import partial
 from rag.memory.stored import Remembered
-from rag.memory.thread import asked, written_thread
+from rag.memory.summariser import ApplicationModel, Summariser
 from rag.chat.memory import Memory, MemoryRules
 from rag.memory.open_turns import MOST_REMEMBERED
 from rag.sessions.store import SqlSession
@@ -307,9 +307,9 @@ def hang(request):
 
 application = build(Settings(data_dir=Path(sys.argv[1])), embedder=HashEmbedder())
 session = application.store.open(sys.argv[2], owner="ada")
-ask = partial(asked, ScriptedModel(hang), max_tokens=99, temperature=0)
-thread = partial(written_thread, ask, "hanging")
-memory = Memory(Remembered(count_tokens, thread=thread), rules=MemoryRules(),
+ask = ApplicationModel(ScriptedModel(hang), 99, 0)
+hanging = Summariser(ask, "hanging", count_tokens)
+memory = Memory(Remembered(count_tokens, summariser=hanging), rules=MemoryRules(),
                 window=lambda: 4000, count=count_tokens)
 memory.compact(session)
 """

@@ -3,7 +3,7 @@
 import pytest
 
 from rag.documents.files import IncomingFile
-from rag.memory.past import TITLE as RECALLED
+from rag.memory.phrases import OPENS
 from rag.records import Finished, ImportedMessage
 from rag.settings import Settings
 from tests.applications import application_of, remembering
@@ -113,7 +113,7 @@ def test_the_model_may_cite_what_a_recalled_turn_cited(world, long_ago):
     sent = [message["content"] for message in world.server.requests[0].body["messages"]]
     quoted = [content for content in sent if f"The Aero 5 weighs 120 g [{long_ago}]." in content]
     assert len(quoted) == 1, "in the summary, or recalled, but not twice"
-    assert not quoted[0].startswith(RECALLED) or quoted[0] is sent[-1]
+    assert not quoted[0].startswith(OPENS) or quoted[0] is sent[-1]
     assert [citation["n"] for citation in final(events)["citations"]] == [long_ago]
     assert final(events)["content"] == said
 

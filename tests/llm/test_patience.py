@@ -10,8 +10,9 @@ import pytest
 from rag.chat.follow_ups.resolve import FollowUps
 from rag.errors import ModelUnavailable
 from rag.llm.judging import ModelJudge
-from rag.memory.thread import asked as thread_asked
+from rag.memory.summariser import ApplicationModel
 from rag.records import EVERYTHING
+from rag.runtime.hangup import HangUp
 from rag.runtime.short_calls import reply_in_time
 from rag.seams import patience
 from rag.seams.judging import OpenStatement
@@ -115,10 +116,8 @@ class TestSettings:
         history = [("What does the Aero 5 cost?", "It costs 5 [1].")]
         assert resolve("And the Aero 6?", history, EVERYTHING).method == "rules"
 
-    def test_of_a_thread(self, settings):
-        limit = patience.THREAD.set_to(0.2)
+    def test_of_a_summary(self, settings):
+        limit = patience.SUMMARY.set_to(0.2)
 
         with pytest.raises(ModelUnavailable, match=r"raise summarization_settings\.timeout_sec"):
-            thread_asked(
-                open_model(settings), "Say", "text", max_tokens=9, temperature=0, patience=limit
-            )
+            ApplicationModel(open_model(settings), 9, 0, limit)("Say", "text", HangUp())

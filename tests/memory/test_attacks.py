@@ -5,7 +5,6 @@ Our own cases come first; the files of `shared/attacks`, where they are there, s
 
 import json
 import re
-from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -14,16 +13,16 @@ from hypothesis import strategies as st
 
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
-from rag.memory.past import TITLE
+from rag.memory.phrases import all_phrases
 from rag.memory.stored import Remembered
-from rag.memory.summary import NUMBERS, Room
-from rag.memory.thread import no_thread, written_thread
-from rag.memory.transcript import spelled_out
+from rag.memory.summariser import ModelReply, Summariser
+from rag.memory.summary import Room, spelled_out
 from rag.records import ImportedMessage
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
 from tests.conftest import DATA
 
+ENGLISH = all_phrases()["en"]
 ATTACKS = DATA.parent / "attacks"
 TRUTHS = [
     ("The Orla 7 mill grinds wet grain [{n}].", "The Orla 7 mill never grinds wet grain [{n}]."),
@@ -66,7 +65,7 @@ def library(messages, tokens, question, reply=None):
     answer = SimpleNamespace(choices=[SimpleNamespace(message=SimpleNamespace(content=reply))])
     completions = SimpleNamespace(create=lambda **options: answer)
     client = SimpleNamespace(chat=SimpleNamespace(completions=completions))
-    options = {"client": client, "model": "liar", "thread": True} if reply is not None else {}
+    options = {"client": client, "model": "liar"} if reply is not None else {}
     asked = [*messages, {"role": "user", "content": question}]
     trimmed = HistoryTrimmer(max_tokens=tokens, **options).trim(asked)
     return "\n".join(message["content"] for message in trimmed.messages).removesuffix(question)
@@ -76,8 +75,8 @@ def application(engine, messages, tokens, question, reply=None):
     """The summary that the application stores, and what it recalls."""
     session = SqlConversationStore(engine).create("ada")
     session.append([ImportedMessage(m["role"], m["content"]) for m in messages], [])
-    thread = partial(written_thread, lambda instructions, text: reply, "liar")
-    remembered = Remembered(count_tokens, thread=no_thread if reply is None else thread)
+    liar = Summariser(lambda instructions, text, hang_up: ModelReply(reply), "liar", count_tokens)
+    remembered = Remembered(count_tokens, summariser=None if reply is None else liar)
     end = len(messages) - 10
     made = remembered.compact(
         session, lambda past, last: (end, Room(tokens, tokens)), at_once=False
@@ -93,12 +92,13 @@ def both(engine, messages, tokens, question, reply=None):
 
 def beside_numbers(text):
     """The lines with a number that do not list all of them."""
-    lines = text.replace(TITLE, "").split("\n")
-    return [line for line in lines if cited_numbers(line) and not line.startswith(NUMBERS)]
+    lines = text.replace(ENGLISH.earlier, "").split("\n")
+    listed = f"{ENGLISH.sources}: "
+    return [line for line in lines if cited_numbers(line) and not line.startswith(listed)]
 
 
 def said_in(line):
-    return re.sub(r"^(?:User|Assistant): ", "", line)
+    return re.sub(r"^(?:User: |Assistant: |- (?:[^→\n]* → )?)", "", line)
 
 
 def numbered(templates):
@@ -235,5 +235,4 @@ def test_later_and_earlier_values_come_together_the_newest_first(engine):
         "The Vega 4 pump costs 95 euro [4].",
     ]
     for text in both(engine, conversation(said), 900, "What does the Orla 7 mill cost?"):
-        recalled = text[text.index(TITLE) :]
-        assert recalled.index("455 euro since May [3]") < recalled.index("410 euro [1]")
+        assert text.index("455 euro since May [3]") < text.index("410 euro [1]")

@@ -6,7 +6,7 @@ import pytest
 
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
-from rag.memory.transcript import spelled_out
+from rag.memory.summary import spelled_out
 
 LATER = [
     ("user", "And the hoses?"),

@@ -17,7 +17,7 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import TooLarge
 from rag.language.names import contains_name
-from rag.memory.transcript import spelled_out
+from rag.memory.summary import spelled_out
 from rag.tokens import count_tokens
 
 SYSTEM = {"role": "system", "content": "Answer from the documents."}
@@ -133,7 +133,7 @@ class TestTheSummary:
 
         both = {*report.stated_citations, *report.recallable_citations}
         assert both == {1, 2, 3, 4}
-        assert report.citations_kept == len(report.stated_citations)
+        assert (report.citations_kept, report.citations_lost) == (4, 0)
         assert report.listed_citations == ()
         assert report.model == "extractive"
 
@@ -144,34 +144,39 @@ class TestTheSummary:
         trimmed = HistoryTrimmer(max_history_turns=1).trim(messages)
 
         text = trimmed.messages[0]["content"]
-        assert "\n- It must not exceed 105 g.\n" in text
+        assert "It must not exceed 105 g.\n" in text
         assert "- And cheap?" not in text
 
-    def test_lists_all_numbers_in_one_range(self):
+    def test_lists_each_number_literally(self):
         trimmed = HistoryTrimmer(max_history_turns=1).trim([SYSTEM, *conversation(60)])
 
-        assert "Numbers given: [1]–[59].\n" in f"{trimmed.messages[0]['content']}\n"
+        listed = "".join(f"[{number}]" for number in range(1, 60))
+        assert f"Sources: {listed}\n" in trimmed.messages[0]["content"]
+        assert trimmed.report.citations_kept == 59
 
     def test_lists_the_products_that_the_caller_knows(self):
         trimmer = HistoryTrimmer(max_history_turns=1, products=["Vega 1", "Vega 2"])
 
         text = trimmer.trim([SYSTEM, *conversation(4)]).messages[0]["content"]
 
-        assert "Names: Vega 1, Vega 2" in text
+        assert "Products: Vega 1, Vega 2" in text
 
-    def test_asks_no_model_unless_a_thread_is_wanted(self):
-        client = Client("They compared lamps.")
+    def test_asks_the_model_of_the_client_unless_it_shall_not(self):
+        client = Client("Answered:\n- The Vega 1 weighs 101 g [1]. ‖ m2")
         messages = [SYSTEM, *conversation(3)]
 
         options = {"client": client, "model": "m", "max_history_turns": 1}
-        plain = HistoryTrimmer(**options).trim(messages)
+        plain = HistoryTrimmer(**options, summarise=False).trim(messages)
         assert client.prompts == []
-        threaded = HistoryTrimmer(**options, thread=True).trim(messages)
+        written = HistoryTrimmer(**options).trim(messages)
 
-        assert "own words" not in plain.messages[0]["content"]
-        said = "In a model's own words, unchecked: They compared lamps.\n"
-        assert said in threaded.messages[0]["content"]
-        assert threaded.report.model == "m"
+        assert plain.report.model == "extractive"
+        assert written.report.model == "m"
+        assert written.report.written == 1
+
+    def test_takes_the_old_option_and_says_what_it_means_now(self):
+        with pytest.warns(DeprecationWarning, match="writes the summary"):
+            HistoryTrimmer(thread=True)
 
     @pytest.mark.parametrize("words", ["It must exceed 105 g.", "Wants 40 euros.", "[1] is best."])
     def test_repeats_no_word_about_the_user_that_the_user_did_not_say(self, words):
@@ -188,7 +193,7 @@ class TestTheSummary:
             "Vega 1 weighs 102 g [1]. Vega 20 weighs 102 g [2]. All ship worldwide [99]."
         )
 
-        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1, thread=True).trim(
+        trimmed = HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(
             [SYSTEM, *conversation(3)]
         )
 
@@ -196,8 +201,8 @@ class TestTheSummary:
         assert numbers_in(text) == {1, 2}
         assert "Vega 1 weighs 102 g" not in text
         assert "worldwide" not in text
-        assert trimmed.report.problems
-        assert len(client.prompts) == 1
+        assert "The Vega 1 weighs 101 g [1]" in text
+        assert len(client.prompts) == 2  # the clauses that failed were to be written again
 
     @pytest.mark.parametrize(
         "reply",
@@ -217,13 +222,13 @@ class TestTheSummary:
     def test_stands_without_the_model(self, reply):
         client = Client(reply)
         messages = [SYSTEM, *conversation(4)]
-        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=1, thread=True)
+        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=1)
 
         trimmed = trimmer.trim(messages)
 
         text = trimmed.messages[0]["content"]
         assert numbers_in(text) == {1, 2, 3}
-        assert "own words" not in text
+        assert trimmed.report.model == "extractive"
         assert "502" not in text
         assert len(client.prompts) == 1
         assert trimmed.report.problems
@@ -237,7 +242,8 @@ class TestTheSummary:
 
         trimmed = trimmer.trim(messages)
 
-        assert " more." in trimmed.messages[0]["content"]
+        assert ", …" in trimmed.messages[0]["content"]
+        assert trimmed.report.citations_lost == 0
         assert size(trimmed.messages) <= 1200
         assert all(is_recalled(trimmer, messages, number) for number in range(2, 1000, 98))
 
@@ -245,7 +251,7 @@ class TestTheSummary:
 class TestTrimmingAgain:
     def test_of_the_same_history_asks_nothing(self):
         client = Client("Nothing.")
-        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=2, thread=True)
+        trimmer = HistoryTrimmer(client=client, model="m", max_history_turns=2)
         messages = [SYSTEM, *conversation(8)]
 
         first = trimmer.trim(messages)
@@ -499,9 +505,7 @@ class TestOptions:
 
         client = Patient("Vega 1 weighs 101 g [1].")
 
-        HistoryTrimmer(client=client, model="m", max_history_turns=1, thread=True).trim(
-            conversation(2)
-        )
+        HistoryTrimmer(client=client, model="m", max_history_turns=1).trim(conversation(2))
 
         assert client.options == {"max_retries": 0, "timeout": 60.0}
 
@@ -516,7 +520,7 @@ class TestOptions:
                 return super().create(model=options["model"], messages=options["messages"])
 
         client = Picky("Fine.")
-        trimmer = HistoryTrimmer(client=client, model="m", max_tokens=1200, thread=True)
+        trimmer = HistoryTrimmer(client=client, model="m", max_tokens=1200)
         messages = [SYSTEM]
 
         for at in range(0, 240, 2):
@@ -587,9 +591,7 @@ class TestAnyHistory:
     @settings(max_examples=60, deadline=None)
     @given(histories(), st.integers(0, 99), st.integers(400, 2500), st.booleans())
     def test_keeps_all_invents_nothing_and_fits(self, messages, seed, budget, with_model):
-        options = (
-            {"client": Client(hostile(seed)), "model": "m", "thread": True} if with_model else {}
-        )
+        options = {"client": Client(hostile(seed)), "model": "m"} if with_model else {}
         trimmer = HistoryTrimmer(max_tokens=budget, products=NAMES, **options)
         before = copy.deepcopy(messages)
 
@@ -618,7 +620,7 @@ def test_a_hanging_model_holds_up_no_other_conversation():
             go_on.wait(20)
             return super().create(**options)
 
-    trimmer = HistoryTrimmer(client=Hanging(""), model="m", max_history_turns=2, thread=True)
+    trimmer = HistoryTrimmer(client=Hanging(""), model="m", max_history_turns=2)
     stuck = threading.Thread(target=trimmer.trim, args=([SYSTEM, *conversation(5)],))
     stuck.start()
     asked.wait(20)

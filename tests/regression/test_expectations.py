@@ -123,7 +123,10 @@ def test_what_is_not_brought_back_is_told(replayer, place, monkeypatch):
     monkeypatch.setattr(Past, "recalled", lambda *given, **rules: found(*given, **rules | anyway))
     assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
 
-    monkeypatch.setattr(Past, "recalled", lambda past, question, **rules: ShownParagraphs(past, 0))
+    def nothing(past, question, **rules):
+        return ShownParagraphs(past, 0, past.phrases)
+
+    monkeypatch.setattr(Past, "recalled", nothing)
 
     assert len(failed(replayer, place, BROUGHT, HOW_LONG, turn)) == 1
 

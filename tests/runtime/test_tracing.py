@@ -143,7 +143,9 @@ def test_a_model_that_fails_is_an_error_of_its_part_alone(collector, tmp_path):
 
 def test_without_a_collector_nothing_is_loaded_and_nothing_is_told():
     code = (
-        "from rag.runtime.metrics import Metrics; from rag.runtime.tracing import Traces; import sys\n"
+        "import sys\n"
+        "from rag.runtime.metrics import Metrics\n"
+        "from rag.runtime.tracing import Traces\n"
         "traces = Traces()\n"
         "with traces.root.part('turn') as span: span.note(status='complete'); span.happened('x')\n"
         "traces.close(); assert span is traces.root\n"

@@ -1,4 +1,4 @@
-# ruff: noqa: E501
+# ruff: noqa: E501, I001
 """Writes the library of this folder, with the code of commit a7c3b94 alone.
 
     git worktree add ../old a7c3b94 && cd ../old

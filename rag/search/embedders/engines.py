@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rag.errors import SetupError
+from rag.errors import IndexAway, SetupError, needs_extra
 from rag.seams import Matrix
 from rag.search.embedders.encoder import Encoder, graph
 
@@ -119,13 +119,9 @@ class Reference:
             from sentence_transformers import SentenceTransformer
             from transformers.utils.logging import disable_progress_bar
         except ImportError as error:
-            raise SetupError(
-                f"The embedding model in {self._folder} is no encoder of BERT's kind, "
-                "or not in safetensors: it needs sentence-transformers, which is not "
-                "installed: `pip install sentence-transformers`. Or leave embedding.model out "
-                "for the packaged model."
-            ) from error
-
+            what = f"The embedding model in {self._folder}, no encoder of BERT's kind,"
+            told = f"{needs_extra(what, 'models')} Until then words alone find passages."
+            raise IndexAway(told) from error
         disable_progress_bar()  # "Loading weights"
         try:
             return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True)

@@ -37,7 +37,7 @@ from tests.applications import application_of
 from tests.conftest import postgres_database
 from tests.fakes import HashEmbedder
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FILES = {
     "refunds.md": b"# Refunds\n\nRefunds take five days.\n",
     "again/refunds.md": b"# Refunds\n\nRefunds take five days.\n",

@@ -1,0 +1,1 @@
+"""Former paths of `rag.regression`, which settings of pytest may name."""

@@ -1,0 +1,3 @@
+"""The former path of `rag.regression.plugin`."""
+
+from rag.regression.plugin import *  # noqa: F403

@@ -1,0 +1,139 @@
+"""What the turns say, sentence by sentence: what a summary quotes, and what its words rest on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rag.citations.leaning import leans
+from rag.citations.markers import cited_numbers
+from rag.citations.statements import Statement, read_statements
+from rag.language.layout import asks
+from rag.memory.paragraphs import size
+from rag.records import Role
+
+WHOLE = 200  # bytes of a message that is quoted whole
+LONGEST = 600  # characters of a quotation; what is longer is no line of a summary
+LEAST = 24  # bytes of a user's sentence that says something by itself
+MOST_SENTENCES = 200  # of one message
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What some numbers stand for in a sentence; no numbers: all of a sentence that cites none."""
+
+    text: str
+    numbers: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenSentence:
+    """A sentence, entry or row of a message, and what limits it or leads it in."""
+
+    text: str
+    setting: str = ""  # headings, the lead-in, the sentence that it leans on
+    claims: tuple[Claim, ...] = ()
+    asks: bool = False
+    leans: bool = False  # it says nothing without the question before its message
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Those that stand in it."""
+        return tuple(dict.fromkeys(n for claim in self.claims for n in claim.numbers))
+
+    @property
+    def quotation(self) -> str:
+        """On one line, whole, with its setting."""
+        return f"{self.setting} {self.text}".strip()
+
+
+@lru_cache(maxsize=4096)
+def read_evidence(text: str) -> tuple[SpokenSentence, ...]:
+    """The sentences of a message in canonical spelling that say something."""
+    found: list[SpokenSentence] = []
+    heading = ""
+    for each in read_statements(text)[:MOST_SENTENCES]:
+        line = flat(text[each.start : each.end])
+        if each.kind == "heading":
+            heading = line.strip("#*_: ")
+        elif each.kind in ("sentence", "entry", "row") and line:
+            before = found[-1] if found else None
+            found.append(_sentence(text, each, heading, before))
+    return tuple(found)
+
+
+def _sentence(
+    text: str, statement: Statement, heading: str, before: SpokenSentence | None
+) -> SpokenSentence:
+    line = flat(text[statement.start : statement.end])
+    lead = statement.lead_in
+    led = flat(text[lead.start : lead.end]) if lead and lead.end <= statement.start else ""
+    needs = statement.kind == "sentence" and leans(line)
+    setting = [f"{heading} ›" if heading and heading not in led else "", led]
+    if needs and before is not None:
+        setting = [before.quotation]
+    claims = tuple(
+        Claim(flat(text[part.start : part.end]), part.numbers) for part in statement.parts
+    )
+    return SpokenSentence(
+        line,
+        " ".join(filter(None, setting)),
+        claims or (Claim(line),),
+        asks=asks(line),
+        leans=needs and before is None,
+    )
+
+
+def flat(text: str) -> str:
+    """On one line."""
+    return " ".join(text.split())
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenMessage:
+    """A message as evidence."""
+
+    role: str
+    text: str  # in canonical spelling
+    numbers: tuple[int, ...] = ()  # that count in it
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvidence:
+    """The messages of a conversation as they were at one moment, for whoever holds no lock.
+
+    `[start, end)` is what is summarised; what comes later may replace a value.
+    """
+
+    messages: Sequence[SpokenMessage]
+    start: int
+    end: int
+
+    def sentences(self, message: int) -> tuple[SpokenSentence, ...]:
+        """Those of one message."""
+        return read_evidence(self.messages[message].text)
+
+    def question(self, message: int) -> str:
+        """What was asked for an answer; "" where nobody asked."""
+        if message < 1 or self.messages[message].role == Role.USER:
+            return ""
+        before = self.messages[message - 1]
+        return flat(before.text) if before.role == Role.USER else ""
+
+    def giving(self, number: int) -> list[int]:
+        """The messages before the end that hold a number, oldest first."""
+        return [at for at in range(self.end) if number in self.messages[at].numbers]
+
+    def quotation(self, message: int, sentence: SpokenSentence) -> str:
+        """A sentence word for word with what limits it; short messages stand whole."""
+        text = self.messages[message].text
+        if size(text) <= WHOLE and "\n" not in text.strip():
+            quoted, needs_question = flat(text), any(s.leans for s in self.sentences(message))
+        else:
+            quoted, needs_question = sentence.quotation, sentence.leans
+        question = self.question(message) if needs_question else ""
+        return f"{question} → {quoted}" if question else quoted
+
+
+def numbers_in(text: str) -> tuple[int, ...]:
+    """Those that a line cites, in order."""
+    return tuple(dict.fromkeys(cited_numbers(text)))

@@ -1,0 +1,1 @@
+"""Former paths of `rag.connectors`, which packages of others import."""

@@ -1,0 +1,3 @@
+"""The former path of `rag.connectors.guard`."""
+
+from rag.connectors.guard import *  # noqa: F403
