@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from rag.chat.decision import decide
-from rag.chat.evidence import Reader
+from rag.chat.evidence import EvidenceReader
 from rag.chat.marking import EmbedTexts, MarkedSpans, marked_in
 from rag.chat.units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
@@ -41,7 +41,7 @@ def card_of(
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
-    lead = decide(Reader(request.question, lexicon).read(sources, embed), sources)
+    lead = decide(EvidenceReader(request.question, lexicon).read(sources, embed), sources)
     return Card(
         passages,
         mentions=tuple(each for each in told if each is not None),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rag.chat.decision import NOTHING, decide
 from rag.chat.drafting import Draft
-from rag.chat.evidence import Reader
+from rag.chat.evidence import EvidenceReader
 from rag.citations.checking.naming import are_siblings, same_name
 from rag.citations.checking.reading import read, read_source
 from rag.citations.markers import find_markers
@@ -79,7 +79,8 @@ def notices_beside(
     asked = draft.resolution.query if draft.resolution else ""
     lead = NOTHING
     if embedder is not None:
-        lead = decide(Reader(asked).read(sources, embedder.embed), sources)
+        names = {n for each in sources for n in read_source(each).lexicon.names if _tells_apart(n)}
+        lead = decide(EvidenceReader(asked, sorted(names)).read(sources, embedder.embed), sources)
     told = [Notice(NoticeKind.DISAGREEMENT, lead.text)] if lead.is_denied else []
     return (*draft.notices, *told, *_of_sibling(draft, text, sources))
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.chat.evidence import LONGEST, LOOKED_UP, Evidence, is_looked_up
+from rag.chat.evidence import LONGEST, LOOKED_UP, SourceEvidence, is_looked_up
 from rag.citations.markers import neutralise
 from rag.language.amounts import UNIT_SIGNS, Figure, agree
 from rag.language.dates import dates
@@ -32,7 +32,7 @@ class Lead:
     """What is said first, as Markdown with its numbers."""
 
     text: str = ""
-    said: tuple[Evidence, ...] = ()  # what it quotes, what holds first
+    said: tuple[SourceEvidence, ...] = ()  # what it quotes, what holds first
 
     @property
     def is_denied(self) -> bool:
@@ -43,7 +43,7 @@ class Lead:
 NOTHING = Lead()
 
 
-def decide(evidence: Sequence[Evidence], sources: Sequence[Source]) -> Lead:
+def decide(evidence: Sequence[SourceEvidence], sources: Sequence[Source]) -> Lead:
     """The lead; nothing where no evidence is near enough to be said."""
     if not evidence or evidence[0].likeness < SURE:
         return NOTHING
@@ -60,7 +60,7 @@ def decide(evidence: Sequence[Evidence], sources: Sequence[Source]) -> Lead:
     return Lead(words.format(first=_quoted(first), others=told_after), (first, *rest))
 
 
-def denies(one: Evidence, other: Evidence) -> bool:
+def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
     """Whether two documents give other values for the same."""
     few, many = sorted((one.attribute, other.attribute), key=len)
     if one.subject != other.subject or not few <= many or not few - UNIT_WORDS:
@@ -76,7 +76,7 @@ def denies(one: Evidence, other: Evidence) -> bool:
     return bool(pairs) and not any(agree(a, b) for a, b in pairs)
 
 
-def _amounts(evidence: Evidence) -> list[Figure]:
+def _amounts(evidence: SourceEvidence) -> list[Figure]:
     return _holding(evidence.quote, evidence.values)
 
 
@@ -88,9 +88,9 @@ def _holding(text: str, figures: Sequence[Figure]) -> list[Figure]:
     return before or amounts
 
 
-def _of_each_document(denials: Sequence[Evidence]) -> list[Evidence]:
+def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]:
     """The nearest of each document; another one only where it says something else again."""
-    found: list[Evidence] = []
+    found: list[SourceEvidence] = []
     for each in denials:
         same = [e for e in found if not denies(e, each)]
         if not same:
@@ -98,7 +98,9 @@ def _of_each_document(denials: Sequence[Evidence]) -> list[Evidence]:
     return found
 
 
-def _by_precedence(found: Sequence[Evidence], sources: Sequence[Source]) -> list[Evidence]:
+def _by_precedence(
+    found: Sequence[SourceEvidence], sources: Sequence[Source]
+) -> list[SourceEvidence]:
     """What supersedes first, then what is newer; else as they are found."""
     superseding = [sentence for source in sources for sentence in _superseding(source)]
     ranked = sorted(
@@ -118,7 +120,7 @@ def _superseding(source: Source) -> list[str]:
     ]
 
 
-def _supersedes(evidence: Evidence, sentences: Sequence[str]) -> bool:
+def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
     """Whether a sentence that supersedes gives this very value before what it takes the place of.
 
     "36 months instead of 24", "corrected to 250 W".
@@ -134,7 +136,7 @@ def _newest(source: Source) -> float:
     return max((each.value for each in dates(text) if each.value > 1e6), default=0.0)
 
 
-def _quoted(evidence: Evidence) -> str:
+def _quoted(evidence: SourceEvidence) -> str:
     """`title: "words" [n]`."""
     source = evidence.source
     words = neutralise(" ".join(evidence.quote.split())).translate(_QUOTES)

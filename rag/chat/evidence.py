@@ -6,10 +6,11 @@ table and a cell that was looked up are read alike.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from rag.chat.marking import EmbedTexts
 from rag.chat.units import Unit, units_of, with_tables_joined
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
@@ -19,9 +20,6 @@ from rag.language.figures import read_figures
 from rag.language.names import Lexicon
 from rag.language.words import content_words, language_of, stem, tokens
 from rag.records import Source
-from rag.seams import Matrix
-
-EmbedTexts = Callable[[Sequence[str]], Matrix]
 
 READ = 6  # sources, best first
 WORDS = 0.25  # what all words of the question count beside a likeness of 1; once more with headings
@@ -32,7 +30,7 @@ _NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class SourceEvidence:
     """A stretch of a source that holds figures: what it says, of what, and how near it comes."""
 
     values: tuple[Figure, ...]
@@ -57,7 +55,7 @@ class Asked:
         return self.names[0] if self.names else ""
 
 
-class Reader:
+class EvidenceReader:
     """Reads sources for one question."""
 
     def __init__(self, question: str, lexicon: Iterable[str] = ()) -> None:
@@ -72,7 +70,7 @@ class Reader:
         """The product names of a text, in whatever case they are written."""
         return [found.text for found in self._lexicon.find(text.casefold())]
 
-    def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[Evidence]:
+    def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
         """The evidence, nearest first; none where several things are asked about at once."""
         if len(self.asked.names) > 1 or not self.asked.text.strip():
             return []
@@ -88,11 +86,13 @@ class Reader:
         ]
         return sorted(made, key=lambda each: -each.likeness)
 
-    def _evidence(self, rank: int, source: Source, unit: "_Stretch", near: float) -> Evidence:
+    def _evidence(
+        self, rank: int, source: Source, unit: "_QuotedUnit", near: float
+    ) -> SourceEvidence:
         own = frozenset(self._content(unit.said))
         above = frozenset(self._content(_headings(source)))
         shares = [_share(self.asked.words, words) for words in (own, own | above)]
-        return Evidence(
+        return SourceEvidence(
             values=unit.values,
             subject=self.asked.subject,
             attribute=frozenset(self.asked.words) & own,
@@ -102,7 +102,7 @@ class Reader:
             likeness=near + WORDS * sum(shares) - RANK * rank + LOOKED_UP * is_looked_up(source),
         )
 
-    def _units(self, source: Source) -> Iterator["_Stretch"]:
+    def _units(self, source: Source) -> Iterator["_QuotedUnit"]:
         """What of a source is about what is asked, and holds a figure."""
         text = with_tables_joined(as_it_stands(source.passage))
         headed = self.names(_headings(source))
@@ -115,7 +115,7 @@ class Reader:
                 values = self._said(_NUMBERING.sub("", said))
                 told = said if unit.kind == "sentence" else f"{unit.above}: {said}"
                 if values:
-                    yield _Stretch(told, said, values, unit.kind)
+                    yield _QuotedUnit(told, said, values, unit.kind)
         for above, rows in tables.items():
             yield from self._cells(cells_of(above), [cells_of(each.text) for each in rows], headed)
 
@@ -159,12 +159,12 @@ class Reader:
 
     def _cells(
         self, header: Sequence[str], rows: Sequence[Sequence[str]], headed: Sequence[str]
-    ) -> Iterator["_Stretch"]:
+    ) -> Iterator["_QuotedUnit"]:
         """The cells that the question may ask for, each with its label and header."""
         column = self._column_of_subject(header, rows)
         if self.asked.names and column is None and not self._holds(headed):
             return
-        for row in rows:
+        for row in filter(None, rows):
             label, places = self._asked_of(header, row, column)
             for place in places:
                 cell, head = row[place], header[place] if place < len(header) else ""
@@ -172,7 +172,7 @@ class Reader:
                 values = tuple(_with_unit(each, head) for each in values)
                 if values and len(cell) <= LONGEST:
                     quote = " · ".join(filter(None, (label, f"{head}: {cell}" if head else cell)))
-                    yield _Stretch(
+                    yield _QuotedUnit(
                         f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row"
                     )
 
@@ -230,7 +230,7 @@ class Reader:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _QuotedUnit:
     """What is compared, and what is quoted of it."""
 
     said: str

@@ -68,7 +68,7 @@ class TableAnswers:
         planned = self._planned(resolution.query, choices, within)
         if planned is not None:
             return self._told(session, planned)
-        sure = self._sure(choices)
+        sure = self.claimed(choices)
         if sure is not None and not sure.is_cell:
             return self._told(session, self._result(sure, question))
         return self._beside(session, question, choices)
@@ -82,7 +82,7 @@ class TableAnswers:
             planned = self._planned(question, choices, within, is_asked=True)
             if planned is not None:
                 return planned
-            choice = self._sure(choices) or self._only(choices)
+            choice = self.claimed(choices) or self._only(choices)
         return self._result(choice, question)
 
     def told(self, session: SessionHandle, question: str) -> str:
@@ -136,11 +136,11 @@ class TableAnswers:
                 continue
             for offer in message.answer.offers:
                 if normalised(offer.label) == normalised(reply):
-                    return self._offered(offer, within)
+                    return self._chosen(offer, within)
             return None
         return None
 
-    def _offered(self, offer: Offer, within: Within) -> Choice | None:
+    def _chosen(self, offer: Offer, within: Within) -> Choice | None:
         plan = plan_from(offer.plan)
         try:
             return Choice(self.library.store.table(plan.table, within), plan, is_sure=True)
@@ -178,13 +178,13 @@ class TableAnswers:
         is_asked: bool = False,
     ) -> TableResult | None:
         """A model's plan, where there is a model, rows are asked for and words are not enough."""
-        if self._planner is None or self._sure(choices) is not None:
+        if self._planner is None or self.claimed(choices) is not None:
             return None
         if not (is_asked or may_ask_rows(question)):
             return None
         return self._planner(question, choices or self.library.likely(question, within))
 
-    def _sure(self, choices: Sequence[Choice]) -> Choice | None:
+    def claimed(self, choices: Sequence[Choice]) -> Choice | None:
         """The one reading that may be claimed: others that are as good give the same."""
         sure = [choice for choice in choices if choice.is_sure]
         if not sure or any(not c.unused for c in choices if c not in sure and not c.is_cell):
@@ -218,13 +218,17 @@ class TableAnswers:
             result = self._result(choice, question)
             if 0 < len(result.rows) <= MOST_CELLS:
                 sources.append(self.keep(session, result))
-        offered = [c for c in choices if not c.is_cell and len(c.unused) <= LEFT_UNSAID]
-        offered = offered[:OFFERED] if may_ask_rows(question) else []
+        offered = self.offered(question, choices)
         labels = {label_of(each, offered): each.plan.as_dict() for each in offered}
         offers = tuple(Offer(label, plan) for label, plan in labels.items())
         if not (sources or offers):
             return None
         return DirectAnswer("", tuple(sources), made_by=TABLES, offers=offers)
+
+    def offered(self, question: str, choices: Sequence[Choice]) -> list[Choice]:
+        """The readings that a person may choose from; at most three."""
+        found = [c for c in choices if not c.is_cell and len(c.unused) <= LEFT_UNSAID]
+        return found[:OFFERED] if may_ask_rows(question) else []
 
     def _result(self, choice: Choice, question: str) -> TableResult:
         result = self.library.run(choice.table, choice.plan, question=question)

@@ -1,7 +1,7 @@
 """The words of a question matched with one table: columns, values, and what is to be done.
 
-Plain on purpose: a word counts where it, or a form of it, stands in the table. `Reading.is_sure`
-says whether a reading may be claimed: one of four shapes (a cell, a count, an extreme, a named sum
+Plain on purpose: a word counts where it, or a form of it, stands in the table. A reading that
+`is_sure` may be claimed: one of four shapes (a cell, a count, an extreme, a named sum
 or average), its operation asked for by name, and every word that carries meaning used.
 """
 
@@ -74,7 +74,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TableReading:
     """One way to take a question: a plan, and the words that it does not use."""
 
     plan: TablePlan
@@ -169,10 +169,10 @@ class TableWords:
         return [c for c in figures if is_of_money(c) or any(map(is_priced, parts_of(c.name)))]
 
 
-def readings(question: str, table: TableWords) -> list[Reading]:
+def readings(question: str, table: TableWords) -> list[TableReading]:
     """The ways to take a question, those that use most of it first; at most three."""
     words = words_of(question)
-    found: dict[str, Reading] = {}
+    found: dict[str, TableReading] = {}
     for pieces in islice(product(*cover(list(pieces_of(words, table, name_words(question))))), 6):
         for reading in Matched(words, sorted(pieces, key=lambda p: p.start), table).readings():
             found.setdefault(str(reading.plan), reading)
@@ -338,7 +338,7 @@ class Matched:
             if figures is None or (self.column(piece).type in FIGURES) is figures
         ]
 
-    def readings(self) -> Iterator[Reading]:
+    def readings(self) -> Iterator[TableReading]:
         """The plans that the pieces make, one for each column that fits alike."""
         filters = self.filters()
         base = list(self.used)
@@ -349,7 +349,7 @@ class Matched:
                 yield from (self._reading(*each) for each in found)
                 return
 
-    def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> Reading:
+    def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
         taken = {at for piece in used for at in range(piece.start, piece.end)}
         if any(piece.kind in ("compared", "adjective") for piece in used):
             taken |= {at for at, word in enumerate(self.words) if word in THAN}
@@ -357,7 +357,7 @@ class Matched:
         kinds = ("column", "value", "rows", "time", "number")
         said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
         is_sure = is_shape and not left and not any(piece.is_part for piece in used)
-        return Reading(replace(plan, table=self.table.table.id), tuple(left), is_sure, said)
+        return TableReading(replace(plan, table=self.table.table.id), tuple(left), is_sure, said)
 
     # ── Conditions ───────────────────────────────────────────────────────────────────────────
 

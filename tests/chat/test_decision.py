@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.chat.decision import SURE, decide
-from rag.chat.evidence import Reader
+from rag.chat.evidence import EvidenceReader
 from rag.citations.markers import cited_numbers
 from tests.made import made_source
 
@@ -23,7 +23,7 @@ def lead(question, *texts, names=NAMES, embed=near):
         made_source(number, text, document_id=f"d{number}", document_title=title)
         for number, (title, text) in enumerate(texts, start=1)
     ]
-    return decide(Reader(question, names).read(sources, embed), sources)
+    return decide(EvidenceReader(question, names).read(sources, embed), sources)
 
 
 QUESTION = "How long is the warranty of the Heron 2?"

@@ -1,10 +1,10 @@
 """Which tools a model is told of at once: each description is paid for in each turn."""
 
 import pytest
-from rag.tables.asking.words import may_ask_rows
 
 from rag.chat.session_tools import OF_TABLES, OF_THE_PAST, tool_specs
 from rag.chat.tool_room import ToolOffer
+from rag.tables.vocabulary import may_ask_rows
 
 SEARCH = "search_documents"
 

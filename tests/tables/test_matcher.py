@@ -35,7 +35,7 @@ def claimed(application):
     """The plan in words, or "" where nothing may be claimed."""
 
     def claimed(question):
-        sure = application.asked._sure(application.asked.library.understand(question, EVERYTHING))
+        sure = application.asked.claimed(application.asked.library.understand(question, EVERYTHING))
         return in_words(sure.plan) if sure else ""
 
     return claimed
