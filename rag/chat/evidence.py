@@ -117,7 +117,10 @@ class EvidenceReader:
                 if values:
                     yield _QuotedUnit(told, said, values, unit.kind)
         for above, rows in tables.items():
-            yield from self._cells(cells_of(above), [cells_of(each.text) for each in rows], headed)
+            grid = [cells_of(above), *(cells_of(each.text) for each in rows)]
+            for cell in self._cells(grid[0], grid[1:], headed):
+                if cell.values or is_looked_up(source):
+                    yield cell
 
     def _is_about(self, text: str, headed: Sequence[str]) -> bool:
         """Whether it speaks of the name that is asked about, by itself or by its headings.
@@ -170,7 +173,7 @@ class EvidenceReader:
                 cell, head = row[place], header[place] if place < len(header) else ""
                 values = self._figures(cell)
                 values = tuple(_with_unit(each, head) for each in values)
-                if values and len(cell) <= LONGEST:
+                if cell and len(cell) <= LONGEST:
                     quote = " · ".join(filter(None, (label, f"{head}: {cell}" if head else cell)))
                     yield _QuotedUnit(
                         f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row"

@@ -64,7 +64,7 @@ class TableAnswers:
         choice = self._taken(session, question, within) or self._changed(session, question, within)
         if choice is not None:
             return self._told(session, self._result(choice, question), is_followup=True)
-        choices = self.library.understand(resolution.query, within)
+        choices = self.library.understand(question, within)
         planned = self._planned(resolution.query, choices, within)
         if planned is not None:
             return self._told(session, planned)

@@ -28,12 +28,28 @@ def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | No
     choices = product(*cover(list(pieces_of(words, table, set()))))
     pieces = sorted(next(choices, ()), key=lambda piece: piece.start)
     matched = Matched(words, pieces, table)
+    if _stands_alone(matched):
+        return None
     plan = _edited(matched, last)
     if drawn:
         plan = replace(plan, chart=drawn)
     taken = said | {at for piece in matched.used for at in range(piece.start, piece.end)}
     left = [w for at, w in enumerate(words) if at not in taken and not _is_idle(w)]
     return None if left or plan == last else plan
+
+
+def _stands_alone(matched: Matched) -> bool:
+    """Whether it names what is to be done and of what, and neither begins nor points back."""
+    if said_in(matched.words, "back", "rows") or _begins_back(matched.words):
+        return False
+    is_asked = bool(matched.of("count", *KINDS)) or any(
+        piece.told.degree == "most" for piece in matched.of("adjective")
+    )
+    return is_asked and bool(matched.of("rows") or matched.free())
+
+
+def _begins_back(words: Sequence[str]) -> bool:
+    return any(start == 0 for start, _end, _name in said_in(words, "fragment"))
 
 
 def _is_idle(word: str) -> bool:

@@ -392,7 +392,8 @@ class Matched:
             op = _OPS[compared[0].name] if compared else Op.IS
             made = conditions_of(fitting[0], piece.told, op, columns)
             if made:
-                self.use(piece, *compared)
+                named = [p for p in self.of("column") if p.name == fitting[0].name]
+                self.use(piece, *compared, *named)
                 yield from made
 
     def _bounds(self) -> Iterator[Filter]:
