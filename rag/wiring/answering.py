@@ -11,7 +11,6 @@ from rag.chat.model_writer import ModelWriter
 from rag.chat.session_tools import Actions
 from rag.chat.tool_room import ToolOffer, ToolRoom
 from rag.library.answers import LibraryAnswers
-from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
@@ -169,11 +168,7 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    if settings.llm.model is not None:  # which has manners of its own
-        return Beside((told, application.asked), remarks)
-    embedder = _measured(application)
-    manners = Manners(embedder.embed if embedder else None)
-    return Beside((told, application.asked, manners), remarks)  # a figure is surer than nearness
+    return Beside((told, application.asked), remarks)
 
 
 def _tools(application: "Application") -> ToolRoom:
