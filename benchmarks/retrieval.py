@@ -38,9 +38,8 @@ from rag.documents.storing.store import SqlDocumentStore
 from rag.documents.storing.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
 from rag.seams import Embedder, Matrix
-from rag.search.fuse import ranked
 from rag.search.lexical import LexicalIndex
-from rag.search.search import HybridRetriever
+from rag.search.search import HybridRetriever, ranked
 from rag.search.vectors import ChromaIndex
 
 SETS = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")

@@ -110,6 +110,7 @@ class EmbeddingSettings(_SettingsSection):
     api_key_env: str = "OPENAI_API_KEY"
     batch_size: int = Field(64, ge=1, le=2048)
     allow_download: bool = False
+    multilingual: bool = True  # a second model beside the packaged one
 
     @property
     def is_packaged(self) -> bool:
@@ -147,6 +148,7 @@ class ContextSettings(_SettingsSection):
     high_water: float = Field(0.6, gt=0, le=1)
     low_water: float = Field(0.3, gt=0, le=1)
     max_pairs: int = Field(20, ge=1)
+    recall_tokens: int = Field(4_000, ge=0)  # in windows beyond 8k
 
 
 class SummarizationSettings(_SettingsSection):

@@ -1,7 +1,7 @@
 // What scripts add to pages that work without them.
 import { startChoice } from "./choice.js";
 import { startConversation } from "./conversation.js";
-import { copyOnClick } from "./copying.js";
+import { copyOnClick, savePng } from "./copying.js";
 import { letScroll, printOnClick, takeShortcuts } from "./keys.js";
 import { startLibrary } from "./library.js";
 import { startPanel } from "./panel.js";
@@ -18,6 +18,7 @@ startConversation();
 startLibrary();
 startUploads();
 copyOnClick();
+savePng();
 takeShortcuts();
 printOnClick();
 letScroll(document);

@@ -55,6 +55,21 @@ function bare(root) {
 
 const note = (text) => Object.assign(document.createElement("em"), { textContent: text });
 
+/** A picture that the server draws as SVG, saved as PNG at twice its size. */
+export function savePng() {
+  document.addEventListener("click", async (event) => {
+    const link = event.target.closest?.("[data-png]");
+    if (!link) return;
+    event.preventDefault();
+    const picture = new Image();
+    picture.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(await (await fetch(link.href)).text())}`;
+    await picture.decode();
+    const canvas = Object.assign(document.createElement("canvas"), { width: 2 * picture.width, height: 2 * picture.height });
+    canvas.getContext("2d").drawImage(picture, 0, 0, canvas.width, canvas.height);
+    canvas.toBlob((png) => Object.assign(document.createElement("a"), { href: URL.createObjectURL(png), download: link.download }).click(), "image/png");
+  });
+}
+
 async function copy(text, html = "") {
   const types = { "text/plain": text, ...(html && { "text/html": html }) };
   const blobs = Object.entries(types).map(([type, words]) => [type, new Blob([words], { type })]);

@@ -37,12 +37,12 @@ async function add(files) {
   const what = files.length === 1 ? files[0].name : `${files.length} files`;
   const sent = await sendFiles(files, (share) => tell(`Sending ${what}`, [], share));
   form?.reset();
-  if (sent.jobs.length) tell(`Reading ${what}`);
   showLibrary();
   const jobs = [];
+  const began = performance.now();
   for (const job of sent.jobs) { // they are read one after the other
-    jobs.push(await ended(job));
-    if (sent.jobs.length > 1) tell(`Reading: ${jobs.length} of ${sent.jobs.length} files`, [], jobs.length / sent.jobs.length);
+    jobs.push(await ended(job, (look) => tellReading(look, jobs.length, sent.jobs.length, began)));
+    await showLibrary(); // what has been read can be asked about while the rest goes on
   }
   const added = jobs.filter((each) => each.state === "done");
   const refused = [...sent.refused, ...jobs.filter((each) => each.state !== "done").map(reason)];
@@ -53,14 +53,25 @@ async function add(files) {
 }
 
 /** A job when it has come to its end; one that cannot be asked about is said to have failed. */
-async function ended({ id, document: name }) {
+async function ended({ id, document: name }, onLook) {
+  onLook({ name });
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     const response = await fetch(`/api/v1/jobs/${id}`).catch(() => null);
     if (!response?.ok) return { document: name, state: "failed", error: "Nothing is known of it: see Documents." };
     const job = await response.json();
     if (ENDED.includes(job.state)) return { ...job, document: name };
+    onLook({ name, done: job.done, total: job.total });
   }
+}
+
+/** Which file is being read, how far, and about how long the rest takes. */
+function tellReading({ name, done = 0, total = 0 }, read, count, began) {
+  const share = (read + (total ? done / total : 0)) / count;
+  const seconds = (performance.now() - began) / 1000;
+  const left = share > 0.05 && seconds > 3 ? Math.ceil((seconds / share - seconds) / 5) * 5 : 0;
+  const words = [`Reading ${name}`, count > 1 && `file ${read + 1} of ${count}`, total && `${done} of ${total} passages`, left && `about ${left} s left`];
+  tell(words.filter(Boolean).join(" · "), [], share || undefined);
 }
 
 const reason = (job) => ({ document: job.document, reason: (job.error ?? "It failed.").replace(`${job.document}: `, "") });
@@ -86,6 +97,8 @@ async function showLibrary() {
   const page = welcome && (await loadPage(location.href).catch(() => null));
   const fresh = page?.getElementById("welcome");
   if (!fresh || !welcome.isConnected) return;
+  const wasEmpty = welcome.querySelector("[data-empty]");
   morph(welcome, fresh);
   takeParts(page);
+  if (wasEmpty && !fresh.querySelector("[data-empty]") && document.activeElement === document.body) document.getElementById("question").focus();
 }

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 from rag.cli import main
 from rag.errors import SetupError
 from rag.settings import load_settings
-from rag.web.access.owner import refuse_public
+from rag.wiring.listeners import listener_policy
 
 ROOT = Path(__file__).parents[1]
 COMPOSE = yaml.safe_load((ROOT / "compose.yaml").read_text())
@@ -199,7 +199,8 @@ class TestDockerfile:
         for pair in re.findall(r"-e (\S+)", told):
             monkeypatch.setenv(*pair.split("=", 1))
 
-        refuse_public(load_settings())
+        settings = load_settings()
+        listener_policy(settings, settings.web.host)
 
         assert "-p 127.0.0.1:8000:8000" in told
         assert of("EXPOSE") == ["8000"]

@@ -23,8 +23,10 @@ from rag.db import inside, reading, versions
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Hit, Within
-from rag.search import vectors
+from rag.search import multilingual, vectors
+from rag.search.background import QuestionBackground
 from rag.search.cache import words as held_words
+from rag.search.identifiers import IdentifierIndex
 from rag.search.mentions import NameMentions
 from rag.search.query import terms_of
 from rag.search.word_index import Plan, WeighedTerm, chunk_count
@@ -39,11 +41,11 @@ from tests.prepared import prepare
 
 RAG = Path(__file__).parents[1] / "rag"
 OPEN = {
-    "aero.md": "# Aero 5\n\nThe Aero 5 weighs 120 g. Its filter is washed every week.\n",
+    "aero.md": "# Aero 5\n\nThe Aero 5 weighs 120 g. Its filter AX-5400-B is washed every week.\n",
     "sales.csv": "Product,Region,Revenue\nAero 5,North,120\nAero 5,South,80\n",
 }
 HIDDEN = {
-    "nimbus.md": "# Nimbus 7\n\nThe Nimbus 7 weighs 950 g, the Aero 5 less. Its filter is dear.\n",
+    "nimbus.md": "# Nimbus 7\n\nThe Nimbus 7 weighs 950 g, the Aero 5 less. NB-7001-C is dear.\n",
     "margins.md": "# Margins\n\nThe Nimbus 7 and the Aero 5 earn much.\n",
     "nimbus.csv": "Product,Region,Margin\nNimbus 7,North,41\nNimbus 7,East,17\n",
 }
@@ -119,9 +121,36 @@ def names(library, within):
     return library.connected(lambda connection: sorted(connection.execute(query).scalars()))
 
 
+class QuestionHashes(HashEmbedder):
+    """A second model in the place of the multilingual one."""
+
+    def embed_questions(self, texts):
+        return self.embed(texts)
+
+
+def second(read, most=multilingual.MOST_HELD):
+    """A case of the second model's vectors, compared in memory or looked up one by one."""
+
+    def case(library, within):
+        made = multilingual.MultilingualVectors(library.app.engine, QuestionHashes())
+        list(made.make_missing())
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(multilingual, "MOST_HELD", most)
+            return read(made, QuestionHashes().embed([QUERY])[0], within)
+
+    return case
+
+
+def both_ways(read):
+    """The same both ways."""
+    ways = second(read), second(read, most=-1)
+    return lambda library, within: [way(library, within) for way in ways]
+
+
 DOCUMENTS = "documents/storing/store.py SqlDocumentStore."
 LISTS = "documents/storing/lists.py DocumentLists."
 WORDS = "search/lexical.py LexicalIndex."
+SECOND = "search/multilingual.py MultilingualVectors."
 MENTIONS = "search/mentions.py NameMentions."
 TABLES = "tables/store.py TableStore."
 CASES = {
@@ -159,7 +188,23 @@ CASES = {
     **{f"search/fts5.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
     **{f"search/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
     "search/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
+    "search/search.py HybridRetriever.confidence": (
+        lambda t, w: t.app.retriever.confidence("NB-7001-C", w, t.app.retriever.search(QUERY, w))
+    ),
     "search/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
+    "search/background.py QuestionBackground.spread": (
+        lambda t, w: QuestionBackground(t.app.engine, t.app.index).spread(
+            t.app.embedder.embed([QUERY])[0], w
+        )
+    ),
+    "search/identifiers.py IdentifierIndex.look_up": (
+        lambda t, w: IdentifierIndex(t.app.engine).look_up("Does NB-7001-C fit AX-5400-C?", w)
+    ),
+    f"{SECOND}nearest": second(lambda made, v, w: made.nearest(v, w, limit=9)),
+    f"{SECOND}spread": both_ways(lambda made, v, w: made.spread(v, w)),
+    f"{SECOND}cosines": (
+        lambda t, w: both_ways(lambda made, v, w: made.cosines(v, t.chunks, w))(t, w)
+    ),
     f"{MENTIONS}__call__": lambda t, w: t.mentions("Nimbus 7", w),
     f"{MENTIONS}is_word": lambda t, w: t.mentions.is_word("Nimbus", w),
     f"{MENTIONS}everywhere": lambda t, w: t.mentions.everywhere("Aero 5", w),

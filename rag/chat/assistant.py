@@ -3,7 +3,7 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -26,6 +26,7 @@ from rag.errors import (
     UserError,
 )
 from rag.language.languages import told
+from rag.memory.context import as_messages
 from rag.records import (
     Answer,
     ChatMessage,
@@ -115,7 +116,7 @@ class Assistant:
         Raises:
             UserError: the question is empty or too long; nothing was stored.
         """
-        self._limits.check(question)
+        self._limits.check(wishes.query or question)
         return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
 
     def regenerate(
@@ -135,7 +136,8 @@ class Assistant:
     def context(self, session: SessionHandle) -> dict[str, Any]:
         """The messages that would be sent now, the next question apart, and statistics."""
         messages, stats = self._memory.context(session)
-        return {"messages": messages, "stats": stats}
+        lines = [line for summary in session.summaries() for line in summary.lines]
+        return {"messages": messages, "stats": stats, "lines": lines}
 
     def context_messages(self, session: SessionHandle) -> tuple[ChatMessage, ...]:
         """The messages of `context` alone."""
@@ -161,11 +163,22 @@ class Assistant:
         """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
         return self._memory.summarize(session, start, end)
 
+    def correct_summary(self, session: SessionHandle, line: str, text: str) -> Summary:
+        """Put a line of the summary in other words, or take it out; it does not come back.
+
+        Raises NotFound where the summary has no such line (any more).
+        """
+        summary = self._memory.correct(session, line, text)
+        if summary is None:
+            raise NotFound("The summary has no such line any more. Open it again.")
+        return summary
+
     def _turn(
         self, session: SessionHandle, begin: Callable[[], OpenTurn], wishes: Wishes = NO_WISHES
     ) -> Generator[Event, None, None]:
         turn = begin()
-        draft = Draft(turn.answer, wishes=wishes)
+        told = [Notice(NoticeKind.PASSED_OVER, each) for each in wishes.notices]
+        draft = Draft(turn.answer, wishes=wishes, notices=told)
         with self._metrics.trace.part("turn") as draft.trace:
             draft.trace.note(session=session.id, answer=turn.answer.index)
             try:
@@ -180,9 +193,10 @@ class Assistant:
                 raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
-        question, within = turn.question.content, session.within()
+        question, within = draft.wishes.query or turn.question.content, session.within()
+        self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
-            past = self._past(session, turn)
+            past = self._past(session, turn, draft.wishes)
             resolution = self._resolved(session, question, past)
             resolution = self._going_on(session, turn) or resolution
             span.note(is_followup=resolution.is_followup, method=resolution.method)
@@ -195,16 +209,18 @@ class Assistant:
             return
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
 
-        known = session.source_count() if resolution.source_numbers else 0
+        named = resolution.source_numbers
+        known = {source.number for source in session.sources(named)} if named else set()
+        taken = session.source_count() if named else 0
         with draft.trace.part("retrieval") as span:
             found = self._find(session, resolution, within, draft)
-            span.note(sources=len(found.sources), by_words_alone=bool(draft.notices))
+            span.note(sources=len(found.sources), by_words_alone=_by_words_alone(draft))
         yield Sources(found.sources)
 
-        compacted = self._memory.before_turn(session)
+        compacted = self._memory.before_turn(session) if draft.wishes.past is None else None
         if compacted is not None:
             yield compacted
-        yield from _about_unknown(known, resolution, draft)
+        yield from _about_unknown(known, taken, resolution, draft)
         shown = yield from self._write(session, turn, found, draft)
 
         with draft.trace.part("check") as span, waiting_for_database():
@@ -259,8 +275,12 @@ class Assistant:
         cited = frozenset(each.document_id for each in session.sources(numbers))
         return replace(resolution, before=replace(resolution.before, documents=cited))
 
-    def _past(self, session: SessionHandle, turn: OpenTurn | None = None) -> EarlierTurns:
+    def _past(
+        self, session: SessionHandle, turn: OpenTurn | None = None, wishes: Wishes = NO_WISHES
+    ) -> EarlierTurns:
         """The newest turns that succeeded before this one."""
+        if wishes.past is not None:
+            return succeeded(as_messages(wishes.past))[-self._limits.past_turns :]
         end = session.read().message_count if turn is None else turn.question.index
         start = max(0, end - 2 * self._limits.past_turns)
         return succeeded(session.said(start, end))
@@ -360,15 +380,21 @@ class Assistant:
         return tuple(by_number[number] for number in cited)
 
 
-def _about_unknown(known: int, resolution: Resolution, draft: Draft) -> Iterator[Event]:
+def _about_unknown(
+    known: Container[int], taken: int, resolution: Resolution, draft: Draft
+) -> Iterator[Event]:
     """Say so when the question names numbers that the session had not given before it."""
-    unknown = [str(n) for n in resolution.source_numbers if not 1 <= n <= known]
+    unknown = [str(n) for n in resolution.source_numbers if n not in known]
     if unknown and not draft.wishes.wants_json:
-        those = f"they run from 1 to {known}" if known else "it has none yet"
+        those = f"they run from 1 to {taken}" if taken else "it has none yet"
         draft.preface = (
             f"This conversation has no source number {', '.join(unknown)} ({those}).\n\n"
         )
         yield Text(draft.preface)
+
+
+def _by_words_alone(draft: Draft) -> bool:
+    return any(each.kind is NoticeKind.WORDS_ALONE for each in draft.notices)
 
 
 def _verdicts(answer: Answer) -> Mapping[str, int]:

@@ -57,21 +57,19 @@ def through_gate(
 
 
 class Registered:
-    """Whether a session has given a number; asks the register only about numbers it may not know.
-
-    Numbers have no gaps and only grow, so the highest one seen answers for all below it.
-    """
+    """Whether a session has given a number; the register is asked about those not yet seen."""
 
     def __init__(self, session: SessionHandle, seen: Sequence[Source] = ()) -> None:
         self._session = session
-        self._highest = max((source.number for source in seen), default=0)
+        self._registered = {source.number for source in seen}
         self._refused = 0
 
     def __call__(self, number: int) -> bool:
-        if number > self._highest and number != self._refused:
-            self._highest = self._session.source_count()
-            self._refused = number
-        return number <= self._highest
+        if number not in self._registered and number != self._refused:
+            found = self._session.sources([number])
+            self._registered.update(source.number for source in found)
+            self._refused = 0 if found else number
+        return number in self._registered
 
 
 @dataclass(slots=True)

@@ -1,5 +1,6 @@
 """What the model sees of a session, and when its past is summarised."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,7 @@ from rag.memory.context import (
     ContextParts,
     HistoryRoom,
     Selection,
+    as_messages,
     assemble,
     message_tokens,
     pairs_of,
@@ -26,6 +28,7 @@ from rag.memory.context import (
 from rag.memory.open_turns import Instructions, OpenTurns, State
 from rag.memory.past import Past
 from rag.memory.stored import Remembered
+from rag.memory.summariser import SummaryCancelled
 from rag.memory.summary import Room, lists_tokens
 from rag.records import (
     ChatMessage,
@@ -38,6 +41,8 @@ from rag.records import (
 )
 from rag.runtime.budget import limited, part_of_it
 from rag.seams import NO_WISHES, OpenTurn, SessionHandle, TokenCounter, Wishes
+
+log = logging.getLogger(__name__)
 
 LEAST_SUMMARY = 60  # tokens
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
@@ -63,6 +68,9 @@ class MemoryRules:
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int = 1500
     tools: ToolOffer | None = None
+    recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
+    small_window: int = 8_192
+    one_at_a_time: bool = False  # the model's server: a summary gives way to who asks
     recalls: bool = True  # where no model reads a context, nothing is put back for nobody
 
 
@@ -89,6 +97,11 @@ class Memory:
         self._instructions = Instructions()
         self._later = later
 
+    def give_way(self, session: SessionHandle) -> None:
+        """Its owner asks: what a model writes of it now is broken off, where there is one slot."""
+        if self._rules.one_at_a_time:
+            self._remembered.cancel(session)
+
     # ── One turn ─────────────────────────────────────────────────────────────────────────────
 
     def prepare(
@@ -106,6 +119,9 @@ class Memory:
         if state is None:
             state = self._state(session)
             self._turns.keep(session, state)
+        state, before = _as_asked(state, wishes), turn.question.index
+        if wishes.past is not None:
+            before = state.session.message_count - 2
         budget = self._budget(state.session.config)
         budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
@@ -117,12 +133,13 @@ class Memory:
         if state.requested and not fewer:
             session.forget_slice()  # it is shown in one context, and in its shorter tries
         prompt = question_prompt(question, fitted.text, resolved)
-        context = self._assembled(state, budget, prompt, turn.question.index, requested, fewer)
-        if self._rules.recalls and not fewer:
+        context = self._assembled(state, budget, prompt, before, requested, fewer)
+        may_recall = wishes.past is None
+        if self._rules.recalls and may_recall and not fewer:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
-        is_compressed, asked = context.is_compressed, resolved or question
+        is_compressed, asked = context.is_compressed and may_recall, resolved or question
         told, waiting, described = offered(
             offer, session, asked, leaves_out=is_compressed, is_sure=shown.is_sure
         )
@@ -209,14 +226,23 @@ class Memory:
             is_new = end > past.covered or (is_due and end > past.first)
             return (end, Room(left, room.budget)) if is_new else None
 
-        summary = self._remembered.compact(session, plan, at_once=at_once)
+        try:
+            summary = self._remembered.compact(session, plan, at_once=at_once)
+        except SummaryCancelled:
+            log.info("A summary gave way to a question; it is begun again after the answer.")
+            return None
         if summary is not None:
             self._made(summary.report)
+            _log(summary)
         return summary
 
     def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)`; it is no part of the context."""
         return self._remembered.summarize(session, start, end)
+
+    def correct(self, session: SessionHandle, line: str, text: str) -> Summary | None:
+        """A line of the summary in a person's words, or gone; None if there is no such line."""
+        return self._remembered.correct(session, line, text)
 
     def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
         """The messages that would be sent now, before the next question, and their statistics."""
@@ -247,7 +273,7 @@ class Memory:
         found = session.overview()
         read, config = found.session, found.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
-        summaries = found.summaries if summarises else ()
+        summaries = tuple(each for each in found.summaries if each.text and summarises)
         start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
@@ -345,19 +371,58 @@ class Memory:
         self, session: SessionHandle, state: State, context: Context, question: str, spare: int = 0
     ) -> Context:
         """The context with what the turns say that it leaves out, as far as there is room."""
-        if not context.is_compressed:
+        if not context.is_compressed or _slides(state.session.config):
             return context
         before = context.original_messages
         asked = [pair.question.index for pair in state.recent if pair.question.index < before]
+        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
+        if self._budget(state.session.config).window > self._rules.small_window:
+            room = min(room, self._rules.recall_tokens)
         found = self._remembered.recalled(
             session,
             question,
             before=[*asked, before][-1 - context.pairs],
-            room=context.budget_tokens - context.tokens - JOINED_TOKENS - spare,
+            room=room,
             beside="\n".join(summary.text for summary in state.summaries),
         )
         with found as shown:
             return put_back(context, shown.text(), shown.asked_at, self._count)
+
+
+def _log(summary: Summary) -> None:
+    report = summary.report
+    log.info(
+        "Summarised (smart, %s): messages %d to %d, %d tokens to %d in %.1f s; "
+        "%d calls, %d tokens of the model; %d lines written, %d quoted, %d put back, "
+        "%d unchecked, %d clauses dropped.%s",
+        report.model,
+        summary.start,
+        summary.end,
+        report.tokens_before,
+        report.tokens_after,
+        report.seconds,
+        report.calls,
+        report.model_tokens,
+        report.written,
+        report.quoted,
+        report.put_back,
+        report.unchecked,
+        report.dropped,
+        "".join(f" {problem}" for problem in report.problems),
+    )
+
+
+def _as_asked(state: State, wishes: Wishes) -> State:
+    """With the asker's own instructions, and nothing but its own past where it sends that."""
+    if wishes.instructions is not None:
+        state = replace(state, instructions=wishes.instructions)
+    if wishes.past is None:
+        return state
+    told = as_messages(wishes.past)
+    session = replace(state.session, message_count=len(told) + 2)
+    return replace(
+        state, session=session, summaries=(), recent=tuple(pairs_of(told)), requested=None
+    )
 
 
 def _slides(config: ContextConfig) -> bool:

@@ -1,19 +1,15 @@
 """Tools while an answer is written: those of its session, within its budget."""
 
 import json
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 from rag.chat.session_tools import OF_TABLES, OF_THE_PAST, Actions, SessionTools, tool_specs
 from rag.chat.tool_loop import RoundLimits, tool_rounds
-from rag.language.languages import told
 from rag.llm.windows import TokenBudget
 from rag.records import ToolUsed
 from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
 
-# In other languages a model is told of the past's tools once its sources do not answer.
-_OF_THE_TALK = re.compile(rf"\b(?:{told('of_the_talk')})\b", re.IGNORECASE)
 SPEC_TOKENS = 8  # what the protocol wraps each description in
 
 
@@ -65,11 +61,8 @@ class ToolOffer:
     def at_once(
         self, specs: Sequence[ToolSpec], question: str, *, is_sure: bool
     ) -> tuple[ToolSpec, ...]:
-        """To search again, if nothing was found that answers; what else the question speaks of."""
-        helps = {
-            OF_TABLES: self.asks_rows(question),
-            **dict.fromkeys(OF_THE_PAST, bool(_OF_THE_TALK.search(question))),
-        }
+        """The past's; to search again, if nothing was found that answers; to compute, if asked."""
+        helps = {OF_TABLES: self.asks_rows(question), **dict.fromkeys(OF_THE_PAST, True)}
         return tuple(spec for spec in specs if helps.get(spec.name, not is_sure))
 
     def tokens(self, specs: Sequence[ToolSpec]) -> int:

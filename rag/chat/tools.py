@@ -14,6 +14,11 @@ MAX_ARGUMENT_CHARACTERS = 20_000
 MAX_TEXT_CHARACTERS = 1_000  # of one argument
 SHOWN_CHARACTERS = 120  # of what came, in an error
 
+# Names that models use besides for the same.
+ALIASES: Mapping[str, str] = {
+    "start_message_index": "start", "start_idx": "start",
+    "end_message_index": "end", "end_idx": "end",
+}  # fmt: skip
 JSON_TYPES: Mapping[type, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 
 
@@ -74,7 +79,7 @@ class Toolbox:
 
 def _arguments(tool: Tool, text: str) -> dict[str, Any]:
     """The arguments as the tool takes them."""
-    parsed = _parsed(text)
+    parsed = {ALIASES.get(name, name): value for name, value in _parsed(text).items()}
     signature = inspect.signature(tool)
     unknown = [name for name in parsed if name not in signature.parameters]
     if unknown:

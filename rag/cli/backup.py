@@ -1,6 +1,7 @@
 """`groundnote backup`, `restore`, `resume`, `originals` and `migrate`."""
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -59,6 +60,7 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     Uploads that waited and syncs wait for `groundnote resume`.
     """
     from rag.errors import Conflict
+    from rag.llm.connection import SECRET_FILE, SECRET_VARIABLE
     from rag.operations.repository import opened_for_restore
     from rag.operations.restore import restore as put_back
     from rag.wiring.backups import empty_library
@@ -76,6 +78,11 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
         return
     click.echo("The vector index is made again by the next `groundnote serve`.")
     click.echo("What waited and all syncs go on after `groundnote resume`.")
+    if not (settings.data_dir / SECRET_FILE).exists() and SECRET_VARIABLE not in os.environ:
+        click.echo(
+            f"No backup holds {SECRET_FILE}: passwords of sources and the key of a connected model "
+            f"are asked for anew, unless you copy it into {settings.data_dir} before the start."
+        )
     if manifest.secrets:
         click.echo(f"Set again, as secrets are in no backup: {', '.join(manifest.secrets)}.")
 

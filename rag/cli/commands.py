@@ -158,8 +158,9 @@ def serve(settings: "Settings", host: str | None, port: int | None, workers: int
 
 @main.command()
 @click.option("--port", type=click.IntRange(0, 65535), help="Listen here instead of web.port.")
+@click.option("--long-talk", is_flag=True, help="Show how a conversation of 60 turns is kept.")
 @click.pass_obj
-def demo(settings: "Settings", port: int | None) -> None:
+def demo(settings: "Settings", port: int | None, long_talk: bool) -> None:
     """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
     from rag.cli.ingest import ingest_paths, was_ingested
     from rag.web.server import serve as serve_web
@@ -167,9 +168,11 @@ def demo(settings: "Settings", port: int | None) -> None:
 
     web = settings.web.model_copy(update={} if port is None else {"port": port})
     own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
-    paths = (shipped("library"),)
-    if not was_ingested(own, paths):
-        ingest_paths(own, paths, console=_console())
+    if long_talk:
+        address = f"http://{web.host}:{web.port}/long-talk"
+        _console().print(f"A conversation of 60 turns, each with what a model is sent: {address}")
+    elif not was_ingested(own, (shipped("library"),)):
+        ingest_paths(own, (shipped("library"),), console=_console())
     serve_web(own)
 
 
@@ -318,7 +321,7 @@ def _collections(settings: "Settings") -> "Collections":
 @click.pass_obj
 def audit(settings: "Settings") -> None:
     """Print who did what, when and from where: one JSON object a line, oldest first."""
-    from rag.web.access.audit import AuditTrail
+    from rag.db.audit import AuditTrail
     from rag.wiring.stores import open_database
 
     for entry in AuditTrail(open_database(settings)).entries():

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from rag.cli.remote import token_from_environment
 from rag.errors import SetupError
+from rag.llm.connection import SecretBox
 from rag.settings import Settings
+from rag.wiring.listeners import listener_policy
 from rag.wiring.running import running_server
 
 if TYPE_CHECKING:
@@ -19,7 +21,7 @@ HERE = "http://127.0.0.1"  # what links are relative to where no server runs
 def serve_mcp(settings: Settings, *, is_http: bool, host: str, port: int, url: str | None) -> None:
     """Serve until the client closes standard input, or over HTTP until a signal ends it.
 
-    Raises SetupError where the extra package is missing.
+    Raises SetupError where the extra package is missing, or anybody would be let in.
     """
     try:
         from rag.mcp.http import serve_http
@@ -29,10 +31,11 @@ def serve_mcp(settings: Settings, *, is_http: bool, host: str, port: int, url: s
             f"`groundnote mcp` needs the extra groundnote[mcp] ({error}). Install it with "
             "pip install 'groundnote[mcp]'."
         ) from error
+    policy = listener_policy(settings, host) if is_http else None
     with _library(settings, url) as library:
         server = mcp_server(library, token=token_from_environment(), version=version("groundnote"))
-        if is_http:
-            serve_http(server, library, host=host, port=port)
+        if policy is not None:
+            serve_http(server, library, policy, host=host, port=port)
         else:
             server.run("stdio")
 
@@ -44,14 +47,14 @@ def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
 
     found = url or running_server(settings.data_dir)
     if found is not None:
-        library = LibraryApi(found)
+        library = LibraryApi(found, secrets=SecretBox(settings.data_dir))
         try:
             yield library
         finally:
             library.close()
         return
     with _application_here(settings) as app:
-        yield LibraryApi(HERE, app=app)
+        yield LibraryApi(HERE, app=app, secrets=SecretBox(settings.data_dir))
 
 
 @contextmanager

@@ -82,11 +82,12 @@ def _print_text(text: str, console: Console) -> None:
 
 
 def kept(report: dict[str, Any]) -> str:
-    """What a summary states, in one line."""
+    """What a summary holds, in one line."""
+    stated = len(report["stated_citations"])
     return (
-        f"earlier turns are summarised: {report['citations_kept']} of "
-        f"{report['citations_required']} citations, {report['names_kept']} of "
-        f"{report['names_required']} products stated"
+        f"earlier turns are summarised: {report['citations_kept'] + report['ranged_citations']} of "
+        f"{report['citations_required']} citations ({stated} with their statement), "
+        f"{report['names_kept']} of {report['names_required']} products"
     )
 
 

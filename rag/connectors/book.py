@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rag.connectors.kinds import check_open, kind_of, open_source, short_name, shown, tidied
-from rag.connectors.logins import check_no_password, with_password
+from rag.connectors.logins import check_no_password, opened_address, sealed
 from rag.connectors.table import LastSync, SourceTable, next_due
 from rag.connectors.wanted import wanted
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import Conflict, Forbidden, SourceAway, UserError
+from rag.llm.connection import SecretBox
 from rag.records import DocumentSource, SourceFile, Standing, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings
@@ -49,6 +50,7 @@ class SourceBook:
     documents: SqlDocumentStore
     settings: SourceSettings
     submit: Submit
+    box: SecretBox
 
     def add(self, wish: DocumentSource) -> DocumentSource:
         """One more, looked at soon. Raises UserError, Forbidden and Conflict."""
@@ -58,7 +60,7 @@ class SourceBook:
             check_open(address, self.settings)
         source = replace(
             wish,
-            address=address,
+            address=sealed(address, self.box),
             kind=kind_of(address),
             name=short_name(address),
             every_seconds=_checked_every(wish.every_seconds, watch=wish.watch),
@@ -66,6 +68,7 @@ class SourceBook:
         _check(source)
         self._try(source)
         made = self.table.add(source)
+        self._record(made, "added")
         self.table.change(made.id, next_due_at=next_due(made, datetime.now(UTC)))
         self.submit(made)
         return self.table.source(made.id)
@@ -74,8 +77,9 @@ class SourceBook:
         """Have it say at once what is wrong with it; one that is away is looked at later."""
         private = self.settings.private_hosts
         options = SourceOptions(source.include, source.exclude, source.depth, private_hosts=private)
+        opened = opened_address(source.address, self.settings.passwords, self.box)
         with suppress(SourceAway):
-            open_source(with_password(source.address, self.settings.passwords), options).close()
+            open_source(opened.address, replace(options, secrets=opened.secrets)).close()
 
     def change(
         self,
@@ -117,6 +121,7 @@ class SourceBook:
             every_seconds=source.every_seconds,
             next_due_at=next_due(source, datetime.now(UTC)),
         )
+        self._record(source, "changed")
         if is_other:
             self.submit(source)
         return self.table.source(source_id)
@@ -127,6 +132,7 @@ class SourceBook:
         _refuse_leaving(source)
         if thorough:
             self.table.distrust(source_id)
+        self._record(source, "synced")
         self.submit(source)
 
     def submit_due(self) -> None:
@@ -141,6 +147,7 @@ class SourceBook:
         if not count:
             raise Conflict("No removal waits for a yes here.")
         self.table.change(source_id, state=SyncState.IDLE, reason="")
+        self._record(source, "removals_confirmed")
         self.submit(source)
         return count
 
@@ -149,11 +156,12 @@ class SourceBook:
 
         Returns how many. Raises Conflict if none waits.
         """
-        self.table.source(source_id)
+        source = self.table.source(source_id)
         count = self.table.stand(source_id, [Standing.ASKED], Standing.KEPT)
         if not count:
             raise Conflict("No removal waits for a yes here.")
         self.table.change(source_id, state=SyncState.IDLE, reason="")
+        self._record(source, "removals_declined")
         return count
 
     def undo(self, source_id: str) -> int:
@@ -168,17 +176,22 @@ class SourceBook:
         back = [replace(row, standing=Standing.BACK) for row in rows]
         if not self.table.write(source_id, back):
             raise Conflict("This source is being removed.")
+        self._record(source, "removals_undone")
         self.submit(source)
         return len(back)
 
     def remove(self, source_id: str, *, keep_documents: bool = False) -> None:
         """Take it away, and its documents soon after, unless they are to stay."""
         source = self.table.source(source_id)
+        self._record(source, "left" if keep_documents else "removed")
         if keep_documents:
             self.table.forget(source_id)
             return
         self.table.change(source_id, state=SyncState.REMOVING, reason="", next_due_at=None)
         self.submit(source)
+
+    def _record(self, source: DocumentSource, action: str) -> None:
+        self.table.record(f"source.{action}", f"{source.collection_id} {shown(source.address)}")
 
     # ── How they stand ───────────────────────────────────────────────────────────────────────
 
@@ -226,7 +239,8 @@ class SourceBook:
 def _standing(source: DocumentSource, sync: LastSync) -> tuple[SyncState, str]:
     """Its state and why: a job tells more than the source where it runs, or failed by itself."""
     if sync.is_unfinished and source.state is not SyncState.REMOVING:
-        return SyncState.RUNNING, sync.error
+        waits = "It waits for its turn." if sync.state == "queued" else ""
+        return SyncState.RUNNING, sync.error or waits
     if sync.state == "failed":
         return SyncState.FAILED, sync.error
     return source.state, source.reason

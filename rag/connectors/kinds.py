@@ -38,6 +38,7 @@ OF_THE_WEB = ("http", "https", "git+https")
 LONGEST_ADDRESS = 2_000
 LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
 NAMED_PASSWORD = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
+SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
 IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
 SECRET = re.compile(
     r"(?<=[?&])((?:[\w-]*(?:token|secret|passw|signature|api[_-]?key|auth)[\w-]*|key|sig)=)[^&#\s]+",

@@ -1,22 +1,28 @@
-"""Passwords of sources: an address names one, `https://ada:{wiki}@host/`, the settings hold it.
+"""Secrets of sources: an address names one, `https://ada:{wiki}@host/`, the settings hold it.
 
-Addresses are kept as they are written, in the database and its backups, so no password is.
+Addresses are kept as they are written, in the database and its backups. A secret that is written
+out is sealed with the installation's key, `?token={sealed.…}`, before it is kept, and so is one of
+earlier days.
 """
 
 import re
 from collections.abc import Mapping
-from urllib.parse import quote
+from dataclasses import dataclass, field
+from urllib.parse import quote, quote_plus, unquote
 
 from pydantic import SecretStr
 
 from rag.connectors.kinds import (
+    LOGIN,
     NAMED_PASSWORD,
+    SEALED,
     SECRET,
     password_in,
     password_named,
     passwords_in_query,
 )
 from rag.errors import UserError
+from rag.llm.connection import SecretBox
 
 HOW = (
     "Whoever runs the server puts it into the settings as sources.passwords, such as "
@@ -29,6 +35,69 @@ def check_no_password(address: str) -> None:
     """Raises UserError for one that is written out."""
     if password_in(address) and not password_named(address):
         raise UserError(f"A password is not written into an address, which is kept as it is. {HOW}")
+
+
+def sealed(address: str, box: SecretBox) -> str:
+    """As it is kept: what is secret of it, only whoever has the installation's key can read."""
+
+    def seal(found: re.Match[str]) -> str:
+        value = found[0].removeprefix(found[1])
+        return f"{found[1]}{_sealed(value, box)}"
+
+    made = SECRET.sub(seal, address)
+    password = password_in(made)
+    login = LOGIN.match(made)
+    if not password or login is None:
+        return made
+    before = login[0].removesuffix(f"{password}@")
+    return f"{before}{_sealed(password, box)}@{made[login.end() :]}"
+
+
+def _sealed(value: str, box: SecretBox) -> str:
+    is_named = NAMED_PASSWORD.fullmatch(value) or SEALED.fullmatch(value)
+    return value if is_named else f"{{sealed.{box.close(value)}}}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedAddress:
+    """An address as it is asked, and how what it holds is written wherever that is kept."""
+
+    address: str = field(repr=False)
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # value, its name in {}
+
+
+def opened_address(
+    address: str, passwords: Mapping[str, SecretStr], box: SecretBox
+) -> OpenedAddress:
+    """What is opened; told to nobody. Raises UserError and SetupError."""
+    secrets: dict[str, str] = {}
+
+    def unseal(found: re.Match[str]) -> str:
+        value = box.open(found[1])
+        secrets[value] = found[0]
+        return value
+
+    whole = with_password(SEALED.sub(unseal, address), passwords)
+    for name in dict.fromkeys([password_named(address), *passwords_in_query(address)]):
+        if name:
+            secrets[quote(passwords[name].get_secret_value(), safe="")] = f"{{{name}}}"
+    return OpenedAddress(whole, tuple(secrets.items()))
+
+
+def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
+    """A text that is kept: each secret by its name, however it is spelled."""
+    for value, name in secrets:
+        plain = unquote(value)
+        for spelled in dict.fromkeys((value, plain, quote_plus(plain))):
+            text = text.replace(spelled, name) if spelled else text
+    return text
+
+
+def revealed(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
+    """What was hidden, as it is asked."""
+    for value, name in secrets:
+        text = text.replace(name, value)
+    return text
 
 
 def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:

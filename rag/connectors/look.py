@@ -2,6 +2,7 @@
 
 import hashlib
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
@@ -16,6 +17,7 @@ from rag.ingestion.ingest import Ingestion
 from rag.records import DocumentSource, SourceFile, SyncCounts
 from rag.seams import ListedFile, Source
 
+ASK_SECONDS = 2.0
 HELD_BYTES = 64 * 1024 * 1024  # of files that were read to see what they are
 Report = Callable[[int, int], None]  # files done, of how many; raises what ends the sync
 MayRead = Callable[[], None]  # whether the source may be read now; raises Forbidden
@@ -81,13 +83,19 @@ class Look:
     def listed(self) -> list[ListedFile]:
         """Sorted by name; of a source that could not be seen whole, what was seen.
 
-        Raises Forbidden where it may not be read any more: listing may take hours.
+        Listing may take hours: every few seconds is asked whether it may still be read, and is
+        still wanted. Raises Forbidden and Unwanted.
         """
+        asked = time.monotonic()
         found: dict[str, ListedFile] = {}
         has_secret = bool(passwords_in_query(self.source.address))  # not for who reads documents
         is_wanted = wanted(self.source.include, self.source.exclude)
         try:
             for file in self.opened.listed():
+                if time.monotonic() - asked > ASK_SECONDS:
+                    self.check()
+                    self.write(())
+                    asked = time.monotonic()
                 if is_wanted(file.name):
                     url = without_secrets(file.url) if has_secret else file.url
                     found.setdefault(file.name, replace(file, url=_link(url)))

@@ -12,12 +12,14 @@ from shutil import rmtree
 from typing import Any
 
 from rag.connectors.kinds import WEB, check_open, open_source, shown, without_login, without_secrets
-from rag.connectors.logins import with_password
+from rag.connectors.logins import OpenedAddress, opened_address, sealed
 from rag.connectors.look import Parts, Report, Unwanted
 from rag.connectors.removing import remove_source
 from rag.connectors.sync import Outcome, sync
+from rag.db.audit import acting
 from rag.documents.storing.collections import Collections
 from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
+from rag.llm.connection import SecretBox
 from rag.records import Document, DocumentSource, Right, SourceFile, SyncState
 from rag.runtime.shares import Lane
 from rag.seams import ListedFile, Source, SourceOptions
@@ -37,8 +39,10 @@ class Syncs:
         collections: Collections,
         settings: SourceSettings,
         folder: Path,
+        box: SecretBox,
     ) -> None:
         """`folder` holds what sources keep between two syncs, each in one of its own."""
+        self._box = box
         self._parts = parts
         self._folder = folder
         self._collections = collections
@@ -51,10 +55,15 @@ class Syncs:
             source = parts.table.source(source_id)
         except NotFound:
             return
+        with acting(source.owner, f"source {source.id}"):
+            self._run(parts, source, report)
+
+    def _run(self, parts: Parts, source: DocumentSource, report: Report) -> None:
         if source.state is SyncState.REMOVING:
             remove_source(parts, source, report)
-            rmtree(self._folder / source_id, ignore_errors=True)
+            rmtree(self._folder / source.id, ignore_errors=True)
             return
+        source = self._sealed(parts, source)
         try:
             outcome = self._outcome(parts, source, report)
         except Unwanted:
@@ -73,10 +82,11 @@ class Syncs:
             raise NotFound(f"The original of {document.name} was not kept, and no source has it.")
         source, row = found
         self._check(source)
-        address = with_password(source.address, self._settings.passwords)
-        options = replace(self._options(parts, source), aside=None)  # a sync may be under way
-        with ASKED.place(), closing(open_source(address, options)) as opened:
-            data = opened.read(_listed(opened, source, row, address))
+        whole = self._opened(source)
+        # Without a folder: a sync may be under way.
+        options = replace(self._options(parts, source), aside=None, secrets=whole.secrets)
+        with ASKED.place(), closing(open_source(whole.address, options)) as opened:
+            data = opened.read(_listed(opened, source, row, whole))
         if sha256(data).hexdigest() != document.content_hash:
             raise Conflict(
                 f"{document.name} has changed at its source since it was read, or cannot be had as "
@@ -87,8 +97,9 @@ class Syncs:
     def _outcome(self, parts: Parts, source: DocumentSource, report: Report) -> Outcome:
         try:
             self._check(source)
-            address = with_password(source.address, self._settings.passwords)
-            with closing(open_source(address, self._options(parts, source))) as opened:
+            whole = self._opened(source)
+            options = replace(self._options(parts, source), secrets=whole.secrets)
+            with closing(open_source(whole.address, options)) as opened:
                 return sync(parts, source, opened, report, partial(self._check, source))
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
@@ -96,6 +107,17 @@ class Syncs:
             if isinstance(error, IndexAway):
                 raise  # it comes back, and the job is done again
             return Outcome(SyncState.FAILED, source.counts, str(error))
+
+    def _opened(self, source: DocumentSource) -> OpenedAddress:
+        return opened_address(source.address, self._settings.passwords, self._box)
+
+    def _sealed(self, parts: Parts, source: DocumentSource) -> DocumentSource:
+        """As it is kept now, also one of earlier days, whose secrets were written out."""
+        address = sealed(source.address, self._box)
+        if address == source.address:
+            return source
+        parts.table.change(source.id, address=address)
+        return replace(source, address=address)
 
     def _check(self, source: DocumentSource) -> None:
         """Asked at each sync and before each of its files: rights change. Raises Forbidden."""
@@ -127,12 +149,14 @@ class Syncs:
         parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})
 
 
-def _listed(opened: Source, source: DocumentSource, row: SourceFile, address: str) -> ListedFile:
+def _listed(
+    opened: Source, source: DocumentSource, row: SourceFile, whole: OpenedAddress
+) -> ListedFile:
     """The file as its source lists it now; a page of the web is asked for by its address."""
     known = ListedFile(row.name, row.mark, row.size, row.url)
     if source.kind == WEB:
-        if without_login(without_secrets(address)) == row.url:
-            known = replace(known, url=without_login(address))
+        if without_login(without_secrets(whole.address)) == row.url:
+            known = replace(known, url=without_login(whole.address))
         return known
     ends = time.monotonic() + LOOK_SECONDS
     for file in opened.listed():

@@ -31,6 +31,7 @@ from rag.db import (
     storable,
     writing,
 )
+from rag.db.audit import record
 from rag.db.holds import restored_at
 from rag.documents.storing.store_rows import batches
 from rag.errors import Conflict, NotFound
@@ -102,6 +103,11 @@ class SourceTable:
         with writing(self._engine) as connection:
             is_it = document_sources.c.id == source_id
             connection.execute(update(document_sources).where(is_it).values(**values))
+
+    def record(self, action: str, subject: str) -> None:
+        """Into the audit trail."""
+        with writing(self._engine) as connection:
+            record(connection, action, subject)
 
     def finish(self, source_id: str, values: dict[str, Any]) -> None:
         """How a sync went, unless the source is being removed."""

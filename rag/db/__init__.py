@@ -16,6 +16,7 @@ from rag.db.engine import (
     writing,
 )
 from rag.db.schema import (
+    answer_fingerprints,
     audit,
     chunks,
     collection_members,
@@ -24,6 +25,7 @@ from rag.db.schema import (
     documents,
     embedding_claims,
     holds,
+    identifiers,
     jobs,
     logins,
     measurements,
@@ -34,6 +36,7 @@ from rag.db.schema import (
     moved_chunks,
     removed_chunks,
     running_answers,
+    second_vectors,
     sections,
     sessions,
     source_files,
@@ -49,6 +52,7 @@ from rag.db.within import inside, mark_changed, versions
 __all__ = [
     "MIGRATIONS",
     "SQLITE_PRAGMAS",
+    "answer_fingerprints",
     "as_utc",
     "audit",
     "chunks",
@@ -58,6 +62,7 @@ __all__ = [
     "documents",
     "embedding_claims",
     "holds",
+    "identifiers",
     "inside",
     "jobs",
     "logins",
@@ -77,6 +82,7 @@ __all__ = [
     "revision_of",
     "revisions",
     "running_answers",
+    "second_vectors",
     "sections",
     "sessions",
     "source_files",

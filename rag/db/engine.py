@@ -135,7 +135,7 @@ def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
     except OperationalError as error:
-        reason = _storage_reason(str(error.orig))
+        reason = storage_reason(str(error.orig))
         if reason is None:
             raise
         raise StorageFailed(reason) from error
@@ -153,7 +153,7 @@ def _keys(connection: Connection, are_followed: bool) -> Iterator[None]:
         connection.connection.execute("PRAGMA foreign_keys=ON")
 
 
-def _storage_reason(said: str) -> str | None:
+def storage_reason(said: str) -> str | None:
     """What SQLite and PostgreSQL say of a disk that cannot take more, in words for everybody."""
     if re.search(r"disk is full|no space left|could not extend file|disk I/O error", said, re.I):
         return (

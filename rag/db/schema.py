@@ -144,6 +144,25 @@ chunks = Table(
     Index("chunks_by_collection", "collection_id"),
 )
 
+# What a second embedding model makes of chunks: a step, then a byte for each number of the vector.
+second_vectors = Table(
+    "second_vectors",
+    metadata,
+    Column("chunk_id", ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("model", String(80), nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+)
+
+# Codes, part numbers, versions that a chunk holds, as `rag.language.identifiers` compares them.
+identifiers = Table(
+    "identifiers",
+    metadata,
+    Column("chunk_id", ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("code", String(40), primary_key=True),
+    Column("written", String(80), nullable=False),
+    Index("identifiers_by_code", "code"),
+)
+
 # Chunks that one of several processes embeds, and how long nobody else shall.
 embedding_claims = Table(
     "embedding_claims",
@@ -192,6 +211,7 @@ sessions = Table(
     Column("requested_end", Integer),
     Column("collections", JSON),  # ids of those that were chosen
     Column("forgotten", Integer, nullable=False, server_default="0"),  # messages: in no summary
+    Column("expires_at", DateTime(timezone=True)),  # of one in which nothing that is said is kept
     Index("sessions_by_owner", "owner", "last_used_at"),
 )
 
@@ -304,15 +324,25 @@ uploads = Table(
     Column("content", LargeBinary, nullable=False),
 )
 
-# States of conversations that clients of the OpenAI protocol have seen and will send back.
+# Answers by what they are known again by when a client of the OpenAI protocols sends them back.
+answer_fingerprints = Table(
+    "answer_fingerprints",
+    metadata,
+    Column("owner", String(200), primary_key=True),
+    Column("key", String(64), primary_key=True),
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("index", Integer, primary_key=True),  # of the answer
+    Index("answer_fingerprints_by_session", "session_id", "index"),
+)
+
+# Names of conversations with clients of the OpenAI protocols, and what they go on from.
 transcript_hashes = Table(
     "transcript_hashes",
     metadata,
     Column("owner", String(200), primary_key=True),
     Column("hash", String(64), primary_key=True),
     Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
-    # Messages of the session in that state; with a minus once somebody went on from there.
-    Column("index", Integer, nullable=False),
+    Column("index", Integer, nullable=False),  # messages of the session at that place, if it is one
     Index("transcript_hashes_by_session", "session_id"),
 )
 

@@ -2,7 +2,7 @@
 
 import io
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -33,15 +33,20 @@ def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
         files = [each for each in opened.infolist() if not each.is_dir()]
         if any(each.flag_bits & 1 for each in files):
             raise Unreadable(name, "the archive is encrypted. Unpack it, then add what is in it.")
-        total = sum(each.file_size for each in files)
-        if len(files) > MOST_FILES or total > MOST_BYTES or any(map(_is_bomb, files)):
-            raise TooLarge(
-                f"{name}: holds {len(files):,} files of {total / MEBIBYTE:,.0f} MiB together; at "
-                f"most {MOST_FILES:,} files, {MOST_BYTES / MEBIBYTE:,.0f} MiB and {MOST_RATIO} "
-                "times the packed size of each are unpacked. Unpack it yourself."
-            )
+        check_honest(name, files)
         seen = {each.filename: each.file_size for each in files if not _is_hidden(each.filename)}
         yield from sorted(seen.items())
+
+
+def check_honest(name: str, files: Sequence[zipfile.ZipInfo]) -> None:
+    """Raises TooLarge where they unpack to more than an honest archive does."""
+    total = sum(each.file_size for each in files)
+    if len(files) > MOST_FILES or total > MOST_BYTES or any(map(_is_bomb, files)):
+        raise TooLarge(
+            f"{name}: holds {len(files):,} files of {total / MEBIBYTE:,.0f} MiB together, as zip "
+            f"bombs do; at most {MOST_FILES:,} files, {MOST_BYTES / MEBIBYTE:,.0f} MiB and "
+            f"{MOST_RATIO} times the packed size of each are unpacked. Unpack it yourself."
+        )
 
 
 def unpacked(name: str, archive: Path | bytes, member: str, max_bytes: int) -> bytes:

@@ -5,6 +5,7 @@ import zipfile
 from enum import StrEnum
 from pathlib import PurePosixPath
 
+from rag.documents.archives import check_honest
 from rag.documents.cleaning import utf16_by_zeros
 from rag.errors import Unreadable
 
@@ -146,7 +147,8 @@ def _unsupported(name: str, description: str) -> Unreadable:
 def _zipped_kind(name: str, data: bytes) -> FileKind:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            members = archive.namelist()
+            parts = archive.infolist()
+            members = [part.filename for part in parts]
             mimetype = archive.open("mimetype").read(200) if "mimetype" in members else b""
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError) as error:
         raise Unreadable(
@@ -160,9 +162,10 @@ def _zipped_kind(name: str, data: bytes) -> FileKind:
             return FileKind.XLS if is_binary_sheet else kind
     found = BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template"))
     if found is None:
-        raise _unsupported(
-            name, f"a zip archive inside another file, or of an unknown format; {SAVE_AS}"
-        )
+        check_honest(name, parts)
+        is_zip = ending_of(name) == ".zip"
+        what = "a zip archive within another" if is_zip else "a zip archive of an unknown format"
+        raise _unsupported(name, f"{what}; {'unpack it' if is_zip else SAVE_AS}")
     return found
 
 

@@ -3,6 +3,7 @@
 import errno
 import logging
 import math
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Protocol
 from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from rag.connectors.kinds import FOLDER
 from rag.connectors.table import SYNC
 from rag.db import reading, uploads, writing
+from rag.db.audit import acting
 from rag.db.holds import deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable
-from rag.jobs.queue import AWAY, JobQueue, RunningJob, Stopped, TryLater
+from rag.jobs.queue import AWAY, GaveWay, JobQueue, RunningJob, Stopped, TryLater
 from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
 from rag.runtime.budget import Budget, limited
 from rag.runtime.calm import tell
@@ -28,7 +31,12 @@ if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.ingest import Ingestion
 
 INGEST, COMPACT = "ingest", "compact"
-SYNCER = "sources"  # whose the syncs are: however many there are, they leave room for others
+# Whose the syncs are: however many there are, they leave room for others, and those of folders of
+# this machine never wait for what is far away.
+SYNCER, LOCAL_SYNCER = "sources", "folders"
+GIVE_WAY_SECONDS = (
+    5.0  # that one of a folder goes on while others wait: it is taken up where it was
+)
 COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
@@ -156,8 +164,9 @@ class Background:
 
         def handle(running: RunningJob) -> None:
             try:
-                with limited(Budget(math.inf, owner=SYNCER)):  # each file has limits of its own
-                    run(running.job.subject, running.report)
+                # Each file has limits of its own.
+                with limited(Budget(math.inf, owner=running.job.owner)):
+                    run(running.job.subject, self._giving_way(running))
             except StorageFailed as error:
                 raise TryLater(str(error)) from error
             except OSError as error:
@@ -166,6 +175,25 @@ class Background:
                 raise TryLater(NO_ROOM) from error
 
         self._queue.handle(SYNC, handle)
+
+    def _giving_way(self, running: RunningJob) -> Callable[[int, int], None]:
+        """Reports, and lets others be served where it looks at a folder, whose look costs little.
+
+        One of a site goes on: it would have to begin anew.
+        """
+        began = time.monotonic()
+
+        def report(done: int, total: int) -> None:
+            running.report(done, total)
+            is_long = time.monotonic() - began > GIVE_WAY_SECONDS
+            if (
+                is_long
+                and running.job.owner == LOCAL_SYNCER
+                and self._queue.others_wait(running.job)
+            ):
+                raise GaveWay
+
+        return report
 
     def submit_ingest(
         self, name: str, data: bytes, *, owner: str = "", collection_id: str = DEFAULT_COLLECTION
@@ -194,7 +222,8 @@ class Background:
         if waiting is not None:
             return waiting
         self._queue.table.forget_ended(SYNC, source.id)
-        return self._queue.submit(SYNC, source.id, owner=SYNCER, collection_id=source.collection_id)
+        owner = LOCAL_SYNCER if source.kind == FOLDER else SYNCER
+        return self._queue.submit(SYNC, source.id, owner=owner, collection_id=source.collection_id)
 
     def job(self, job_id: str) -> Job:
         """Raises NotFound."""
@@ -253,7 +282,10 @@ class Background:
 
     def _ingest_file(self, running: RunningJob, file: IncomingFile) -> None:
         last: Progress | None = None
-        with limited(Budget(math.inf, owner=file.owner)):  # a file is read under limits of its own
+        with (
+            acting(file.owner, "a job"),
+            limited(Budget(math.inf, owner=file.owner)),
+        ):  # a file is read under limits of its own
             for progress in self._ingestion().ingest([file]):
                 running.report(progress.done, progress.total)
                 last = progress

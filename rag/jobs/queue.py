@@ -45,6 +45,10 @@ class Stopped(Exception):
     """The queue stops: a handler lets this through, and its job is done again at the next start."""
 
 
+class GaveWay(Stopped):
+    """A job that takes long lets others be served, and is queued again behind them."""
+
+
 class TryLater(Exception):
     """A handler cannot go on now, for the reason that it gives: its job is done again by itself."""
 
@@ -240,6 +244,10 @@ class JobQueue:
         except (OperationalError, InterfaceError, StorageFailed) as error:
             # Whatever the row says: it is queued again once nobody touches it.
             tell(log, "A job is left, because the database cannot be reached or written", error)
+
+    def others_wait(self, job: Job) -> bool:
+        """Whether somebody else's job may be begun now, and nobody has begun it."""
+        return any(other.owner != job.owner for other in self.table.due(of_each=1))
 
     def _do_next(self) -> None:
         job = self._claimed()

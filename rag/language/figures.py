@@ -8,6 +8,7 @@ from rag.language.amounts import UNIT_SIGNS, Figure
 from rag.language.dates import clocks, dates
 from rag.language.languages import Language, all_meanings, all_words, any_of, told
 from rag.language.late import re, regex
+from rag.language.numerals import LETTERS_OF_MONEY, POWER, power_of, read_digits
 from rag.language.words import language_of
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u2009\u202f]\d+)*"
@@ -18,12 +19,14 @@ _FRACTIONS: dict[str, float] = all_meanings("fractions")
 _ORDINALS: dict[str, int] = all_meanings("ordinals")
 _COMPARATORS: dict[str, str] = all_meanings("comparators")
 _COMPARATORS_BEHIND: dict[str, str] = all_meanings("comparators_behind")
-_SCALES = {word: value for word, value in _NUMBERS.items() if value >= 1e3}
+_SCALES: dict[str, float] = all_meanings("scales")
 _AMOUNT = re.compile(
     rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
     rf"(?<![\w.,:/])(?P<sign>[-−+±]|(?:{told('minus')}) )?(?P<number>{_DIGITS})"
+    rf"(?P<power>{POWER})?"
     rf"(?P<ordinal>{told('ordinal_endings')})?"
-    rf"(?:[ \u00a0-](?P<scale>{any_of(_SCALES)})\b)?"
+    rf"(?:[ \u00a0-](?P<scale>{any_of(_SCALES)})\b\.?"
+    rf"|(?(currency)(?P<letter>(?-i:{any_of(LETTERS_OF_MONEY)}))\b))?"
     rf"(?:[ \u00a0\u202f-]?(?P<unit>{_UNIT})(?![\w/]))?",
     re.IGNORECASE,
 )
@@ -88,27 +91,31 @@ def _written(text: str, language: Language) -> Iterator[Figure]:
         rest = text[found.end("number") : found.end("number") + 1]
         before = text[max(0, found.start("number") - 12) : found.start("number")]
         is_code = bool(_CODE_BEFORE.search(before)) and not found["currency"]
-        glued = rest.isalpha() and not (found["unit"] or found["ordinal"])
-        if glued or is_code or number.count(".") > 1:
+        letter = found["letter"] or ""
+        glued = rest.isalpha() and not (found["unit"] or found["ordinal"] or letter)
+        read = _value(number, language)
+        if glued or is_code or read is None:
             continue
         is_range = text[:start][-4:].rstrip()[-1:].isdigit()
         is_negative = (found["sign"] or "+") not in "+±" and not is_range
-        value = _value(number, language) * (-1 if is_negative else 1)
+        power = found["power"] or ""
+        if power[:1] and power[0] not in "×x·*⋅ \u00a0":  # 10⁶
+            read = 1.0
+        value = read * 10.0 ** power_of(power and "10" + power[-4:]) * (-1 if is_negative else 1)
         unit = _sign(found["currency"] or found["unit"] or "")
         kind = "ordinal" if found["ordinal"] else "amount"
-        scale = _SCALES.get((found["scale"] or "").lower(), 1.0)
+        scale = float(_SCALES.get((found["scale"] or "").lower(), LETTERS_OF_MONEY.get(letter, 1)))
         yield Figure(value * scale, unit, kind=kind, start=start, end=end, scale=scale)
 
 
-def _value(number: str, language: Language) -> float:
+def _value(number: str, language: Language) -> float | None:
     """`1,500` is a thousand and a half in English, `1.500` in German; else a decimal sign."""
-    plain = re.sub(r"['’\u00a0\u2009\u202f]", "", number)
-    decimal = language.decimal_point
-    grouping = "." if decimal == "," else ","
-    if re.fullmatch(rf"\d{{1,3}}(?:\{grouping}\d{{3}})+(?:\{decimal}\d+)?", plain):
-        plain = plain.replace(grouping, "")
-    whole, point, digits = plain.replace(",", ".").rpartition(".")
-    return float(whole.replace(".", "") + ("" if "." in whole else point) + digits)
+    if number.count(".") > 1 and (language.decimal_point == "." or number.count(".") > 2):
+        return None  # a version, an address
+    read = read_digits(number, decimal=language.decimal_point)
+    if read is None:
+        return float(number) if number.isdecimal() else None
+    return float(read[0])
 
 
 def _sign(unit: str) -> str:

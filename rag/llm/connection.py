@@ -5,6 +5,7 @@ one in use before it answers, so that a change is known everywhere without a res
 """
 
 import base64
+import hmac
 import os
 import secrets
 from dataclasses import dataclass, field
@@ -61,6 +62,10 @@ class SecretBox:
                 f"the key anew under Settings → Models, or set {SECRET_VARIABLE} to what it was."
             ) from error
         return opened
+
+    def sign(self, text: str) -> str:
+        """What nobody can make without the secret."""
+        return hmac.new(self._key(), text.encode(), sha256).hexdigest()
 
     def _key(self) -> bytes:
         secret = os.environ.get(SECRET_VARIABLE) or self._secret_of_file()

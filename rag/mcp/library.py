@@ -4,13 +4,17 @@ Rights, limits and errors are the API's own, since every call goes through it wi
 whoever calls.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
+
+from rag.llm.connection import SecretBox
+from rag.wiring.listeners import relayed
 
 if TYPE_CHECKING:  # Flask is loaded only where the application is here
     from flask import Flask
 
+CLIENT = "x-groundnote-asked-from"  # within our own server: the address of who asks
 TIMEOUT = httpx.Timeout(30, read=None)  # an answer takes as long as a model takes
 UNREACHED = "The Groundnote server at {url} cannot be reached ({error}). Start `groundnote serve`."
 
@@ -23,11 +27,30 @@ class Refused(Exception):
         self.status = status
 
 
+class Asker(NamedTuple):
+    """Who calls: with what token, from where."""
+
+    token: str = ""
+    address: str = ""  # "" over standard input
+
+
+def bearer_of(header: str | None) -> str:
+    """The token of an Authorization header."""
+    kind, _, token = (header or "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
 class LibraryApi:
     """Calls of the JSON API. Each raises Refused."""
 
-    def __init__(self, url: str, *, app: "Flask | None" = None) -> None:
-        """Of the server at `url`, or of `app` where it is given."""
+    def __init__(
+        self, url: str, *, app: "Flask | None" = None, secrets: SecretBox | None = None
+    ) -> None:
+        """Of the server at `url`, or of `app` where it is given.
+
+        With its `secrets` it is told from where each call comes, for wrong tokens are counted so.
+        """
+        self._secrets = secrets
         transport = httpx.WSGITransport(app=app) if app is not None else None
         self.url = url.rstrip("/")
         self._http = httpx.Client(
@@ -37,16 +60,18 @@ class LibraryApi:
     def close(self) -> None:
         self._http.close()
 
-    def get(self, path: str, token: str, **params: Any) -> Any:
-        return self._call("GET", path, token, params=params)
+    def get(self, path: str, asker: Asker, **params: Any) -> Any:
+        return self._call("GET", path, asker, params=params)
 
-    def post(self, path: str, token: str, **body: Any) -> Any:
+    def post(self, path: str, asker: Asker, **body: Any) -> Any:
         """Without what is None."""
         given = {key: value for key, value in body.items() if value is not None}
-        return self._call("POST", path, token, json=given)
+        return self._call("POST", path, asker, json=given)
 
-    def _call(self, method: str, path: str, token: str, **options: Any) -> Any:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
+    def _call(self, method: str, path: str, asker: Asker, **options: Any) -> Any:
+        headers = {"Authorization": f"Bearer {asker.token}"} if asker.token else {}
+        if self._secrets is not None and asker.address:
+            headers |= relayed(asker.address, self._secrets)
         try:
             answer = self._http.request(method, path, headers=headers, **options)
         except httpx.HTTPError as error:

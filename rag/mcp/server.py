@@ -10,7 +10,7 @@ from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
 from mcp.types import ToolAnnotations
 from pydantic import Field
 
-from rag.mcp.library import LibraryApi, Refused
+from rag.mcp.library import CLIENT, Asker, LibraryApi, Refused, bearer_of
 
 INSTRUCTIONS = """\
 Groundnote answers from a team's own documents. `ask` gives an answer in which each statement has a
@@ -35,13 +35,12 @@ def mcp_server(library: LibraryApi, *, token: str = "", version: str = "") -> MC
     return server
 
 
-def token_of(caller: Caller, otherwise: str) -> str:
-    """What the request says in its Authorization header; over standard input, the given one."""
+def asker_of(caller: Caller, otherwise: str) -> Asker:
+    """By what the request says; over standard input, with the given token."""
     headers = caller.headers
     if headers is None:
-        return otherwise
-    kind, _, token = (headers.get("authorization") or "").partition(" ")
-    return token.strip() if kind.lower() == "bearer" else ""
+        return Asker(otherwise)
+    return Asker(bearer_of(headers.get("authorization")), headers.get(CLIENT) or "")
 
 
 def _told(function: Callable[P, Any]) -> Callable[P, Any]:
@@ -228,10 +227,10 @@ class _Tools:
     # ── Calls ────────────────────────────────────────────────────────────────────────────────
 
     def _get(self, caller: Caller, path: str, **params: Any) -> Any:
-        return self._library.get(path, token_of(caller, self._token), **params)
+        return self._library.get(path, asker_of(caller, self._token), **params)
 
     def _post(self, caller: Caller, path: str, **body: Any) -> Any:
-        return self._library.post(path, token_of(caller, self._token), **body)
+        return self._library.post(path, asker_of(caller, self._token), **body)
 
     def _document(self, document_id: str, caller: Caller, start: int) -> dict[str, Any]:
         path = f"/documents/{quote(document_id, safe='')}/text"

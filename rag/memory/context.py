@@ -2,15 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from datetime import UTC, datetime
+from itertools import accumulate, pairwise
 
 from rag.errors import TooLarge
-from rag.records import ChatMessage, Message, MessageStatus, Role, Summary
+from rag.records import ChatMessage, ImportedMessage, Message, MessageStatus, Role, Summary
 from rag.seams import TokenCounter
 
 MESSAGE_TOKENS = 4  # what the chat format adds to each message, and once to the whole
 SUMMARY_TITLE = "Previous conversation summary:"
 RECALL_SHARE = 0.25  # of what is left that stays free for recall, if any turns are left out
+UNSAID = "…"
 REQUEST_TITLE = "Earlier messages of this conversation that you asked for:"
 
 
@@ -83,6 +85,22 @@ class Context:
     def is_compressed(self) -> bool:
         """Whether something of the transcript is not in it word for word."""
         return 2 * self.pairs < self.original_messages
+
+
+def as_messages(past: Sequence[ImportedMessage]) -> list[Message]:
+    """What a client sends of a conversation, as turns; an answer alone gets a question unsaid."""
+    told: list[tuple[str, str]] = []
+    for each in past:
+        if each.role == Role.ASSISTANT and (not told or told[-1][0] == Role.ASSISTANT):
+            told.append((Role.USER, UNSAID))
+        if each.role in (Role.USER, Role.ASSISTANT):
+            told.append((each.role, each.content))
+    turns = accumulate(role == Role.USER for role, _ in told)
+    complete, now = MessageStatus.COMPLETE, datetime.now(UTC)
+    return [
+        Message(index, turn, role, content, complete, now)
+        for index, (turn, (role, content)) in enumerate(zip(turns, told, strict=True))
+    ]
 
 
 def pairs_of(messages: Sequence[Message]) -> list[Pair]:

@@ -14,6 +14,7 @@ from rag.records import Role
 WHOLE = 200  # bytes of a message that is quoted whole
 LONGEST = 600  # characters of a quotation; what is longer is no line of a summary
 LEAST = 24  # bytes of a user's sentence that says something by itself
+LEAST_WORDS = 4  # of one that says something in fewer
 MOST_SENTENCES = 200  # of one message
 
 
@@ -39,6 +40,12 @@ class SpokenSentence:
     def numbers(self) -> tuple[int, ...]:
         """Those that stand in it."""
         return tuple(dict.fromkeys(n for claim in self.claims for n in claim.numbers))
+
+    @property
+    def says_something(self) -> bool:
+        """Whether it is more than a word of thanks: `Ours are from 1987`, `I am Marta Lind`."""
+        has_figure = any(map(str.isdigit, self.text))
+        return has_figure or size(self.text) >= LEAST or len(self.text.split()) >= LEAST_WORDS
 
     @property
     def quotation(self) -> str:

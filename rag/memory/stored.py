@@ -232,7 +232,10 @@ class Remembered:
         summary = holding[0]
         original = next(own for own in summary.lines if own.text == line)
         draft = draft_of([summary])
-        edits = (*(e for e in draft.edits if e.text != line), LineEdit(original.text, flat(text)))
+        edits = (
+            *(e for e in draft.edits if e.text != line),
+            LineEdit(original.text, flat(text), original.messages),
+        )
         draft = replace(draft, edits=edits)
         with self._brought_up_to(session, found.session.message_count) as held:
             past = _since(held.past, found.forgotten, found.summaries)

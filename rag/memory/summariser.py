@@ -18,7 +18,7 @@ from rag.errors import ModelUnavailable, RagError
 from rag.memory.evidence import TurnEvidence, flat, numbers_in
 from rag.memory.phrases import all_phrases, unfenced
 from rag.memory.summary import SummaryDraft
-from rag.memory.verifier import Verifier, Witness, is_excusable, is_typed, shared
+from rag.memory.verifier import Verifier, Witness, is_excusable, is_taken_out, is_typed
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
 from rag.runtime.hangup import HangUp
 from rag.runtime.short_calls import reply_in_time
@@ -30,7 +30,6 @@ MOST_LINES = 200  # of one reply
 MOST_FAILED = 40  # clauses that are written again
 LONGEST_LINE = 1_000  # characters
 MESSAGE_SHARE = 0.5  # of what is shown at once: more of one message is cut
-SAME_LINE = 0.9  # of stems in common: what a person took out, said again
 
 INSTRUCTIONS = """\
 You keep the notes of a conversation between a user and an assistant, so that it can go on when its
@@ -399,15 +398,6 @@ def _once(lines: Sequence[SummaryLine], edits: Sequence[LineEdit]) -> Iterator[S
         if key not in texts and not is_taken_out(line.text, edits):
             texts.add(key)
             yield line
-
-
-def is_taken_out(text: str, edits: Sequence[LineEdit]) -> bool:
-    """Whether a person corrected or took out what this says."""
-    return any(
-        shared(text, each.original) >= SAME_LINE and shared(each.original, text) >= SAME_LINE
-        for each in edits
-        if text != each.text
-    )
 
 
 def corrected(

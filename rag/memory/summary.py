@@ -15,11 +15,11 @@ from itertools import accumulate, chain, groupby, islice, takewhile
 from rag.citations.markers import cited_numbers, neutralise
 from rag.language.names import Lexicon
 from rag.language.words import language_of
-from rag.memory.evidence import LEAST, LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
-from rag.memory.paragraphs import size
+from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.past import Past
 from rag.memory.phrases import Phrases, fenced
 from rag.memory.recall import telling
+from rag.memory.verifier import is_taken_out
 from rag.records import (
     LineEdit,
     LineMark,
@@ -33,6 +33,8 @@ from rag.records import (
 from rag.seams import TokenCounter
 
 LISTS_SHARE = 0.5  # of the history's room, at most: numbers and names
+LISTS_AND_LINES = 0.45  # of it, for both, where lists are short …
+LEAST_LINES_SHARE = 0.25  # … and for lines where they are long
 MOST_LINES_SHARE = 1 / 3  # of it, at most: lines; what lists leave is at least a quarter
 ABOUT_SHARE, OPEN_SHARE = 0.6, 0.2  # of the lines, as long as answers want room as well
 INF = float("inf")
@@ -147,20 +149,33 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
     for at in islice(users, MOST_MESSAGES):
         for each in evidence.sentences(at):
-            if not each.asks and len(each.text) <= LONGEST and size(each.text) >= LEAST:
+            if not each.asks and len(each.text) <= LONGEST and each.says_something:
                 yield _quoted(SummarySection.ABOUT, each.quotation, at)
 
 
 def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:
-    """Of each answer the sentence that answers its question: some first, then the newest."""
-    newest = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
-    for at in islice(dict.fromkeys(chain(first, newest)), MOST_MESSAGES):
+    """Of each answer the sentence that answers its question, the newest first.
+
+    Before the rest what was asked again, and answers to those who said something of themselves.
+    """
+    newest = [at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT]
+    newest = newest[:MOST_MESSAGES]
+    own = (at for at in newest if at and _says_something(evidence, at - 1))
+    for at in dict.fromkeys(chain(first, own, newest)):
         sentence = _answering(evidence.question(at), evidence.sentences(at))
         quoted = evidence.quotation(at, sentence) if sentence else ""
         if sentence and len(quoted) > LONGEST:
             quoted = sentence.quotation
         if quoted and len(quoted) <= LONGEST:
             yield _quoted(SummarySection.ANSWERED, quoted, at)
+
+
+def _says_something(evidence: TurnEvidence, message: int) -> bool:
+    """Whether a user's message holds a sentence that asks nothing."""
+    if evidence.messages[message].role != Role.USER:
+        return False
+    sentences = evidence.sentences(message)
+    return any(not each.asks and each.says_something for each in sentences)
 
 
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
@@ -287,7 +302,8 @@ def _chosen(
     """
     history = layout.room.history
     own = layout.room.tokens - layout.frame - listed
-    share = min(own, int(layout.room.lines * history))
+    spare = max(LEAST_LINES_SHARE, LISTS_AND_LINES - listed / max(1, history))
+    share = min(own, int(min(layout.room.lines, spare) * history))
     selection = _LineSelection(layout, max(0, share))
     about, answered, opened = SummarySection
     written = {s: [each for each in draft.lines if each.section is s] for s in SummarySection}
@@ -328,18 +344,13 @@ def _left_out(
     stated = {number for line in written for number in line.numbers}
     behind = {message for line in written for message in line.messages}
     for line in quoted:
-        if _is_edited(line, draft.edits):
+        if is_taken_out(line.text, draft.edits):
             continue
         is_read = bool(written) and all(at < draft.written_to for at in line.messages)
         is_stated = bool(line.numbers) and stated.issuperset(line.numbers)
         if is_read and (is_stated or behind.issuperset(line.messages)):
             continue
         yield replace(line, mark=LineMark.PUT_BACK) if is_read else line
-
-
-def _is_edited(line: SummaryLine, edits: Sequence[LineEdit]) -> bool:
-    """Whether a person took out, or put in other words, just this."""
-    return any(flat(each.original).casefold() == line.text.casefold() for each in edits)
 
 
 # ── Composed ─────────────────────────────────────────────────────────────────────────────────

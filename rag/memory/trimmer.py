@@ -188,8 +188,8 @@ class HistoryTrimmer:
         end, room = planned
         if self._summariser is not None and seen.writing is None and seen.draft.written_to < end:
             seen.writing = SummaryWriting(self._summariser, seen, end)
-        if seen.writing is not None and seen.writing.waited(self._wait):
-            seen.draft, seen.writing = seen.writing.draft or seen.draft, None
+            if seen.writing.waited(self._wait):  # else its reply is taken when it comes
+                seen.draft, seen.writing = seen.writing.draft or seen.draft, None
         seen.room = room
         seen.summary = _summary(seen, end, room)
 

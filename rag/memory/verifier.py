@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import islice
 
 from rag.citations.markers import without_markers
 from rag.language.amounts import Figure
@@ -24,11 +25,12 @@ from rag.language.words import (
     tokens,
 )
 from rag.memory.evidence import Claim, SpokenSentence, TurnEvidence, read_evidence
-from rag.records import SummaryLine
+from rag.records import LineEdit, SummaryLine
 
 LEAST_ORDER = 0.8  # of shared stems that stand in the same order
+SAME_LINE = 0.9  # of stems in common: what a person took out, said again
 LEAST_SHARED = 0.5  # of a clause's stems that one message holds: it speaks of something there
-MOST_LATER = 400  # messages that may replace a value
+MOST_LATER = 400  # messages that may replace a value, or that a line without a number is of
 _LISTS = read_lists("framing")
 
 
@@ -230,7 +232,7 @@ class Verifier:
     def _by_pointing(self, pointed: Sequence[int]) -> list[int]:
         every = range(self.evidence.start, self.evidence.end)
         newest = (at for at in reversed(every) if at not in pointed)
-        return [*(at for at in pointed if at in every), *newest]
+        return [*(at for at in pointed if at in every), *islice(newest, MOST_LATER)]
 
     def nearest_message(self, clause: str, pointed: Sequence[int] = ()) -> int | None:
         """The message that shares most with a clause, at least half, whatever is typed in it."""
@@ -371,3 +373,12 @@ def _spoken_share(clause: str, text: str) -> float:
         return 0.0
     stems = {one for each in every for one in each.stems}
     return len(stems.intersection(ours.stems)) / len(set(ours.stems))
+
+
+def is_taken_out(text: str, edits: Sequence[LineEdit]) -> bool:
+    """Whether a person corrected or took out what this says."""
+    return any(
+        shared(text, each.original) >= SAME_LINE and shared(each.original, text) >= SAME_LINE
+        for each in edits
+        if text != each.text
+    )

@@ -16,7 +16,9 @@ from rag.operations.repository import BackupManifest, BackupRepository, room_for
 from rag.operations.snapshot import put_back
 
 UNFINISHED = "restoring.json"  # there from the first file of a restore to the last
-HARMLESS = frozenset({"models", "ocr", "errors.log", "lost+found"})  # made again, or nobody's
+HARMLESS = frozenset(
+    {"models", "ocr", "errors.log", "secret.key", "lost+found"}
+)  # made again, or nobody's
 
 
 @dataclass(frozen=True, slots=True)

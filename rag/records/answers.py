@@ -139,6 +139,7 @@ class NoticeKind(StrEnum):
     WORDS_ALONE = "words_alone"  # the vectors were away: found by words
     OTHER_LANGUAGE = "other_language"  # the question is in another one than the documents
     UNREAD = "unread"  # it may stand in a file that could not be read
+    PASSED_OVER = "passed_over"  # a part of the request could not be read
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 from rag.records.collections import DEFAULT_COLLECTION
 from rag.records.tables import RawTable
@@ -72,6 +73,31 @@ class Chunk:
     def embedded_text(self) -> str:
         """What is embedded: the heading path in front of the text. Never shown."""
         return f"{self.heading}\n{self.text}"
+
+
+class Certainty(StrEnum):
+    """Whether the documents answer a question, as far as a search can tell."""
+
+    FOUND = "found"
+    PERHAPS = "perhaps"
+    NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Confidence:
+    """What a search says of a question as a whole."""
+
+    certainty: Certainty
+    documents: tuple[str, ...] = ()  # names of those that may answer, where it is not sure
+    missing: tuple["MissingIdentifier", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MissingIdentifier:
+    """A code that a question names and no readable document holds, with those near to it."""
+
+    written: str
+    near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ class Session:
     last_used_at: datetime
     message_count: int
     config: ContextConfig
+    expires_at: datetime | None = None  # of one in which nothing that is said is kept
     collections: tuple[str, ...] = ()  # ids of those that were chosen; none: all one may read
 
 
@@ -135,6 +136,7 @@ class LineEdit:
 
     original: str
     text: str = ""
+    messages: tuple[int, ...] = ()  # that the line rested on
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,19 @@ class Metrics:
         self.summary_numbers = self._counter(
             "summary_citations", "Required citations of summaries, by what became of them.", "fate"
         )
+        self.summary_lines = self._counter(
+            "summary_lines", "Lines of summaries, by their mark; dropped clauses.", "mark"
+        )
+        self.summary_tokens = self._counter(
+            "summary_tokens", "Tokens of models that wrote summaries, both ways.", "model"
+        )
         self.summary_names = self._counter(
             "summary_names", "Required product names of summaries, by what became of them.", "fate"
+        )
+        self.conversations = self._counter(
+            "conversations",
+            "Requests over /v1 by how their conversation was found.",
+            "by",
         )
         self.documents = self._counter("documents", "Files by how their ingestion ended.", "state")
 
@@ -80,5 +91,14 @@ class Metrics:
             ("listed", len(report.listed_citations)),
         ):
             self.summary_numbers.labels(fate).inc(number)
-        self.summary_names.labels("stated").inc(report.names_kept)
+        for mark, count in (
+            ("written", report.written),
+            ("quoted", report.quoted),
+            ("put_back", report.put_back),
+            ("unchecked", report.unchecked),
+            ("dropped", report.dropped),
+        ):
+            self.summary_lines.labels(mark).inc(count)
+        self.summary_tokens.labels(report.model).inc(report.model_tokens)
+        self.summary_names.labels("stated").inc(len(report.stated_names))
         self.summary_names.labels("recallable").inc(len(report.recallable_names))

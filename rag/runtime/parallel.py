@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from contextlib import closing, suppress
+from contextvars import copy_context
 from typing import Generic, Self, TypeVar
 
 Item = TypeVar("Item")
@@ -53,7 +54,8 @@ class Ahead(Generic[Item]):
         self._error: BaseException | None = None
         self._has_ended = False
         self._unwanted = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="ahead", daemon=True)
+        run = copy_context().run  # it is done on the same behalf
+        self._thread = threading.Thread(target=run, args=(self._run,), name="ahead", daemon=True)
 
     @property
     def is_over(self) -> bool:

@@ -137,10 +137,17 @@ class SessionHandle(Protocol):
     def search(self, text: str, *, limit: int = 20) -> FoundMessages:
         """Messages that contain the text, ignoring case, newest first."""
 
-    def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
+    def append(
+        self,
+        messages: Sequence[ImportedMessage],
+        sources: Sequence[Source],
+        *,
+        fills_gaps: bool = True,
+    ) -> int:
         """Bring a transcript along; returns the index of its first message.
 
-        Raises Conflict if a number of `sources` is taken by another chunk, or would leave a gap.
+        Numbers that it cites or skips without a source get one that says so, unless it is not to
+        fill gaps. Raises Conflict if a number of `sources` is taken by another chunk.
         """
 
     # Sources
@@ -160,7 +167,13 @@ class SessionHandle(Protocol):
         """By number, with their present state; numbers that are not registered are left out."""
 
     def source_count(self) -> int:
-        """Numbers 1 to this are registered, all of them."""
+        """The highest number that is taken; below it there may be some that were never given."""
+
+    def expire(self, moment: datetime | None) -> None:
+        """Have it deleted then, and not listed until then; None: keep it."""
+
+    def reserve_numbers(self, highest: int) -> None:
+        """Give new sources numbers above this one only."""
 
     # Summaries
     def epoch(self) -> int:
@@ -225,6 +238,9 @@ class ConversationStore(Protocol):
 
     def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
         """Over all of one owner's sessions."""
+
+    def delete_expired(self) -> int:
+        """Delete sessions whose time is over; returns how many."""
 
     def delete_unused_since(self, moment: datetime) -> int:
         """Delete every owner's sessions that were last used before; returns how many."""

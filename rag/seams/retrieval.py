@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from rag.records import NOTHING_BEFORE, Before, Hit, Within
+from rag.records import NOTHING_BEFORE, Before, Confidence, Hit, Within
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     import numpy as np
@@ -96,6 +96,9 @@ class Retriever(Protocol):
         Raises:
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
+
+    def confidence(self, query: str, within: Within, hits: Sequence[Hit]) -> Confidence:
+        """Of what `search` found for a query: whether it answers, and which codes nobody has."""
 
     def by_words(
         self, query: str, within: Within, *, before: Before = NOTHING_BEFORE, limit: int = 8

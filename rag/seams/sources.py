@@ -1,7 +1,7 @@
 """Where documents come from by themselves: what a kind of source has to be able to do."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -28,6 +28,8 @@ class SourceOptions:
     max_bytes: int = 64 * 1024 * 1024  # of one file
     private_hosts: tuple[str, ...] = ()  # of this network, that may be asked all the same
     aside: Path | None = None  # a folder of this source alone, for what it keeps between two syncs
+    # What of the address is secret, each with its name in {}: kept and told is the name alone.
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
 class Source(Protocol):

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from rag.records import NOTHING, ChatMessage, Offer, Resolution, Source, Within
+from rag.records import (
+    NOTHING,
+    ChatMessage,
+    ImportedMessage,
+    Offer,
+    Resolution,
+    Source,
+    Within,
+)
 from rag.seams.conversations import SessionHandle
 from rag.seams.models import ModelDelta, ToolSpec
 
@@ -20,6 +28,12 @@ class Wishes:
     stop: tuple[str, ...] = ()  # texts before which the answer ends
     passed_on: Mapping[str, Any] = field(default_factory=dict, hash=False)  # to the model, as it is
     rounds: tuple[ChatMessage, ...] = ()  # calls of the asker's own tools in this turn, and results
+    # What the asker's program adds to our rules, for this answer; None: what the session holds.
+    instructions: str | None = None
+    # All that may be told of the conversation, where it is not certain whose it is.
+    past: tuple[ImportedMessage, ...] | None = None
+    query: str = ""  # the question, where the asker's program put more around it
+    notices: tuple[str, ...] = ()  # what became of the request, told beside the answer
 
     @property
     def needs_model(self) -> bool:

@@ -50,7 +50,7 @@ class LexicalIndex:
     """Best chunks by BM25, and how much of a query a chunk holds."""
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self.engine = engine
         self._words: WordIndex = (
             TsvectorWords() if engine.dialect.name == "postgresql" else Fts5Words()
         )
@@ -68,7 +68,7 @@ class LexicalIndex:
         """The same for each of several queries."""
         if not any(map(terms_of, queries)) or limit <= 0 or within.ids == frozenset():
             return [[] for _ in queries]
-        with reading(self._engine) as connection:
+        with reading(self.engine) as connection:
             own = self._held.within(connection, within)
             if own is not None:
                 return [own.search(self._lexemes(connection, own, q), limit) for q in queries]
@@ -82,7 +82,7 @@ class LexicalIndex:
         term = Term(tuple(words_of(phrase)))
         if not term.tokens or within.ids == frozenset():
             return []
-        with reading(self._engine) as connection:
+        with reading(self.engine) as connection:
             own = self._held.within(connection, within)
             if own is not None:
                 return own.holding(self._words.lexemes(connection, [term]), limit)
@@ -90,7 +90,7 @@ class LexicalIndex:
 
     def is_known(self, word: str, within: Within) -> bool:
         """Whether some text holds a word, in any form or but for a slip of the keyboard."""
-        with reading(self._engine) as connection:
+        with reading(self.engine) as connection:
             own = self._held.within(connection, within)
             if own is not None:
                 return bool(own.holding(self._lexemes(connection, own, word), 1))
@@ -111,7 +111,7 @@ class LexicalIndex:
         """The same for each of several queries."""
         if not any(map(terms_of, queries)) or not chunk_ids:
             return [dict.fromkeys(chunk_ids, 0.0) for _ in queries]
-        with reading(self._engine) as connection:
+        with reading(self.engine) as connection:
             own = self._held.within(connection, within)
             if own is None:
                 known = self._knowing(connection)
@@ -222,7 +222,7 @@ class LexicalIndex:
         if self._reading.acquire(blocking=False):
             try:
                 # Of a damaged index the searches themselves tell.
-                with suppress(StorageFailed), reading(self._engine) as connection:
+                with suppress(StorageFailed), reading(self.engine) as connection:
                     newest = int(connection.execute(_NEWEST).scalar_one() or 0)
                     size = int(connection.execute(_COUNT).scalar_one())
                     began = time.monotonic()

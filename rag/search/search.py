@@ -1,36 +1,50 @@
-"""Hybrid retrieval: vectors and words, fused, folded, and read in their neighbourhood."""
+"""Hybrid retrieval: meaning, words and codes in one score, folded, read in the neighbourhood.
 
-import math
+Cosines are standardised against the question's own background, and what a passage holds of the
+question's words is added: the best passage in a manual's own words holds nearly all of them, one
+that answers an asker's words less than half, so that no fixed weight of ranks or BM25 is right for
+both. Nothing counts against a passage that anything found.
+"""
+
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
-from functools import lru_cache, partial
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway
-from rag.records import NOTHING_BEFORE, Before, Chunk, Hit, Within
+from rag.records import NOTHING_BEFORE, Before, Certainty, Chunk, Confidence, Hit, Within
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
-from rag.search.fuse import convex_combination, ranked
+from rag.search.background import QuestionBackground, Spread, usual_spread
+from rag.search.confidence import certainty, relevance
+from rag.search.embedders.local import Vector
+from rag.search.identifiers import IdentifierIndex
 from rag.search.lexical import LexicalIndex
+from rag.search.multilingual import MultilingualVectors
 from rag.search.passages import grown, merged, section_of
 
-QueryVector = NDArray[np.float32]
-
 CANDIDATES = 100  # from each index
-# Of more chunks the similarity is asked for: most that only the words found are among them.
-SIMILARITIES = 300
-DENSE_WEIGHT = 0.45
-FEEDBACK = 5  # best chunks that the query's vector is moved towards …
-FEEDBACK_WEIGHT = 0.7  # … by so much of their mean
-PREFERRED = 0.15  # what a chunk of a document cited last counts more, of a score up to 1
+COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
+EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
+PREFERRED = 0.9  # … for one of a document cited last
+CHOICES = 3  # documents that are named where it is not sure that they answer
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 RERANKED = 30  # candidates that a reranker reads
 
 
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """Of candidates: the total, and what the question alone says of them."""
+
+    total: dict[str, float]
+    nearness: dict[str, float]  # by how many of a model's usual deviations
+    coverage: dict[str, float]
+
+
 class HybridRetriever:
-    """Finds chunks by meaning and by words; the database decides which of them exist."""
+    """Finds chunks by meaning, words and codes; the database decides which of them exist."""
 
     def __init__(
         self,
@@ -40,12 +54,17 @@ class HybridRetriever:
         documents: DocumentStore,
         *,
         reranker: Reranker | None = None,
+        second: MultilingualVectors | None = None,
     ) -> None:
+        """`second` has another model's opinion of the chunks that it knows."""
         self._embedder = embedder
         self._index = index
         self._lexical = lexical
         self._documents = documents
         self._reranker = reranker
+        self._second = second
+        self._background = QuestionBackground(lexical.engine, index)
+        self._identifiers = IdentifierIndex(lexical.engine)
 
     def search(
         self,
@@ -65,10 +84,109 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        own, vector = self._vectors(dense_query, before)
-        best, similar = self._best(vector, self._by_words(lexical_query, within, before), within)
-        found = self._read(dense_query, best, within, limit, before.documents)
-        return self._rated(found, own, similar, (dense_query, lexical_query), within)
+        scores = self._scores(dense_query, lexical_query, within, before)
+        found = self._read(dense_query, ranked(scores.total), within, limit, before.documents)
+        return [
+            replace(
+                hit,
+                relevance=relevance(
+                    scores.nearness.get(hit.chunk.id, 0.0), scores.coverage.get(hit.chunk.id, 0.0)
+                ),
+            )
+            for hit in found
+        ]
+
+    def _scores(
+        self, dense_query: str, lexical_query: str, within: Within, before: Before
+    ) -> _Scores:
+        words = self._by_words(lexical_query, within, before)
+        named = self._identifiers.look_up(lexical_query, within)
+        wanted = dict.fromkeys((*named.exact, *named.near, *words))
+        standing, nearness = self._standing(dense_query, before, within, list(wanted))
+        said = [(_either(text), weight) for text, weight in before.words if text.strip()]
+        queries = dict.fromkeys((dense_query, lexical_query, *(text for text, _ in said)))
+        found = self._lexical.coverages(list(queries), within, list(standing))
+        shares = dict(zip(queries, found, strict=True))
+        coverage = {
+            key: max(shares[dense_query][key], shares[lexical_query][key]) for key in standing
+        }
+        total = {
+            key: score
+            + COVERAGE * (coverage[key] + sum(weight * shares[text][key] for text, weight in said))
+            + EXACT * (key in named.exact)
+            + NEAR * (key in named.near)
+            for key, score in standing.items()
+        }
+        return _Scores(total, nearness, coverage)
+
+    def _standing(
+        self, query: str, before: Before, within: Within, wanted: Sequence[str]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Of the nearest and those wanted besides: how they stand out, and how near they are.
+
+        What was said before leads the search; how near a passage is says the question alone.
+        """
+        said = [(_either(text), weight) for text, weight in before.said if text.strip()]
+        texts, weights = [query, *(text for text, _ in said)], [1.0, *(w for _, w in said)]
+        rows = self._embedder.embed(texts)
+        own, vector = _unit(rows[0]), _mixed(rows, weights)
+        [nearest] = self._index.nearest(vector[None], within, limit=CANDIDATES)
+        if wanted and not nearest:
+            raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
+        second, others = self._second_standing(texts, weights, within)
+        keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
+        known = self._index.vectors(keys)
+        lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
+        cosines = lowest | {key: float(row @ vector) for key, row in known.items()}
+        spread = self._background.spread(vector, within).steadied(self._usual)
+        alone = lowest | {key: float(row @ own) for key, row in known.items()}
+        nearness = {key: self._usual.nearness(cosine) for key, cosine in alone.items()}
+        return _averaged(spread.standardised(cosines), second(keys)), nearness
+
+    def _second_standing(
+        self, texts: Sequence[str], weights: Sequence[float], within: Within
+    ) -> tuple[Callable[[Sequence[str]], dict[str, float]], Sequence[str]]:
+        """What the second model says of chunks, and which are the best for it."""
+        second = self._second
+        rows = second.questions(texts) if second is not None else None
+        if second is None or rows is None:
+            return (lambda keys: {}), ()
+        vector = _mixed(rows, weights)
+        best = second.nearest(vector, within, limit=CANDIDATES)
+        spread = (best.spread or second.spread(vector, within)).steadied(second.usual)
+
+        def of(keys: Sequence[str]) -> dict[str, float]:
+            return spread.standardised(second.cosines(vector, keys, within))
+
+        return of, list(best.of_chunk)
+
+    @cached_property
+    def _usual(self) -> Spread:
+        """Of the model: what lies between texts that have nothing to do with each other."""
+        return usual_spread(self._embedder.embed)
+
+    def confidence(self, query: str, within: Within, hits: Sequence[Hit]) -> Confidence:
+        """See `rag.seams.Retriever`."""
+        query = _either(query)
+        named = self._identifiers.look_up(query, within)
+        if not query or not hits:
+            return Confidence(Certainty.NOTHING, (), named.missing)
+        names = tuple(dict.fromkeys(hit.chunk.document_name for hit in hits))[:CHOICES]
+        if named.exact:
+            return Confidence(Certainty.FOUND, (), named.missing)
+        vector = self._embedder.embed([query])[0]
+        [nearest] = self._index.nearest(vector[None], within, limit=1)
+        first = self._usual.nearness(max((cosine for _, cosine in nearest), default=0.0))
+        coverage = self._lexical.coverage(query, within, [hits[0].chunk.id])[hits[0].chunk.id]
+        found = certainty(first, self._second_nearness(query, within), coverage)
+        return Confidence(found, names if found is Certainty.PERHAPS else (), named.missing)
+
+    def _second_nearness(self, query: str, within: Within) -> float | None:
+        rows = self._second.questions([query]) if self._second is not None else None
+        if self._second is None or rows is None:
+            return None
+        best = self._second.nearest(rows[0], within, limit=1).of_chunk
+        return max(map(self._second.usual.nearness, best.values()), default=None)
 
     def by_words(
         self, query: str, within: Within, *, before: Before = NOTHING_BEFORE, limit: int = 8
@@ -82,40 +200,6 @@ class HybridRetriever:
         [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])
         return [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
 
-    def _rated(
-        self,
-        found: Sequence[Hit],
-        own: QueryVector,
-        similar: Mapping[str, float],
-        queries: tuple[str, str],
-        within: Within,
-    ) -> list[Hit]:
-        """How relevant a hit is says the question itself, without what was said before it."""
-        ids = [hit.chunk.id for hit in found]
-        coverages = self._lexical.coverages(list(dict.fromkeys(queries)), within, ids)
-        known = self._index.vectors(ids)
-        lowest = min(similar.values(), default=0.0)
-        return [
-            replace(
-                hit,
-                relevance=relevance(
-                    float(own @ known[key]) if key in known else similar.get(key, lowest),
-                    max(coverage[key] for coverage in coverages),
-                ),
-            )
-            for key, hit in zip(ids, found, strict=True)
-        ]
-
-    def _vectors(self, query: str, before: Before) -> tuple[QueryVector, QueryVector]:
-        """The query's own vector, and with what was said before mixed in; of length 1."""
-        said = [(_either(text), weight) for text, weight in before.said if text.strip()]
-        rows = self._embedder.embed([query, *(text for text, _ in said)])
-        own = _unit(rows[0])
-        if not said:
-            return own, own
-        mixed = np.array([weight for _, weight in said], dtype=np.float32) @ rows[1:]
-        return own, _unit(own + mixed)
-
     def _by_words(self, query: str, within: Within, before: Before) -> dict[str, float]:
         """Scores by the words of a query, and less by those of what was said before it."""
         said = [(_either(text), weight) for text, weight in before.words if text.strip()]
@@ -127,33 +211,6 @@ class HybridRetriever:
             for key, score in scores:
                 total[key] = total.get(key, 0.0) + weight * score
         return dict(ranked(total)[:CANDIDATES])
-
-    def _best(
-        self, vector: QueryVector, words: Mapping[str, float], within: Within
-    ) -> tuple[list[tuple[str, float]], dict[str, float]]:
-        """Ids of chunks with their score, best first, and how similar the nearest are."""
-        similar = self._nearest(vector, within)
-        if words and not similar:
-            raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
-        again = self._nearest(self._moved(vector, _fused(similar, words)), within)
-        return ranked(_fused(again, words)), similar
-
-    def _nearest(self, vector: QueryVector, within: Within) -> dict[str, float]:
-        [found] = self._index.nearest(vector[None], within, limit=SIMILARITIES)
-        return dict(found)
-
-    def _moved(self, vector: QueryVector, fused: Mapping[str, float]) -> QueryVector:
-        """A query's vector towards the best chunks (Rocchio), to search again.
-
-        What both indexes agree on says in the documents' own words what the query is about.
-        """
-        seeds = {key: score for key, score in ranked(fused)[:FEEDBACK] if score > 0}
-        known = self._index.vectors(list(seeds))
-        total = sum(seeds[key] for key in known)
-        if total <= 0:
-            return vector
-        mean = sum((seeds[key] / total * known[key] for key in known), np.zeros_like(vector))
-        return _unit(vector + FEEDBACK_WEIGHT * mean)
 
     def _read(
         self,
@@ -192,33 +249,26 @@ class HybridRetriever:
         return [*(best[place] for place in order), *rest]
 
 
-def _unit(vector: QueryVector) -> QueryVector:
+def _unit(vector: Vector) -> Vector:
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 
-def _fused(cosines: Mapping[str, float], words: Mapping[str, float]) -> dict[str, float]:
-    """Scores of the best of both indexes; `cosines` are in order, best first."""
-    nearest = list(cosines)[:CANDIDATES]
-    floor = cosines[nearest[-1]] if nearest else None
-    lowest = min(cosines.values(), default=0.0)
-    similar = {key: cosines.get(key, lowest) for key in dict.fromkeys((*nearest, *words))}
-    return convex_combination(similar, words, weight=DENSE_WEIGHT, floor=floor)
+def _mixed(rows: NDArray[np.float32], weights: Sequence[float]) -> Vector:
+    return _unit(np.asarray(weights, dtype=np.float32) @ rows)
+
+
+def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    """Both opinions count alike; where there is one alone, it stands for both."""
+    return {key: (each + second[key]) / 2 if key in second else each for key, each in first.items()}
+
+
+def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Best first; equal scores in the order of their keys, so that runs agree."""
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _either(query: str) -> str:
     return query.replace("\0", " ").strip()
-
-
-def relevance(cosine: float, coverage: float) -> float:
-    """How likely a chunk is about its query, 0 to 1, comparable between queries.
-
-    A logistic regression over the best hits of questions that the documents answer (manuals, web
-    documentation, encyclopedia, abstracts), of the same questions with the answering documents
-    taken away, and of questions put to the wrong library. Similarity alone tells these apart
-    poorly (area under the curve 0.78, with coverage 0.87). The wrong library's hits are below
-    0.1, hits beside the point spread from 0.1 to 0.5, most answers are above 0.4.
-    """
-    return 1.0 / (1.0 + math.exp(-(4.2 * cosine + 4.8 * coverage - 5.7)))
 
 
 def _candidates(

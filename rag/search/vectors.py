@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from rag.db.engine import storage_reason
 from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Within
 from rag.seams import Matrix
@@ -24,10 +25,10 @@ PLACE = "collection"  # what the index knows of a chunk: where it is
 PAGE = 5000  # chunks written in one request
 # Ids listed in one: Chroma counts its way to each page, so that many pages take the square of them.
 LISTED = 250_000
-# Collections of no more chunks together are searched exactly, by vectors in memory: 77 MB of the
+# Collections of no more chunks together are searched exactly, by vectors in memory: 230 MB of the
 # packaged model's. Those of a server travel as text, and others write there. Where nothing is
 # filtered, a graph of more than the third is quicker.
-MOST_HELD, MOST_HELD_OF_A_SERVER, MOST_OF_ALL = 50_000, 2_000, 20_000
+MOST_HELD, MOST_HELD_OF_A_SERVER, MOST_OF_ALL = 300_000, 2_000, 60_000
 FRESH_SECONDS = 5.0
 # That a server may take: a question has words to go on with, what is written must get there.
 QUERY_SECONDS, WRITE_SECONDS = 5.0, 60.0
@@ -293,6 +294,9 @@ class ChromaIndex:
                 f"The Chroma server at {self._url} does not answer as expected ({error}); check "
                 "that it runs and that retrieval.chroma_url is right."
             )
+        full = storage_reason(str(error))
+        if full is not None:
+            return f"The vector index in {self._directory}: {full}"
         return (
             f"The vector index in {self._directory} cannot be read ({error}). It is made "
             "again from the database: stop the server, run `groundnote doctor --repair`."

@@ -3,7 +3,7 @@
 Who asks is handled as in `rag.sessions.transcript`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -66,22 +66,26 @@ def register(connection: Connection, key: SessionKey, shown: Sequence[Source]) -
 
 
 def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> None:
-    """Insert sources whose numbers follow the highest one without a gap."""
+    """Insert sources with the numbers that they have."""
     if not fresh:
         return
     connection.execute(
         insert(sources),
         [source_columns(source) | {"session_id": session_id} for source in fresh],
     )
+    reserve(connection, session_id, max(source.number for source in fresh))
+
+
+def reserve(connection: Connection, session_id: str, highest: int) -> None:
+    """Take the numbers up to this one, whether they have a source or not."""
+    is_lower = sessions.c.source_count < highest
     connection.execute(
-        update(sessions)
-        .where(sessions.c.id == session_id)
-        .values(source_count=max(source.number for source in fresh))
+        update(sessions).where(sessions.c.id == session_id, is_lower).values(source_count=highest)
     )
 
 
 def source_count(connection: Connection, key: SessionKey) -> int:
-    """Numbers 1 to this are registered."""
+    """The highest number that is taken."""
     return int(found(connection, key, _COUNTED)[0].source_count)
 
 
@@ -127,14 +131,13 @@ def result(connection: Connection, key: SessionKey, number: int) -> dict[str, An
 def bring(
     connection: Connection,
     key: SessionKey,
-    messages: Iterable[ImportedMessage],
+    cited: Collection[int] | None,
     brought: Sequence[Source],
 ) -> None:
-    """Register the sources of an imported transcript.
+    """Register the sources of a transcript from elsewhere, and the numbers that it cites.
 
-    A number that an answer cites without a source, or skipped, gets a placeholder: it stays taken,
-    opens, and says what it is. Only answers cite: what a question has in brackets is its own, as
-    in a question that is asked here.
+    A cited number without a source, or a skipped one, gets a placeholder: it stays taken, opens,
+    and says what it is. Where nothing is told of what is cited, gaps stay.
     """
     count = source_count(connection, key)
     taken = {source.number: source for source in read(connection, key, NOTHING)} if count else {}
@@ -152,17 +155,24 @@ def bring(
                 f"{source.document_name} already has the number [{numbers[source.chunk_id]}] in "
                 f"this session, not [{source.number}]. Import into a new session."
             )
-    answers = (message.content for message in messages if message.role == Role.ASSISTANT)
-    cited = {number for answer in answers for number in cited_numbers(answer)}
     by_number = {source.number: source for source in brought}
-    highest = max(cited | by_number.keys(), default=0)
+    wanted = {*by_number, *(cited or ())}
+    highest = max(wanted, default=0)
     if highest > HIGHEST_IMPORTED:
         raise UserError(
             f"The transcript uses the number [{highest}]; at most [{HIGHEST_IMPORTED}] can be "
             "imported. Renumber its citations."
         )
-    fresh = [by_number.get(n) or _placeholder(n) for n in range(count + 1, highest + 1)]
+    if cited is not None:
+        wanted |= set(range(count + 1, highest + 1))
+    fresh = [by_number.get(n) or _placeholder(n) for n in sorted(wanted - taken.keys())]
     add(connection, key.id, fresh)
+
+
+def cited_in(messages: Iterable[ImportedMessage]) -> set[int]:
+    """Only answers cite: what a question has in brackets is its own."""
+    answers = (message.content for message in messages if message.role == Role.ASSISTANT)
+    return {number for answer in answers for number in cited_numbers(answer)}
 
 
 def _placeholder(number: int) -> Source:

@@ -51,6 +51,7 @@ def session_from(row: Any) -> Session:
         message_count=row.message_count,
         config=ContextConfig(**row.config),
         collections=tuple(row.collections or ()),
+        expires_at=None if row.expires_at is None else as_utc(row.expires_at),
     )
 
 

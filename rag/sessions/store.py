@@ -189,10 +189,17 @@ class SqlSession:
             scope = messages.c.session_id == self.id
             return transcript.search(connection, scope, text, limit=limit)
 
-    def append(self, messages: Sequence[ImportedMessage], sources: Sequence[Source]) -> int:
+    def append(
+        self,
+        messages: Sequence[ImportedMessage],
+        sources: Sequence[Source],
+        *,
+        fills_gaps: bool = True,
+    ) -> int:
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
         with self._writing() as (connection, session):
-            register_rows.bring(connection, self._key, spelled, sources)
+            cited = register_rows.cited_in(spelled) if fills_gaps else None
+            register_rows.bring(connection, self._key, cited, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
 
@@ -229,13 +236,20 @@ class SqlSession:
     def source_count(self) -> int:
         return self._look(register_rows.source_count)
 
+    def expire(self, moment: datetime | None) -> None:
+        self._set(expires_at=moment)
+
+    def reserve_numbers(self, highest: int) -> None:
+        with self._writing() as (connection, _):
+            register_rows.reserve(connection, self.id, highest)
+
     # Summaries
 
     def epoch(self) -> int:
         return self._look(summary_rows.epoch)
 
     def summaries(self) -> list[Summary]:
-        return list(self.overview().summaries)
+        return [each for each in self.overview().summaries if each.text]
 
     def requested_summaries(self) -> list[Summary]:
         return self._look(summary_rows.on_request)
@@ -344,7 +358,7 @@ class SqlConversationStore:
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(sessions)
-                .where(sessions.c.owner == owner)
+                .where(sessions.c.owner == owner, sessions.c.expires_at.is_(None))
                 .order_by(sessions.c.last_used_at.desc(), sessions.c.id)
                 .limit(limit)
                 .offset(offset)
@@ -358,6 +372,12 @@ class SqlConversationStore:
     def delete_unused_since(self, moment: datetime) -> int:
         with writing(self._engine) as connection:
             old = sessions.c.last_used_at < moment
+            return connection.execute(delete(sessions).where(old)).rowcount
+
+    def delete_expired(self) -> int:
+        """Those of which nothing but their numbers was to be kept for a while."""
+        with writing(self._engine) as connection:
+            old = sessions.c.expires_at < self._clock()
             return connection.execute(delete(sessions).where(old)).rowcount
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:

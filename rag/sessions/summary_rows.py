@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from rag.db import sessions, storable, summaries
-from rag.records import Summary, SummaryLine
+from rag.records import LineEdit, Summary, SummaryLine, SummaryReport
 from rag.seams import Overview
 from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, found
 from rag.sessions.rows import session_from, summary_from
@@ -94,7 +94,7 @@ def add(
         "lines": [_line(each) for each in summary.lines],
         "model_lines": [_line(each) for each in summary.model_lines],
         "written_to": summary.written_to,
-        "edits": [{k: storable(v) for k, v in asdict(each).items()} for each in summary.edits],
+        "edits": [_edit(each) for each in summary.edits],
     }
     connection.execute(
         insert(summaries).values(
@@ -113,6 +113,10 @@ def add(
 
 def _line(line: SummaryLine) -> dict[str, Any]:
     return asdict(line) | {"text": storable(line.text)}
+
+
+def _edit(edit: LineEdit) -> dict[str, Any]:
+    return asdict(edit) | {"original": storable(edit.original), "text": storable(edit.text)}
 
 
 def overlaps(existing: Sequence[Summary], summary: Summary, replaces: Sequence[int]) -> bool:
@@ -157,6 +161,8 @@ def _without(summary: Summary, erased: set[int]) -> Summary:
         quotations=(),
         required_numbers=(),
         required_names=(),
+        report=SummaryReport(0, 0, 0, 0),
+        edits=tuple(e for e in summary.edits if erased.isdisjoint(e.messages)),
         model_lines=tuple(e for e in summary.model_lines if erased.isdisjoint(e.messages)),
         written_to=min(summary.written_to, min(erased)),
     )

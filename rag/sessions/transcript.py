@@ -28,7 +28,7 @@ from sqlalchemy import text as sql
 
 from rag.citations.gate import canonical
 from rag.citations.given import in_words
-from rag.db import message_vectors, messages, sessions, storable
+from rag.db import answer_fingerprints, message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
 from rag.seams import FoundMessage, FoundMessages, OpenTurn
@@ -212,6 +212,10 @@ def erase(connection: Connection, key: SessionKey, session: Session, index: int)
     )
     connection.execute(
         update(messages).where(its, messages.c.index == index - 1).values(content="")
+    )
+    known = answer_fingerprints
+    connection.execute(
+        delete(known).where(known.c.session_id == session.id, known.c.index == index)
     )
     vectors = message_vectors.c.index.in_([index - 1, index])
     connection.execute(

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from flask import Flask
 from flask_openapi3.models.info import Info
 
+from rag.llm.connection import SecretBox
+from rag.sessions.recognition import FingerprintTable
 from rag.web import turns
 from rag.web.access.limits import limit_rates
 from rag.web.access.owner import find_owners
@@ -29,11 +31,11 @@ from rag.web.current import EXTENSION
 from rag.web.described import DescribedApp
 from rag.web.json_requests import JsonRequest
 from rag.web.openai import answered, chat, responses
-from rag.web.openai.transcripts import TranscriptTable
 from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
 from rag.web.pages.login import login
+from rag.web.pages.long_talk import long_talk
 from rag.web.pages.models import model_pages
 from rag.web.pages.preferences import preferences
 from rag.web.pages.sessions import session_pages
@@ -44,6 +46,7 @@ from rag.web.serving.budgets import give_budgets
 from rag.web.serving.compression import compress_texts
 from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
+from rag.wiring.listeners import listener_policy
 from rag.wiring.shipped import shipped
 
 if TYPE_CHECKING:
@@ -114,22 +117,23 @@ def configure(app: Flask, application: "Application") -> None:
     app.request_class = JsonRequest
     app.extensions[EXTENSION] = application
     app.extensions[turns.EXTENSION] = turns.Turns(settings.web.threads)
-    app.extensions[answered.EXTENSION] = TranscriptTable(application.engine)
+    app.extensions[answered.EXTENSION] = FingerprintTable(application.engine)
     largest = settings.documents.max_file_mb * BYTES_PER_MB
     app.config.update(
         MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),
         MAX_FORM_PARTS=2000,
         SEND_FILE_MAX_AGE_DEFAULT=A_YEAR,  # another edition has another address
     )
-    believe_proxies(app, settings.auth.believed_proxies)
+    policy = listener_policy(settings, settings.web.host)
+    believe_proxies(app, policy, SecretBox(settings.data_dir))
     find_owners(app, settings, application.engine)
     handle_errors(app)
     compress_texts(app)
-    protect(app, settings.web)
+    protect(app, policy)
     give_budgets(app)
     limit_rates(app, settings)
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
     own = (login, pages, session_pages, document_pages, collection_pages, source_pages, table_pages)
-    for blueprint in (*own, model_pages, preferences):
+    for blueprint in (*own, model_pages, preferences, long_talk):
         app.register_blueprint(blueprint)

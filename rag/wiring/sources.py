@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rag.connectors.book import SourceBook
 from rag.connectors.kinds import FOLDER, folder_of
 from rag.connectors.table import SourceTable
+from rag.llm.connection import SecretBox
 from rag.records import DocumentSource, SyncState
 from rag.wiring.parts import load_limits
 
@@ -25,6 +26,7 @@ def book_of(application: "Application") -> SourceBook:
         application.documents,
         application.settings.sources,
         lambda source: application.jobs.submit_sync(source),
+        SecretBox(application.settings.data_dir),
     )
 
 
@@ -51,7 +53,8 @@ def syncs_of(application: "Application") -> "Syncs":
         )
 
     folder = application.settings.data_dir / "sources"
-    return Syncs(parts, application.collections, settings, folder)
+    box = SecretBox(application.settings.data_dir)
+    return Syncs(parts, application.collections, settings, folder, box)
 
 
 def watch_of(application: "Application") -> None:

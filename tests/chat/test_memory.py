@@ -147,6 +147,7 @@ class TestLongSessions:
             last = list(assistant.ask(session, question))[-1]
 
         assert last.context["pairs"] == 2
+        assert last.context["recalled"] == []  # what falls out is dropped
         assert len(assistant.context_messages(session)) == 1 + 4
 
     @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from rag.connectors.folder import mark_of
+from rag.connectors import look
+from rag.connectors.bringing import Bringing
+from rag.connectors.folder import FolderSource, mark_of
 from rag.errors import ModelUnavailable
-from rag.jobs.background import SYNCER
+from rag.jobs import background
+from rag.jobs.background import LOCAL_SYNCER, SYNCER
 from rag.records import DocumentSource, JobState, SyncState
 from tests.waiting import until
 
@@ -36,7 +39,7 @@ class TestTwoSyncs:
 
         office.app.jobs._queue._handlers["sync"] = (watched, run[1])
         made = office.book.add(source_of(office))
-        office.app.jobs._queue.submit("sync", made.id, owner=SYNCER)
+        office.app.jobs._queue.submit("sync", made.id, owner=LOCAL_SYNCER)
         threads = [threading.Thread(target=office.app.jobs.run_waiting) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -75,6 +78,68 @@ class TestTwoSyncs:
 
         assert [job and job.kind for job in taken] == ["sync", "ingest", None]
         assert taken[1].id == upload.id
+
+    def test_of_a_folder_never_waits_for_one_of_a_site(self, office):
+        queue = office.app.jobs._queue
+        for subject in ("one site", "another"):
+            queue.submit("sync", subject, owner=SYNCER)
+        office.source = office.book.add(source_of(office))
+
+        taken = [queue._claimed() for _ in range(3)]
+
+        assert [job and job.subject for job in taken] == ["one site", office.source.id, None]
+        assert office.told().reason == ""
+
+    def test_that_waits_says_so(self, office):
+        office.source = office.book.add(source_of(office))
+
+        assert office.told().reason == "It waits for its turn."
+
+    def test_of_a_folder_that_takes_long_lets_an_upload_be_read_and_goes_on(
+        self, office, monkeypatch
+    ):
+        monkeypatch.setattr(background, "GIVE_WAY_SECONDS", 0.0)
+        monkeypatch.setattr(Bringing, "_is_time", lambda _self: True)
+        for number in range(10):
+            office.write(f"{number}.md", f"# Number {number}\n\nIt weighs {number} kg.\n")
+        office.source = office.book.add(source_of(office))
+        upload = office.app.jobs.submit_ingest("a.md", b"# A\n\nWords.\n")
+        ended = []
+        queue = office.app.jobs._queue
+        do = queue._do
+
+        def noted(job):
+            do(job)
+            ended.append((job.kind, queue.table.job(job.id).state))
+
+        monkeypatch.setattr(queue, "_do", noted)
+        office.app.jobs.run_waiting()
+
+        assert ended[:2] == [("sync", JobState.QUEUED), ("ingest", JobState.DONE)]
+        assert ended[-1] == ("sync", JobState.DONE)
+        assert upload.id
+        assert len(office.texts()) == 11
+
+    def test_whose_source_is_removed_ends_while_it_lists(self, office, monkeypatch):
+        monkeypatch.setattr(look, "ASK_SECONDS", 0.0)
+        for number in range(3):
+            office.write(f"{number}.md", f"# Number {number}\n\nIt weighs {number} kg.\n")
+        made = office.book.add(source_of(office))
+        listed = []
+        real = FolderSource.listed
+
+        def slow(self):
+            for file in real(self):
+                listed.append(file)
+                if len(listed) == 1:
+                    office.book.remove(made.id)
+                yield file
+
+        monkeypatch.setattr(FolderSource, "listed", slow)
+        office.app.jobs.run_waiting()
+
+        assert len(listed) == 1
+        assert office.texts() == {}
 
 
 class TestByTheClock:

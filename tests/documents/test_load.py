@@ -935,12 +935,21 @@ class TestRefusals:
         with pytest.raises(Unreadable, match="needs a password"):
             read("a.docx", data)
 
+    def test_of_a_bomb_call_it_one(self):
+        out = io.BytesIO()
+        with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("a", bytes(5_000_000))
+
+        for name in ("a.zip", "a.docx", "a.odt", "a"):
+            with pytest.raises(TooLarge, match="as zip bombs do"):
+                read(name, out.getvalue())
+
     def test_of_a_zip_that_is_no_document_name_it_an_archive(self):
         out = io.BytesIO()
         with zipfile.ZipFile(out, "w") as archive:
             archive.writestr("a.txt", "x")
 
-        with pytest.raises(Unreadable, match="a zip archive inside another file"):
+        with pytest.raises(Unreadable, match="a zip archive within another"):
             read("a.zip", out.getvalue())
 
     def test_of_a_file_over_the_limit_say_both_sizes(self):

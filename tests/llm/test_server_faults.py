@@ -5,7 +5,7 @@ import pytest
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.seams import ToolSpec
-from rag.seams.patience import THREAD, Patience
+from rag.seams.patience import SUMMARY, Patience
 from tests import openai_server as server_side
 from tests.openai_server import (
     KEY,
@@ -164,7 +164,7 @@ class TestAServerThatFails:
         assert text.startswith("word ")
 
     def test_by_silence_names_the_setting_that_acts(self):
-        short = asked(patience=THREAD.set_to(0.3))
+        short = asked(patience=SUMMARY.set_to(0.3))
         with OpenAIServer(server_side.hang(), server_side.hang()) as server:
             of_the_request, _ = error_of(model_at(server, timeout_seconds=600), short)
             of_the_model, _ = error_of(model_at(server, timeout_seconds=0.2), short)

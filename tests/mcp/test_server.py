@@ -18,10 +18,13 @@ from mcp.client.streamable_http import streamable_http_client
 from werkzeug.serving import make_server
 
 from rag.documents.files import IncomingFile
+from rag.llm.connection import SecretBox
 from rag.mcp.http import http_app
 from rag.mcp.library import LibraryApi
 from rag.mcp.server import mcp_server
 from rag.settings import Settings
+from rag.web.access.guesses import WRONG_PER_MINUTE
+from rag.wiring.listeners import RELAY_HEADER, listener_policy
 from tests.applications import app_of, application_of, application_over
 from tests.asynchronous import finished
 
@@ -192,8 +195,10 @@ def guarded(tmp_path_factory):
 @contextmanager
 def served(application):
     """Its MCP server over HTTP on loopback; the URL."""
-    library = LibraryApi("http://127.0.0.1", app=app_of(application))
-    app = http_app(mcp_server(library), library, host="127.0.0.1")
+    settings = application.settings
+    secrets = SecretBox(settings.data_dir)
+    library = LibraryApi("http://127.0.0.1", app=app_of(application), secrets=secrets)
+    app = http_app(mcp_server(library), library, listener_policy(settings, "127.0.0.1"))
     running = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error"))
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
@@ -245,7 +250,30 @@ class TestRights:
         with served(guarded) as url:
             answer = httpx2.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers)
 
-        assert answer.status_code in (403, 421)
+        assert answer.status_code == 421
+
+    def test_end_with_a_page_of_another_site(self, guarded):
+        headers = {"Authorization": "Bearer token-of-anna", "Origin": "http://evil.example"}
+        with served(guarded) as url:
+            answer = httpx2.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers)
+
+        assert answer.status_code == 403
+
+    def test_of_one_are_not_held_up_by_the_wrong_tokens_of_another(self, guarded):
+        def status(url, token, address):
+            headers = {"Authorization": f"Bearer {token}", "X-Forwarded-For": address}
+            # What a client says of itself under our own name is nobody's word.
+            headers[RELAY_HEADER] = "198.51.100.9 forged"
+            return httpx2.post(url, json={"jsonrpc": "2.0", "id": 1}, headers=headers).status_code
+
+        with served(guarded) as url:
+            wrong = [status(url, f"wrong-{n}", "192.0.2.1") for n in range(WRONG_PER_MINUTE + 2)]
+            of_ben = status(url, "token-of-ben", "192.0.2.2")
+            more = status(url, "wrong", "192.0.2.3")
+
+        assert wrong[-1] == 429
+        assert of_ben not in (401, 429)
+        assert more == 401
 
 
 @pytest.mark.slow

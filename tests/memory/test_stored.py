@@ -1,15 +1,20 @@
 """What is remembered of stored sessions: after a restart, a new revision, a deletion."""
 
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Event
 
 import pytest
 
-from rag.errors import NotFound
+from rag.errors import ModelUnavailable, NotFound
 from rag.memory.past import Past
 from rag.memory.phrases import all_phrases
 from rag.memory.stored import Remembered
+from rag.memory.summariser import ModelReply, Summariser, SummaryCancelled
 from rag.memory.summary import Room, summarise
-from rag.records import Answer, Citation, ImportedMessage, MessageStatus, Verdict
+from rag.records import Answer, Citation, ImportedMessage, LineMark, MessageStatus, Verdict
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder
@@ -224,3 +229,107 @@ class TestAVerdict:
 
         assert f"{self.WRONG} ({AGAINST})" in text
         assert text.count(AGAINST) == 1
+
+
+class Scripted:
+    """A model that writes, for each message that it is shown, the line it is told to."""
+
+    def __init__(self, gate=None):
+        self.shown, self.started, self.gate = [], Event(), gate
+
+    def __call__(self, instructions, text, hang_up):
+        self.shown.append(text)
+        self.started.set()
+        if self.gate is not None:
+            hang_up.cuts(self.gate.set)
+            assert self.gate.wait(30)
+            if hang_up.is_over:
+                raise ModelUnavailable("It was broken off.")
+        said = re.findall(r"m(\d+) \(assistant\): (The .*)", text)
+        return ModelReply("Answered:\n" + "".join(f"- {line} ‖ m{at}\n" for at, line in said))
+
+
+def lockers(session, count):
+    said = []
+    for number in range(1, count + 1):
+        said += [
+            ImportedMessage("user", f"Where is locker {number}?"),
+            ImportedMessage(
+                "assistant", f"The locker B{number} stands in hall {number} [{number}]."
+            ),
+        ]
+    session.append(said, [])
+
+
+class TestAModelsLines:
+    def test_are_stored_with_their_marks_and_messages(self, store):
+        session = store.create("ada")
+        lockers(session, 4)
+        remembered = Remembered(
+            count_tokens, summariser=Summariser(Scripted(), "scripted", count_tokens)
+        )
+
+        remembered.compact(session, lambda past, last: (8, Room(800, 1600)), at_once=False)
+        summary = session.summaries()[0]
+
+        assert [line.mark for line in summary.lines] == [LineMark.WRITTEN] * 4
+        assert [line.messages for line in summary.lines] == [(1,), (3,), (5,), (7,)]
+        assert summary.written_to == 8
+        assert not remembered.is_due(session.summaries())
+
+    def test_of_other_turns_stay_when_one_is_erased(self, store):
+        session = store.create("ada")
+        lockers(session, 3)
+        turn = session.begin("Where is locker 99?")
+        session.finish(
+            replace(turn.answer, content="The locker B99 is lost.", status=MessageStatus.COMPLETE)
+        )
+        model = Scripted()
+        remembered = Remembered(
+            count_tokens, summariser=Summariser(model, "scripted", count_tokens)
+        )
+        remembered.compact(session, lambda past, last: (8, Room(800, 1600)), at_once=False)
+        assert any("B99" in line.text for line in session.summaries()[0].lines)
+
+        session.erase(turn.answer.index)
+        left = session.overview().summaries
+        again = remembered.compact(session, lambda past, last: (6, Room(800, 1600)), at_once=True)
+
+        assert all("B99" not in str(each) for each in left)
+        assert len(again.model_lines) == 3
+        assert "B99" not in again.text
+        assert len(model.shown) == 1
+
+    def test_give_way_to_their_owners_question(self, store):
+        session = store.create("ada")
+        lockers(session, 4)
+        model = Scripted(Event())
+        remembered = Remembered(
+            count_tokens, summariser=Summariser(model, "scripted", count_tokens)
+        )
+        with ThreadPoolExecutor(1) as pool:
+            plan = lambda past, last: (8, Room(800, 1600))  # noqa: E731
+            writing = pool.submit(remembered.compact, session, plan, at_once=False)
+            assert model.started.wait(30)
+            began = time.monotonic()
+            assert "hall 3" in recalled(remembered, session, "Where is locker B3?", 8)
+            assert time.monotonic() - began < 10  # nobody waits for a lock
+            assert remembered.cancel(session)
+            with pytest.raises(SummaryCancelled):
+                writing.result(timeout=30)
+
+        assert session.summaries() == []
+        assert not remembered.cancel(session)
+
+    def test_of_an_older_summary_are_written_after_the_next_answer(self, store):
+        session = store.create("ada")
+        lockers(session, 4)
+        remembered = Remembered(count_tokens)
+        covered(remembered, session, 8)
+        old = replace(session.summaries()[0], lines=(), text="Numbers given: [1]–[4].")
+        ids = [each.id for each in session.summaries()]
+        session.add_summary(old, epoch=session.epoch(), replaces=ids)
+
+        assert remembered.is_due(session.summaries())
+        covered(remembered, session, 8)
+        assert not remembered.is_due(session.summaries())

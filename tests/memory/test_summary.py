@@ -177,6 +177,23 @@ class TestWhatAModelWrites:
         assert len(calls) == draft.calls == 2
         assert "needs 6 litres a week [3]" in calls[1][1]
 
+    def test_is_excused_by_a_judge_for_content_words_alone(self):
+        asked = []
+
+        def excuse(pairs):
+            asked.extend(pairs)
+            return [True] * len(pairs)
+
+        past = past_of(GARDEN)
+        lines = "Answered:\n- Each Ruby 3 plant drinks 6 litres a week [3].\n"
+        lines += "- Each Ruby 3 plant drinks 7 litres a week [3].\n"
+        base = summariser(lines, "")
+        judged = Summariser(base.ask, "scripted", count_tokens, excuse=excuse)
+        draft = judged.write(past.evidence(0, len(past.said)), NO_SUMMARY_DRAFT)
+
+        assert [clause for clause, _ in asked if "7 litres" in clause] == []
+        assert all("7 litres" not in line.text for line in draft.lines)
+
     def test_without_a_number_stays_unchecked_or_goes(self):
         _, draft = drafted(
             GARDEN,

@@ -14,6 +14,7 @@ from rag.chat import drafting
 from rag.chat.assistant import Assistant
 from rag.memory.context import SUMMARY_TITLE
 from rag.records import Role
+from rag.render import gate
 from rag.sessions.store import SqlSession
 
 DATA = Path(__file__).parents[2] / "data" / "conversations"
@@ -79,7 +80,7 @@ def each_number_one_more(summary):
     return re.sub(r"\[(\d+)\]", lambda found: f"[{int(found[1]) + 1}]", summary)
 
 
-class GateWithOneSpelling(drafting.MarkerGate):
+class GateWithOneSpelling(gate.MarkerGate):
     def feed(self, text):
         return text
 
@@ -128,7 +129,7 @@ BREAKAGES = {
     "the gate takes every number out": (
         lambda: [(drafting.Registered, "__call__", lambda self, number: False)], [INVENTS]),
     "the gate knows one spelling": (
-        lambda: [(drafting, "MarkerGate", GateWithOneSpelling)], [INVENTS]),
+        lambda: [(gate, "MarkerGate", GateWithOneSpelling)], [INVENTS]),
 }  # fmt: skip
 
 

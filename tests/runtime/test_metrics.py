@@ -44,10 +44,12 @@ def test_a_summary_is_counted_by_what_became_of_its_citations():
     metrics = Metrics()
 
     metrics.count_summary(
-        SummaryReport(4, 3, 4, 4, (1, 2), (3,), listed_citations=(7,), model="small", seconds=1.5)
+        SummaryReport(
+            4, 3, 4, 4, (1, 2), (3,), listed_citations=(7,), model="small", seconds=1.5, written=2
+        )
     )
 
     assert 'groundnote_compactions_total{model="small"} 1.0' in told(metrics)
     assert 'groundnote_summary_citations_total{fate="stated"} 2.0' in told(metrics)
     assert 'groundnote_summary_citations_total{fate="listed"} 1.0' in told(metrics)
-    assert 'groundnote_summary_names_total{fate="stated"} 4.0' in told(metrics)
+    assert 'groundnote_summary_lines_total{mark="written"} 2.0' in told(metrics)

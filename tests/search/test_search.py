@@ -34,7 +34,8 @@ def test_each_query_goes_to_its_own_index(library: Library) -> None:
 
     hits = library.retriever.search("lamp", EVERYTHING, lexical_query="router")
 
-    assert library.embedder.embedded[-1] == "lamp"
+    assert "lamp" in library.embedder.embedded
+    assert "router" not in library.embedder.embedded
     assert {hit.chunk.id for hit in hits} == {lamp[0].id, router[0].id}
 
 

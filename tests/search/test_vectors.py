@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from rag.errors import IndexMismatch, SetupError
+from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import EVERYTHING, Within
 from rag.seams import ChunkIndex
 from rag.search import vectors
 from rag.search.cache.holding import LOCK_FILE, holder_of
-from rag.search.cache.vectors import CollectionScope, ExactVectors
+from rag.search.cache.vectors import CachedVectors, CollectionScope, ExactVectors
 from rag.search.vectors import ChromaIndex
 from tests.fakes import MemoryIndex
+from tests.waiting import until
 
 AXES = np.eye(4, dtype=np.float32)
 BETWEEN = np.array([0.8, 0.6, 0.0, 0.0], dtype=np.float32)
@@ -197,6 +198,17 @@ def test_a_broken_directory_says_how_to_rebuild_it(tmp_path: Path) -> None:
         index.chunk_ids()
 
     assert holder_of(tmp_path) is None
+
+
+def test_a_full_disk_is_called_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_room(*_given: Any, **_named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("chromadb.PersistentClient", no_room)
+
+    with pytest.raises(IndexAway, match=r"disk .* is full.*[Mm]ake room") as refused:
+        ChromaIndex("model", directory=tmp_path / "chroma").add(["a"], AXES[:1], ["c"])
+    assert "--repair" not in str(refused.value)
 
 
 def test_a_server_that_does_not_answer_is_named() -> None:
@@ -396,6 +408,46 @@ class TestKeptVectors:
         assert exact.vectors(["a", "z"]) is None
         exact.remove(["a"])
         assert exact.vectors(["a"]) is None
+
+    def test_many_are_read_beside_the_question_that_asks_first(self) -> None:
+        exact, _, reads = self.kept(waited_for=1)
+
+        assert nearest(exact, BETWEEN, of("1"), limit=5) is None
+        until(lambda: nearest(exact, BETWEEN, of("1"), limit=5) is not None)
+        assert reads == ["1"]
+
+    def test_grow_and_shrink_as_they_would_be_read_anew(self) -> None:
+        rng = np.random.default_rng(5)
+        exact, _there, _ = self.kept(most=10_000)
+        nearest(exact, BETWEEN, of("1"), limit=5)
+        exact.remove(["a", "b"])
+        known: dict[str, NDArray[np.float32]] = {}
+        for step in range(30):
+            rows = rng.normal(size=(7, 4)).astype(np.float32)
+            added = [f"{step}-{row}" for row in range(7)]
+            exact.add(added, rows, ["1"] * 7)
+            known |= zip(added, rows, strict=True)
+            gone = [key for key in list(known) if rng.random() < 0.2]
+            exact.remove(gone)
+            known = {key: row for key, row in known.items() if key not in gone}
+
+        found = dict(nearest(exact, BETWEEN, of("1"), limit=1000) or [])
+        expected = {key: row @ BETWEEN / np.linalg.norm(row) for key, row in known.items()}
+        assert found == {key: pytest.approx(cosine, abs=1e-3) for key, cosine in expected.items()}
+
+    def test_are_compared_in_half_precision_as_numpy_would(self) -> None:
+        rng = np.random.default_rng(6)
+        rows = rng.normal(size=(2_500, 48)).astype(np.float32) * np.float32(1e-3)
+        rows[:, 0] = 1
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        halves = CachedVectors.of([str(row) for row in range(2_500)], rows, 0.0)
+
+        found = halves.cosines(rows[:3])
+
+        np.testing.assert_allclose(
+            found, rows[:3] @ rows.astype(np.float16).astype(np.float32).T, atol=1e-6
+        )
+        np.testing.assert_allclose(found, rows[:3] @ rows.T, atol=1e-3)
 
     def test_too_many_are_never_read(self) -> None:
         exact, _, reads = self.kept(most=2)

@@ -221,7 +221,9 @@ class TestFiles:
             load("a.csv", b"a,b\n" * 20, limits=LoadLimits(max_cells=10))
 
     def test_long_ones_are_read_alike(self):
-        rows = "".join(f'P{i},"{i},000.50",2025-01-{i % 28 + 1:02}\n' for i in range(1, 21_000))
+        rows = "".join(
+            f'P{i},"{i * 1000:,}.50",2025-01-{i % 28 + 1:02}\n' for i in range(1, 21_000)
+        )
 
         typed = only("a.csv", "Name,Price,Day\n" + rows)
 

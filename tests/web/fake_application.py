@@ -14,6 +14,7 @@ from rag.connectors.book import SourceBook
 from rag.connectors.table import SourceTable
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
+from rag.llm.connection import SecretBox
 from rag.memory.stored import Remembered
 from rag.records import (
     Answer,
@@ -44,6 +45,7 @@ from rag.sessions.store import SqlConversationStore
 from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
+from rag.tokens import count_tokens
 from rag.wiring.parts import open_collections
 from tests.fakes import HashEmbedder
 from tests.made import made_chunk, made_hit
@@ -162,6 +164,12 @@ class FakeAssistant:
         session.add_requested_summary(summary, epoch=session.epoch())
         return summary
 
+    def correct_summary(self, session, line, text):
+        summary = Remembered(count_tokens).correct(session, line, text)
+        if summary is None:
+            raise NotFound("The summary has no such line any more.")
+        return summary
+
 
 class FakeJobs:
     def __init__(self):
@@ -224,8 +232,9 @@ class FakeApplication:
         self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
+        box = SecretBox(settings.data_dir)
         self.sources = SourceBook(
-            SourceTable(engine), self.documents, settings.sources, lambda source: None
+            SourceTable(engine), self.documents, settings.sources, lambda source: None, box
         )
         self.remembered = Remembered(len)
         self.metrics = self.figures = Metrics()

@@ -3,6 +3,7 @@
 import html
 import io
 import re
+from xml.etree import ElementTree
 
 import openpyxl
 import pytest
@@ -147,6 +148,16 @@ class TestThePages:
         cells = {cell.value: cell.data_type for row in book["Result"].rows for cell in row}
         assert (cells["=cmd()"], cells[300.5]) == ("s", "n")
         assert client.get(f"{url}.exe").status_code == 404
+
+    def test_a_chart_is_taken_away_as_a_picture_of_its_own(self, client, session_id):
+        number = ask(client, session_id, "revenue by product")["sources"][0]["n"]
+        sent = client.get(f"/sessions/{session_id}/sources/{number}.svg?chart=share")
+
+        picture = ElementTree.fromstring(sent.get_data(as_text=True))
+        assert sent.mimetype == "image/svg+xml"
+        assert picture.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "300" in "".join(picture.itertext())
+        assert f"{number}.svg?chart=bar" in client.get(f"/sessions/{session_id}").text
 
     def test_another_owner_sees_nothing(self, application, client):
         theirs = application.store.create("somebody else")

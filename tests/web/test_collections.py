@@ -145,12 +145,18 @@ def test_a_conversation_asks_only_what_was_chosen(world):
     assert "Quorn" in both["content"]
     assert "Quorn" not in lamps["content"]
     assert "Quorn" in secret["content"]
-    assert (
-        world.call(
-            "POST", "/api/v1/sessions", by="cleo", json={"collections": [world.bens]}
-        ).status_code
-        == 404
-    )
+    for body in ({"collections": [world.bens]}, {"knowledge_base_id": world.bens}):
+        assert world.call("POST", "/api/v1/sessions", by="cleo", json=body).status_code == 404
+    config = {
+        "enabled": True,
+        "max_tokens": 8192,
+        "compression_strategy": "sliding_window",
+        "recent_message_count": 20,
+    }
+    body = {"knowledge_base_id": world.annas, "context_config": config}
+    begun = world.call("POST", "/api/v1/sessions", by="anna", json=body)
+    assert (begun.status_code, begun.json["context_config"]) == (201, config)
+    assert begun.json["collections"] == [world.annas]
 
 
 def test_a_right_that_is_taken_away_ends_at_the_next_question(world):
@@ -218,7 +224,7 @@ def test_a_group_may_do_what_its_members_may(world):
 
 
 def test_changes_of_rights_are_written_down(world):
-    from rag.web.access.audit import AuditTrail
+    from rag.db.audit import AuditTrail
 
     world.give(world.bens, anna="read")
     world.give(world.bens)

@@ -11,9 +11,9 @@ from joserfc.jwk import OctKey, RSAKey
 from sqlalchemy import select, update
 
 from rag.db import logins, writing
+from rag.db.audit import AuditTrail
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.web.access.audit import AuditTrail
 from tests.applications import app_of, application_of
 from tests.web.oidc_provider import TOKEN_PATH, running_provider
 

@@ -59,16 +59,15 @@ class TestCompletion:
         assert client.post(CHAT, json={**body, "tool_choice": "none"}).status_code == 200
         assert client.post(CHAT, json=body).status_code == 200
 
-    def test_keeps_the_clients_instructions(self, client, application):
-        messages = [
-            {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "How heavy?"},
-        ]
+    @pytest.mark.parametrize("role", ["system", "developer"])
+    def test_hands_the_clients_instructions_to_this_answer_alone(self, client, application, role):
+        messages = [{"role": role, "content": "Be brief."}, {"role": "user", "content": "How?"}]
 
         completion = client.post(CHAT, json={"messages": messages}).get_json()
 
+        assert application.assistant.wishes.instructions == "Be brief."
         session = application.store.open(completion["session_id"], owner="local")
-        assert session.message(0).content == "Be brief."
+        assert [each.role for each in session.said()] == ["user", "assistant"]
 
     @pytest.mark.parametrize(
         ("body", "param"),
@@ -80,7 +79,7 @@ class TestCompletion:
                 {"messages": [{"role": "user", "content": "a"}], "n": 2}, "n", id="two answers"
             ),
             pytest.param(
-                {"messages": [{"role": "assistant", "content": "a"}]}, "messages", id="no question"
+                {"messages": [{"role": "system", "content": "a"}]}, "messages", id="no question"
             ),
             pytest.param({"messages": [{"role": "user", "content": " "}]}, None, id="blank"),
             pytest.param({"messages": [{"role": "user"}]}, None, id="no content"),
@@ -129,7 +128,7 @@ class TestCompletion:
             ("stream_options", [1]),
             ("metadata", [1]),
             ("metadata.collections", 5),
-            ("max_tokens", -1),
+            ("max_tokens", -2),
         ],
     )
     def test_refuses_what_it_cannot_do_by_its_name(self, client, name, value):
@@ -218,7 +217,7 @@ class TestResponse:
         [
             {"role": "user", "content": [{"type": "input_image", "image_url": "data:,"}]},
             {"role": "wizard", "content": "a"},
-            {"role": "assistant", "content": "a"},
+            {"role": "system", "content": "a"},
         ],
     )
     def test_names_the_field_that_it_cannot_read(self, client, item):
@@ -256,12 +255,6 @@ class TestResponse:
         assert later in refused.get_json()["error"]["message"]
         assert len(client.get("/api/v1/sessions").get_json()["sessions"]) == 1
 
-    def test_says_that_it_is_kept(self, client):
-        """Whoever may not have that learns it, and can delete the session."""
-        body = {"input": "How heavy?", "store": False, "include": ["reasoning.encrypted_content"]}
-
-        assert client.post("/v1/responses", json=body).get_json()["store"] is True
-
 
 class TestRecognition:
     def test_a_transcript_sent_back_goes_on_in_its_session(self, client, application):
@@ -295,12 +288,6 @@ class TestRecognition:
         completion = chat(client, "How heavy?", metadata={"session_id": session_id}).get_json()
 
         assert completion["session_id"] == session_id
-
-    def test_an_unknown_named_session_is_refused(self, client):
-        response = chat(client, "How heavy?", metadata={"session_id": "nobody"})
-
-        assert response.status_code == 404
-        assert response.get_json()["error"]["code"] == "not_found"
 
     def test_works_for_the_streamed_text_and_for_the_final_one(self, client, application):
         application.assistant.deltas = ("It weighs 120 g.",)

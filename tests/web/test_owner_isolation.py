@@ -13,6 +13,7 @@ BODIES = {
     "messages.ask": {"content": "a"},
     "messages.import_messages": {"messages": [{"role": "user", "content": "a"}]},
     "context.summarize": {"start": 0, "end": 2},
+    "context.correct_summary": {"line": "a", "text": "b"},
     "documents.search": {"query": "zanzi"},
     "openai.complete_chat": {"messages": [{"role": "user", "content": "a"}]},
 }

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag.db.audit import AuditTrail
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
-from rag.web.access.audit import AuditTrail
 from rag.web.access.guesses import Guesses
 from rag.web.access.logins import Entrant, LoginTable, digest
 from rag.web.access.owner import LoginOwners
-from rag.web.access.security import host_name, trusted_hosts
+from rag.wiring.listeners import host_name, listener_policy
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
@@ -67,9 +67,11 @@ class TestHosts:
         assert host_name(f"{name}:{port}") == host_name(name) == name
 
     def test_names_are_known_in_small_letters(self):
-        hosts = trusted_hosts(WebSettings(host="127.0.0.2", allowed_hosts=("Docs.Example",)))
+        settings = Settings(web=WebSettings(allowed_hosts=("Docs.Example",)))
+        policy = listener_policy(settings, "127.0.0.2")
 
-        assert {"docs.example", "127.0.0.2"} <= hosts
+        assert policy.answers_as("DOCS.example:8000")
+        assert policy.answers_as("127.0.0.2")
 
 
 class TestOrigins:

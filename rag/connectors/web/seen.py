@@ -2,12 +2,17 @@
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+
+from rag.connectors.logins import hidden, revealed
 
 FILE = "seen.json"
 VERSION = 1
+Secrets = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,25 +33,43 @@ class Seen:
         return {name: value for name, value in named.items() if value}
 
 
-def load_seen(folder: Path | None) -> dict[str, Seen]:
-    """By the address that was asked; nothing where nothing, or nonsense, is kept."""
+def load_seen(folder: Path | None, secrets: Secrets = ()) -> dict[str, Seen]:
+    """By the address that was asked; nothing where nothing, or nonsense, is kept.
+
+    What was kept with its secrets, as once it was, is kept without them from now on.
+    """
+    seen = _load(folder, lambda text: revealed(text, secrets))
+    if secrets and seen and any(value in str(_load(folder, str)) for value, _name in secrets):
+        save_seen(folder, seen, secrets)
+    return seen
+
+
+def _load(folder: Path | None, read: Callable[[str], str]) -> dict[str, Seen]:
     if folder is None:
         return {}
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = json.loads((folder / FILE).read_text(encoding="utf-8"))
         if kept["version"] == VERSION:
             return {
-                url: Seen(**{**values, "links": tuple(values["links"])})
+                read(url): _spelled(Seen(**{**values, "links": tuple(values["links"])}), read)
                 for url, values in kept["seen"].items()
             }
     return {}
 
 
-def save_seen(folder: Path | None, seen: dict[str, Seen]) -> None:
+def _spelled(seen: Seen, spell: Callable[[str], str]) -> Seen:
+    return replace(seen, url=spell(seen.url), links=tuple(map(spell, seen.links)))
+
+
+def save_seen(folder: Path | None, seen: dict[str, Seen], secrets: Secrets = ()) -> None:
     """Whole or not at all; where it cannot be written, the next look fetches everything."""
+    hide = partial(hidden, secrets=secrets)
     if folder is None:
         return
-    kept = {"version": VERSION, "seen": {url: asdict(each) for url, each in seen.items()}}
+    kept = {
+        "version": VERSION,
+        "seen": {hide(url): asdict(_spelled(each, hide)) for url, each in seen.items()},
+    }
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         part = folder / f"{FILE}.{os.getpid()}.part"

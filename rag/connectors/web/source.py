@@ -16,6 +16,7 @@ import httpx
 
 from rag.connectors.guard import Guard
 from rag.connectors.kinds import shown
+from rag.connectors.logins import hidden, revealed
 from rag.connectors.web.addresses import (
     MADE_PAGES,
     PAGE_ENDINGS,
@@ -67,7 +68,7 @@ class WebSource:
         guard = Guard(options.private_hosts)
         self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=auth)
         self._robots = Robots(self._fetcher)
-        self._before = load_seen(options.aside)
+        self._before = load_seen(options.aside, options.secrets)
         self._now: dict[str, Seen] = {}
         self._files: dict[str, str] = {}  # name → address
         self._marks: set[str] = set()
@@ -91,7 +92,7 @@ class WebSource:
             yield from self._visit(self._named(kind, data, first.url), depth=0)
         else:
             yield from self._visit([normal(first.url)], depth=self._options.depth)
-        save_seen(self._options.aside, self._now)
+        save_seen(self._options.aside, self._now, self._options.secrets)
 
     def _named(self, kind: str, data: bytes, url: str) -> list[str]:
         """Of a feed also what it named before: it shows its newest entries only."""
@@ -166,7 +167,8 @@ class WebSource:
                 "sitemap, or follow fewer links."
             )
         self._files[seen.name] = seen.url
-        return ListedFile(seen.name, seen.mark, seen.size, seen.url)
+        url = hidden(seen.url, self._options.secrets)
+        return ListedFile(seen.name, seen.mark, seen.size, url)
 
     # ── One address ──────────────────────────────────────────────────────────────────────────
 
@@ -181,7 +183,7 @@ class WebSource:
                 url, before.conditions() if before else None, wants_body=_wants_body
             )
         except TooLarge:  # reading it says so
-            return VisitedPage(Seen(url, self._scope.name_of(url, ending_in(url) or ".html")))
+            return VisitedPage(Seen(url, self._name_of(url, ending_in(url) or ".html")))
         except Forbidden as error:  # leads into this network: as if nobody had linked to it
             return self._cannot_see(before, str(error)) if before else None
         except SourceAway as error:
@@ -225,14 +227,14 @@ class WebSource:
         mark = f"{seen.etag}{seen.modified}" or _hash(answer.data)
         stated = answer.headers.get("content-length", "")
         size = int(stated) if stated.isdecimal() and not _is_packed(answer) else None
-        file = replace(seen, name=self._scope.name_of(url, ending), mark=mark, size=size)
+        file = replace(seen, name=self._name_of(url, ending), mark=mark, size=size)
         return VisitedPage(self._distinct(file))
 
     def _page(self, answer: Fetched, seen: Seen) -> VisitedPage | None:
         try:
             page = page_of(answer.data, seen.url, _charset(answer))
         except (TooLarge, Unreadable):  # reading it says so
-            name, mark = self._scope.name_of(seen.url, ".html"), _hash(answer.data)
+            name, mark = self._name_of(seen.url, ".html"), _hash(answer.data)
             return VisitedPage(self._distinct(replace(seen, name=name, mark=mark)))
         url = self._canonical(page, seen.url)
         mark = _hash(page.html)
@@ -241,9 +243,12 @@ class WebSource:
         self._marks.add(mark)
         if is_copy:
             return VisitedPage(kept, page.links)
-        kept = self._distinct(replace(kept, name=self._scope.name_of(url, ".html")))
+        kept = self._distinct(replace(kept, name=self._name_of(url, ".html")))
         self._put_aside(kept.name, page.html)
         return VisitedPage(kept, page.links)
+
+    def _name_of(self, url: str, ending: str) -> str:
+        return self._scope.name_of(hidden(url, self._options.secrets), ending)
 
     def _canonical(self, page: WebPage, url: str) -> str:
         """What the page calls itself, where that is the same page otherwise written."""
@@ -264,7 +269,7 @@ class WebSource:
         aside = self._aside(file.name)
         if aside.exists():
             return aside.read_bytes()
-        url = self._files.get(file.name, file.url)
+        url = self._files.get(file.name) or revealed(file.url, self._options.secrets)
         answer = self._fetcher.get(url)
         if answer.is_gone:
             raise Unreadable(file.name, "it is not there any more.")

@@ -32,6 +32,7 @@ from rag.db import (
     writing,
 )
 from rag.db import documents as document_table
+from rag.db.audit import record
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Right, Within
 
@@ -165,6 +166,7 @@ class Collections:
                         id=made.id, name=made.name, owner=owner, everybody=int(made.everybody)
                     )
                 )
+                record(connection, "collection.created", f"{made.id} {made.name}")
         except IntegrityError as error:
             raise _name_taken(made.name) from error
         return made
@@ -186,10 +188,12 @@ class Collections:
         try:
             with writing(self._engine) as connection:
                 is_it = collections.c.id == collection_id
-                if connection.execute(select(collections.c.id).where(is_it)).first() is None:
+                before = connection.execute(select(collections).where(is_it)).first()
+                if before is None:
                     raise NotFound(f"There is no collection {collection_id[:60]!r}.")
                 if values:
                     connection.execute(update(collections).where(is_it).values(**values))
+                    _record_changes(connection, before, values)
                 if members is not None:
                     _replace_members(connection, collection_id, members)
         except IntegrityError as error:
@@ -224,9 +228,11 @@ class Collections:
                     collection_members.c.collection_id == collection_id
                 )
             )
-            gone = connection.execute(delete(collections).where(collections.c.id == collection_id))
-            if gone.rowcount == 0:
+            is_it = collections.c.id == collection_id
+            name = connection.execute(select(collections.c.name).where(is_it)).scalar()
+            if connection.execute(delete(collections).where(is_it)).rowcount == 0:
                 raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+            record(connection, "collection.deleted", f"{collection_id} {name}")
 
 
 def groups_at_login(engine: Engine, owner: str) -> list[str]:
@@ -265,14 +271,30 @@ def _replace_members(
     connection: Connection, collection_id: str, members: Mapping[str, Right]
 ) -> None:
     table = collection_members
-    connection.execute(delete(table).where(table.c.collection_id == collection_id))
-    rows = [
-        {"collection_id": collection_id, "member": _checked_member(member), "right": int(right)}
-        for member, right in members.items()
-        if right > Right.NONE
-    ]
-    if rows:
+    of_it = table.c.collection_id == collection_id
+    query = select(table.c.member, table.c.right).where(of_it)
+    before = {row.member: Right(row.right) for row in connection.execute(query)}
+    after = {_checked_member(key): right for key, right in members.items() if right > Right.NONE}
+    connection.execute(delete(table).where(of_it))
+    if after:
+        rows = [
+            {"collection_id": collection_id, "member": member, "right": int(right)}
+            for member, right in after.items()
+        ]
         connection.execute(insert(table), rows)
+    for who in sorted(before.keys() | after.keys()):
+        right = after.get(who, Right.NONE)
+        if right != before.get(who, Right.NONE):
+            record(connection, "right.changed", f"{collection_id} {who} {right.name.lower()}")
+
+
+def _record_changes(connection: Connection, before: Row[Any], values: Mapping[str, object]) -> None:
+    if "name" in values:
+        record(connection, "collection.renamed", f"{before.id} {before.name} to {values['name']}")
+    everybody = values.get("everybody", before.everybody)
+    if everybody != before.everybody:
+        right = Right(int(str(everybody))).name.lower()
+        record(connection, "right.changed", f"{before.id} everybody {right}")
 
 
 def _collection(row: Row[tuple[str, str, str, int]]) -> Collection:

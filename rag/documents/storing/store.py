@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from rag.db import chunks as chunk_table
+from rag.db import collections as collection_table
 from rag.db import documents as document_table
 from rag.db import (
     inside,
@@ -36,6 +37,7 @@ from rag.db import (
 )
 from rag.db import sections as section_table
 from rag.db import tables as table_table
+from rag.db.audit import record
 from rag.db.blobs import FolderBlobs
 from rag.db.holds import deletions_wait
 from rag.documents.chunk import document_id_for
@@ -124,6 +126,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         with writing(self._engine) as connection:
             before = self._contents_of(connection, last)
             changes = write_documents(connection, last)
+            record(connection, "document.stored", *(each.document.name for each in last.values()))
         for each in last.values():
             self.keep_original(each.document.content_hash, each.original)
         self.let_go_of(before)
@@ -138,8 +141,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """Remove a document. Raises NotFound."""
         is_it = document_table.c.id == document_id
         with writing(self._engine) as connection:
-            place = connection.execute(select(document_table.c.collection_id).where(is_it)).scalar()
-            if place is None:
+            row = connection.execute(select(document_table).where(is_it)).first()
+            if row is None:
                 raise _no_document(document_id)
             contents = self._contents_of(connection, [document_id])
             removed = chunk_ids_of(connection, document_id)
@@ -150,7 +153,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
                 delete(section_table).where(section_table.c.document_id == document_id)
             )
             connection.execute(delete(document_table).where(is_it))
-            mark_changed(connection, [place])
+            mark_changed(connection, [row.collection_id])
+            record(connection, "document.deleted", row.name)
         self.let_go_of(contents)
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
 
@@ -390,6 +394,9 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             ids = select(chunk_table.c.id).where(chunks_of_it)
             connection.execute(delete(moved_chunks).where(moved_chunks.c.id.in_(ids)))
             connection.execute(insert(moved_chunks).from_select(["id"], ids))
+            its = collection_table.c.id == collection_id
+            name = connection.execute(select(collection_table.c.name).where(its)).scalar()
+            record(connection, "document.moved", f"{row.name} to {collection_id} {name}")
             mark_changed(connection, [row.collection_id, collection_id])
 
 

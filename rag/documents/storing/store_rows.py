@@ -14,11 +14,13 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag.db import chunks as chunk_table
 from rag.db import documents as document_table
+from rag.db import identifiers as identifier_table
 from rag.db import jobs, mark_changed, removed_chunks, storable
 from rag.db import sections as section_table
 from rag.db import tables as table_table
 from rag.documents.cleaning import name_in_words
 from rag.documents.reports import stored_report
+from rag.language.identifiers import identifiers
 from rag.records import Chunk, Document, Section, Table
 from rag.seams import ChunkChanges
 
@@ -278,6 +280,13 @@ def _add_chunks(
             for chunk in added
         ],
     )
+    codes = [
+        {"chunk_id": chunk.id, "code": found.code, "written": found.written}
+        for chunk in added
+        for found in identifiers(f"{chunk.heading}\n{chunk.text}")
+    ]
+    if codes:
+        connection.execute(insert(identifier_table), codes)
 
 
 def _heading(title: str, path: Sequence[str]) -> str:

@@ -1,47 +1,103 @@
 """Exact similarity within chosen collections, whose vectors are kept in memory.
 
 A filter makes a graph search dearer, the more the less it lets through, and shows by the time it
-takes what lies beside it. Comparing with every vector that may be found is cheaper up to tens of
-thousands, misses none, and takes a time that depends on these alone. All of a small library are
-held as one.
+takes what lies beside it. Comparing with every vector that may be found is cheaper up to hundreds
+of thousands, misses none, and takes a time that depends on these alone. They are kept in half
+precision: 0.8 KB each of the packaged model's.
 """
 
+import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rag.errors import RagError
 from rag.records import Within
+from rag.runtime.calm import tell
 from rag.seams import Matrix
 from rag.search.embedders.engines import unit
 
 # Rows that are compared at once: of more, two threads take a share each and spin as they wait.
 AT_ONCE = 1_000
+WAITED_FOR = 20_000  # vectors that a question waits for; more are read beside it
 CollectionScope = str | None  # a collection, or all of them
+# The bits of a half, moved to where a float has them, are the number times 2 ** -112.
+_MOVED, _SIGN_AND_REST = 13, np.int32(-0x70000001)
+_BACK = np.float32(2.0**112)
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class VectorsHeld:
-    """The vectors of one collection, or of all."""
+class CachedVectors:
+    """The vectors of one collection, or of all.
 
-    rows: Mapping[str, int]  # by chunk id, in order
-    vectors: Matrix
+    Rows are only ever added behind those that a reader sees; what goes leaves a copy without it.
+    """
+
+    ids: list[str]
+    rows: dict[str, int]  # by chunk id
+    halves: NDArray[np.float16]  # with room for more
+    count: int
     read_at: float
 
     @classmethod
-    def of(cls, ids: Iterable[str], vectors: Matrix, read_at: float) -> "VectorsHeld":
-        return cls({chunk_id: at for at, chunk_id in enumerate(ids)}, vectors, read_at)
+    def of(cls, ids: Sequence[str], vectors: Matrix, read_at: float) -> "CachedVectors":
+        """Of vectors of length 1."""
+        known = list(ids)
+        rows = {chunk_id: row for row, chunk_id in enumerate(known)}
+        return cls(known, rows, vectors.astype(np.float16), len(known), read_at)
 
-    def without(self, chunk_ids: Set[str]) -> "VectorsHeld":
+    def with_more(self, ids: Sequence[str], vectors: Matrix) -> "CachedVectors":
+        """Those and more; where there is room, none is copied."""
+        count, halves = self.count + len(ids), self.halves
+        if count > len(halves):
+            halves = np.empty((max(count, len(halves) * 5 // 4), vectors.shape[1]), np.float16)
+            halves[: self.count] = self.halves[: self.count]
+        halves[self.count : count] = vectors
+        self.ids.extend(ids)
+        self.rows.update(zip(ids, range(self.count, count), strict=True))
+        return CachedVectors(self.ids, self.rows, halves, count, self.read_at)
+
+    def without(self, chunk_ids: Set[str]) -> "CachedVectors":
         if self.rows.keys().isdisjoint(chunk_ids):
             return self
-        kept = {key: at for key, at in self.rows.items() if key not in chunk_ids}
-        return VectorsHeld.of(kept, self.vectors[[*kept.values()]], self.read_at)
+        staying = [row for row, key in enumerate(self.ids) if key not in chunk_ids]
+        ids = [self.ids[row] for row in staying]
+        rows = {chunk_id: row for row, chunk_id in enumerate(ids)}
+        return CachedVectors(ids, rows, self.halves[staying], len(ids), self.read_at)
+
+    def cosines(self, vectors: Matrix) -> Matrix:
+        """Of each vector with each row.
+
+        Halves become floats a piece at a time, by moving their bits: numpy's own way takes seven
+        times as long. While a piece is at hand, each vector is compared with it: several at once
+        would be shared out to threads that spin.
+        """
+        wanted = [np.ascontiguousarray(vector * _BACK, dtype=np.float32) for vector in vectors]
+        found = np.empty((len(vectors), self.count), np.float32)
+        bits = self.halves.view(np.int16)
+        piece = np.empty((min(AT_ONCE, self.count), bits.shape[1]), np.int32)
+        for start in range(0, self.count, AT_ONCE):
+            end = min(start + AT_ONCE, self.count)
+            floats = piece[: end - start]
+            np.copyto(floats, bits[start:end])
+            np.left_shift(floats, _MOVED, out=floats)
+            np.bitwise_and(floats, _SIGN_AND_REST, out=floats)
+            for vector, cosines in zip(wanted, found, strict=True):
+                np.matmul(floats.view(np.float32), vector, out=cosines[start:end])
+        return found
+
+    def vector(self, chunk_id: str) -> NDArray[np.float32]:
+        """Of one that is there."""
+        vector: NDArray[np.float32] = self.halves[self.rows[chunk_id]].astype(np.float32)
+        return vector
 
 
 class ExactVectors:
@@ -55,16 +111,20 @@ class ExactVectors:
         most: int,
         most_of_all: int,
         fresh_seconds: float,
+        waited_for: int = WAITED_FOR,
     ) -> None:
         """At most `most` vectors are kept, of all collections together `most_of_all`.
 
-        What others may write is read again after a while.
+        What others may write is read again after a while. Of more than `waited_for` nothing is
+        known until they are read.
         """
         self._read = read
         self._count = count
         self._most, self._most_of_all = most, most_of_all
         self._fresh_seconds = fresh_seconds
-        self._held: OrderedDict[CollectionScope, VectorsHeld] = OrderedDict()
+        self._waited_for = waited_for
+        self._coming: set[CollectionScope] = set()
+        self._held: OrderedDict[CollectionScope, CachedVectors] = OrderedDict()
         self._sizes: dict[CollectionScope, int] = {}  # roughly: counted once, then as they grow
         self._writes = 0
         self._lock = threading.RLock()
@@ -72,48 +132,62 @@ class ExactVectors:
     def nearest(
         self, vectors: Matrix, within: Within, *, limit: int
     ) -> list[list[tuple[str, float]]] | None:
-        """For each vector, best first; None if the collections are too large to be held."""
+        """For each vector, best first; None if they are too many, or are still being read."""
         wanted: list[CollectionScope] = [None] if within.ids is None else [*sorted(within.ids)]
         most = self._most_of_all if within.ids is None else self._most
-        if not most or sum(map(self._size, wanted)) > most:
+        sizes = {each: self._size(each) for each in wanted} if most else {}
+        if not most or sum(sizes.values()) > most or self._are_coming(sizes):
             return None
-        held = [found for found in map(self._of, wanted) if found.rows]
+        held = [found for found in map(self._of, wanted) if found.count]
         if not held:
             return [[] for _ in vectors]
-        parts = (np.array_split(each.vectors, 1 + len(each.rows) // AT_ONCE) for each in held)
-        # While rows are at hand all vectors are compared with them: fetching them takes longest.
-        shares = [[part @ vector for vector in vectors] for each in parts for part in each]
-        ids = list(chain.from_iterable(each.rows for each in held))
-        return [_best(ids, np.concatenate(share), limit) for share in zip(*shares, strict=True)]
+        cosines = np.concatenate([each.cosines(vectors) for each in held], axis=1)
+        ids = list(chain.from_iterable(each.ids[: each.count] for each in held))
+        return [_best(ids, row, limit) for row in cosines]
+
+    def _are_coming(self, sizes: Mapping[CollectionScope, int]) -> bool:
+        """Whether some are being read; many that are not here are begun with."""
+        with self._lock:
+            new = [each for each in sizes if each not in self._held]
+            if sum(sizes[each] for each in new) > self._waited_for and not self._coming:
+                self._coming.update(new)
+                bring = threading.Thread(target=self._bring, args=(new,), daemon=True)
+                bring.start()
+            return not self._coming.isdisjoint(new)
+
+    def _bring(self, scopes: Sequence[CollectionScope]) -> None:
+        try:
+            for scope in scopes:
+                self._of(scope)
+        except RagError as error:
+            tell(log, "Vectors are not kept in memory", error)
+        finally:
+            with self._lock:
+                self._coming.difference_update(scopes)
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]] | None:
         """Of length 1; None unless all are held."""
         with self._lock:
             held = [*self._held.values()]
-        found = {
-            key: each.vectors[each.rows[key]]
-            for each in held
-            for key in chunk_ids
-            if key in each.rows
-        }
+        found = {key: each.vector(key) for each in held for key in chunk_ids if key in each.rows}
         return found if len(found) == len(chunk_ids) else None
 
     def _size(self, collection: CollectionScope) -> int:
         held = self._held.get(collection)
         if held is not None:
-            return len(held.rows)
+            return held.count
         if collection not in self._sizes:
             self._sizes[collection] = self._count(collection)
         return self._sizes[collection]
 
-    def _of(self, collection: CollectionScope) -> VectorsHeld:
+    def _of(self, collection: CollectionScope) -> CachedVectors:
         with self._lock:
             held, writes = self._held.get(collection), self._writes
             if held is not None and time.monotonic() - held.read_at < self._fresh_seconds:
                 self._held.move_to_end(collection)
                 return held
         ids, vectors = self._read(collection)
-        held = VectorsHeld.of(ids, unit(vectors) if ids else vectors, time.monotonic())
+        held = CachedVectors.of(ids, unit(vectors) if ids else vectors, time.monotonic())
         with self._lock:
             self._sizes[collection] = len(ids)
             if ids and self._writes == writes:  # else it may be of before
@@ -123,9 +197,9 @@ class ExactVectors:
         return held
 
     def _forget_oldest(self) -> None:
-        total = sum(len(each.rows) for each in self._held.values())
+        total = sum(each.count for each in self._held.values())
         while total > self._most:
-            total -= len(self._held.popitem(last=False)[1].rows)
+            total -= self._held.popitem(last=False)[1].count
 
     # ── What is written meanwhile ────────────────────────────────────────────────────────────
 
@@ -139,9 +213,8 @@ class ExactVectors:
                     self._sizes[collection] += len(at)
                 held = self._held.get(collection)
                 if held is not None:
-                    ids = chain(held.rows, (chunk_ids[place] for place in at))
-                    both = np.vstack([held.vectors, vectors[at]])
-                    self._held[collection] = VectorsHeld.of(ids, both, held.read_at)
+                    ids = [chunk_ids[place] for place in at]
+                    self._held[collection] = held.with_more(ids, vectors[at])
 
     def move(self, collections: Mapping[str, str]) -> None:
         with self._lock:

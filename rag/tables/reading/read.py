@@ -9,12 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from rag.language.numerals import decimal_sign
 from rag.records import ColumnType, RawTable, TableColumn
 from rag.tables.bounds import MOST_COLUMNS
 from rag.tables.reading.layout import LONGEST_SPLIT, Grid, grids, is_total
 from rag.tables.reading.profile import profile
 from rag.tables.reading.types import BLANK, ROW, TOTAL, ColumnReading, is_blank, reading_of
 
+SAMPLED = 200  # rows of each column that tell the decimal sign of a table
 DECIDING = 2_000  # distinct texts that decide what a column is
 BLOCK_BYTES = 4 * 1024 * 1024
 ARROW = {
@@ -107,16 +109,23 @@ def _typed(
     names: Sequence[str], numbers: pa.ChunkedArray, texts: Sequence[pa.ChunkedArray]
 ) -> TypedTable:
     totals = _totals(texts)
+    decimal = _decimal_sign(texts)
     arrays: dict[str, Any] = {ROW: numbers, TOTAL: totals}
     keep = pc.invert(totals)
     columns = []
     for at, (name, text) in enumerate(zip(names, texts, strict=True)):
-        values, reading, has_text = _column(text, name)
+        values, reading, has_text = _column(text, name, decimal)
         arrays[f"c{at}"] = values
         if has_text:
             arrays[f"t{at}"] = text
         columns.append(profile(name, reading, values.filter(keep), text.filter(keep), has_text))
     return TypedTable(pa.table(arrays), tuple(columns), pc.sum(keep).as_py() or 0)
+
+
+def _decimal_sign(texts: Sequence[pa.ChunkedArray]) -> str:
+    """The decimal sign that all columns agree on, for the one that leaves it open."""
+    signs = {decimal_sign(text.slice(0, SAMPLED).to_pylist()) for text in texts} - {""}
+    return signs.pop() if len(signs) == 1 else ""
 
 
 def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
@@ -134,7 +143,9 @@ def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
     return pa.array([False] * first + flags, pa.bool_())
 
 
-def _column(text: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, ColumnReading, bool]:
+def _column(
+    text: pa.ChunkedArray, name: str, decimal: str
+) -> tuple[pa.ChunkedArray, ColumnReading, bool]:
     """Values, how they were read, and whether the texts say more than the values do."""
     trimmed = pc.utf8_trim_whitespace(text)
     fast = _plain_numbers(trimmed)
@@ -142,14 +153,14 @@ def _column(text: pa.ChunkedArray, name: str) -> tuple[pa.ChunkedArray, ColumnRe
         return fast, reading_of(["1"], name), False
     distinct = pc.unique(trimmed)
     some = distinct.slice(0, DECIDING).to_pylist()
-    reading = reading_of(some, name)
+    reading = reading_of(some, name, decimal)
     if reading.type is ColumnType.TEXT:
         blank = pc.is_in(
             pc.utf8_lower(trimmed), pa.array([each for each in BLANK if each != "none"])
         )
         return pc.if_else(blank, pa.scalar(None, pa.string()), trimmed), reading, False
     if len(distinct) > DECIDING:
-        reading = reading_of(distinct.to_pylist(), name)
+        reading = reading_of(distinct.to_pylist(), name, decimal)
         if reading.type is ColumnType.TEXT:
             return trimmed, reading, False
     return _read_all(trimmed, distinct, reading.read, reading.type), reading, True

@@ -10,25 +10,14 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from rag.language.languages import all_meanings, all_words, told
+from rag.language.numerals import CURRENCIES, decimal_sign, grouped_by_blanks, parse_figure, sign_of
 from rag.records import ColumnType
 
 ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 ENOUGH = 0.85  # of the filled cells must read as a type
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 CURRENCY = "€$£¥₹"
-CURRENCY_CODES = {"eur": "€", "usd": "$", "gbp": "£", "us$": "$", "chf": "CHF", "jpy": "¥"}
-NUMBER = re.compile(
-    r"""(?P<sign>[-+−–(]?)\s*(?P<before>[€$£¥₹]|[A-Z]{1,2}\$|(?:EUR|USD|GBP|CHF|JPY)\s)?\s*
-    (?P<sign2>[-−]?)(?P<digits>\d[\d.,'\u00a0\u202f ]*\d|\d)(?P<close>\)?)
-    \s?(?P<after>%|°?[A-Za-zµ€$£¥₹°/²³]{0,12}(?:\s?[a-z/²³]{1,8})?)\.?
-    (?:\s*(?:\[[^\]]*\]|\([^)]*\)|[*†‡^]+))*""",
-    re.VERBOSE,
-)
 ORDINAL = re.compile(rf"^(?:{told('ordinal_endings')})$", re.IGNORECASE)
-SCALE = {  # a small m is a metre
-    "k": 1e3, "K": 1e3, "M": 1e6, "Mio": 1e6, "Mio.": 1e6, "million": 1e6, "Million": 1e6,
-    "bn": 1e9, "billion": 1e9, "Mrd": 1e9,
-}  # fmt: skip
 DURATION = re.compile(r"\+?(?:(\d{1,3}):)?(\d{1,3}):(\d{2}(?:[.,]\d+)?)")
 QUARTER = re.compile(
     rf"(?:(?P<y1>\d{{4}})[\s/-]*)?(?:Q|(?:{told('quarter')})\s)(?P<q>[1-4])"
@@ -63,14 +52,17 @@ def is_blank(text: str) -> bool:
     return text.strip().casefold() in BLANK
 
 
-def reading_of(texts: Sequence[str], header: str = "") -> ColumnReading:
-    """The way to read a column, from distinct texts of it."""
+def reading_of(texts: Sequence[str], header: str = "", decimal: str = "") -> ColumnReading:
+    """The way to read a column, from distinct texts of it.
+
+    `decimal` is the decimal sign of its table where that is known.
+    """
     filled = [text for text in map(str.strip, texts) if not is_blank(text)]
     plain = ColumnReading(ColumnType.TEXT, lambda text: None)
     if not filled or any(CODE.fullmatch(text) for text in filled):
         return plain
     attempts: list[Callable[[Sequence[str]], ColumnReading]] = [
-        _booleans, _quarters, _dates, _durations, lambda some: _numbers(some, header),
+        _booleans, _quarters, _dates, _durations, lambda some: _numbers(some, header, decimal),
     ]  # fmt: skip
     for attempt in attempts:
         reading = attempt(filled)
@@ -177,56 +169,36 @@ def _from_words(text: str) -> date | None:
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _numbers(filled: Sequence[str], header: str) -> ColumnReading:
-    comma_is_decimal = _comma_is_decimal(filled)
-    units: dict[str, int] = {}
-    for text in filled[:2000]:
-        unit = _unit_of(text)
-        units[unit] = units.get(unit, 0) + 1
-    usual = max(units, key=lambda unit: units[unit])
-    named = {unit for unit in units if unit}
-    if len(named) > 1 and len(named) > 0.1 * len(filled):
-        return ColumnReading(
-            ColumnType.NUMBER, lambda text: None
-        )  # kg beside m: no sum means anything
-    unit = usual or unit_in_header(header)
-    is_code = len(named) == 1 and not usual and bool(named & set("ABCDEFGHJ"))
-    if is_code:
-        return ColumnReading(ColumnType.NUMBER, lambda text: None)
-    return ColumnReading(
-        ColumnType.NUMBER, lambda text: read_number(text, comma_is_decimal=comma_is_decimal), unit
-    )
+def _numbers(filled: Sequence[str], header: str, decimal: str) -> ColumnReading:
+    """Figures of one unit; what 1.234 is the column decides, or its table."""
+    looked = filled[:5000]
+    decimal = decimal_sign(looked) or decimal or _decimal_of_money(looked)
+    blanks = grouped_by_blanks(looked)
+    unread = ColumnReading(ColumnType.NUMBER, lambda text: None)
+
+    def read(text: str) -> CellValue:  # a comma before three digits mostly groups
+        figure = parse_figure(text, decimal=decimal, blanks=blanks)
+        return figure.number if figure and (figure.exact or "," in text) else None
+
+    units = [_unit_of(text, decimal, blanks) for text in looked]
+    named = {sign_of(unit) for unit in units if unit}
+    if len(named) > 1:
+        return unread  # kg beside m: no sum means anything
+    unit = max(units, key=len)
+    if len(unit) == 1 and unit.isalpha() and "" in units:  # 12, 14A, 16: house numbers
+        return unread
+    return ColumnReading(ColumnType.NUMBER, read, unit or unit_in_header(header))
 
 
-def _comma_is_decimal(filled: Sequence[str]) -> bool:
-    """Whether 1,234 is a little more than one in this column; money has no three decimals."""
-    german = english = 0
-    if all(
-        MONEY.search(text) and re.search(r"^\D*\d{1,3}(?:\.\d{3})*\D*$", text) for text in filled
-    ):
-        return any("." in text for text in filled)
-    for text in filled[:5000]:
-        digits = re.sub(r"[^\d.,]", "", text)
-        last_comma, last_dot = digits.rfind(","), digits.rfind(".")
-        if last_comma >= 0 and last_dot >= 0:
-            german, english = german + (last_comma > last_dot), english + (last_dot > last_comma)
-        elif last_comma >= 0:
-            german += digits.count(",") == 1 and len(digits) - last_comma - 1 != 3
-            english += digits.count(",") > 1
-        elif last_dot >= 0:
-            english += digits.count(".") == 1 and len(digits) - last_dot - 1 != 3
-            german += digits.count(".") > 1
-    return german > english
+def _decimal_of_money(filled: Sequence[str]) -> str:
+    """Money has no three decimals."""
+    is_money = all(map(MONEY.search, filled))
+    return "," if is_money and any("." in text for text in filled) else ""
 
 
-def _unit_of(text: str) -> str:
-    found = NUMBER.fullmatch(text)
-    if not found:
-        return ""
-    unit = (found["before"] or found["after"] or "").strip()
-    if ORDINAL.match(unit) or unit in SCALE:
-        return ""
-    return CURRENCY_CODES.get(unit.casefold(), unit)
+def _unit_of(text: str, decimal: str, blanks: bool) -> str:
+    figure = parse_figure(text, decimal=decimal, blanks=blanks)
+    return "" if figure is None or ORDINAL.match(figure.unit) else figure.unit
 
 
 def unit_in_header(header: str) -> str:
@@ -240,49 +212,10 @@ def unit_in_header(header: str) -> str:
     if found is None:
         return next((sign for sign in CURRENCY if sign in header), "")
     unit = (found[1] or found[found.re.groups]).strip()
-    return CURRENCY_CODES.get(unit.casefold(), unit)
+    return sign_of(unit) if unit.casefold() in CURRENCIES else unit
 
 
 def read_number(text: str, *, comma_is_decimal: bool = False) -> float | int | None:
     """A figure with sign, currency, unit, scale or ordinal; None where there is more than that."""
-    text = text.strip()
-    try:
-        if text.isascii() and text.isdecimal():
-            return int(text) if len(text) < 16 else None
-        found = NUMBER.fullmatch(text)
-    except ValueError:
-        return None
-    if not found:
-        return None
-    value = _value_of(found["digits"], comma_is_decimal)
-    if value is None:
-        return None
-    value = value * SCALE.get((found["after"] or "").strip(), 1)
-    if value == int(value) and "." not in found["digits"] and "," not in found["digits"]:
-        value = int(value)
-    is_negative = found["sign"] in ("-", "−", "–") or bool(found["sign2"])
-    in_brackets = found["sign"] == "(" and bool(found["close"])
-    return -value if is_negative or in_brackets else value
-
-
-GROUPED = re.compile(r"\d+(?:(?:[.,]\d{2,3})*[.,]\d{3})?")  # thousands, lakhs
-
-
-def _value_of(digits: str, comma_is_decimal: bool) -> float | None:
-    digits = re.sub(r"['\u00a0\u202f ]", "", digits)
-    commas, dots = digits.count(","), digits.count(".")
-    if commas and dots:
-        decimal = "," if digits.rfind(",") > digits.rfind(".") else "."
-    elif commas:
-        after = len(digits) - digits.rfind(",") - 1
-        decimal = "," if commas == 1 and (after != 3 or comma_is_decimal) else "."
-    else:
-        after = len(digits) - digits.rfind(".") - 1
-        decimal = "," if dots > 1 or (dots == 1 and after == 3 and comma_is_decimal) else "."
-    grouped, _, rest = digits.partition(decimal)
-    if not GROUPED.fullmatch(grouped):  # 3.4.0 is a version
-        return None
-    whole = re.sub(r"[.,]", "", grouped)
-    if not whole.isdecimal() or (rest and not rest.isdecimal()) or len(whole) > 15:
-        return None
-    return float(f"{whole}.{rest or 0}")
+    figure = parse_figure(text, decimal="," if comma_is_decimal else ".")
+    return None if figure is None else figure.number

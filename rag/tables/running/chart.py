@@ -15,6 +15,15 @@ WIDTH, LABELS, FIGURES, BAR, GAP = 640, 170, 90, 22, 8
 HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 260, 70, 40, 14, 16
 TIME = re.compile(rf"\b(?:{told('times')})\b")
 KINDS = ("bar", "line", "share")
+PARTS = ["#1b6650", "#b8862d", "#4f7cac", "#a4553f", "#7a6a9b", "#5f8f4e", "#8a8578", "#b06a8b"]
+PAPER = {
+    "text": "font:13.6px sans-serif;fill:#23221f",
+    ".chart-figure": "fill:#66635c",
+    ".chart-bar,.chart-point": "fill:#1b6650",
+    ".chart-line": "fill:none;stroke:#1b6650;stroke-width:2.5",
+    ".chart-rule": "stroke:#e3e0d8",
+    ".chart-part": "stroke:#ffffff",
+} | {f".chart-part.is-{at}": f"fill:{colour}" for at, colour in enumerate(PARTS, start=1)}
 LABEL_CHARS = 24
 
 
@@ -185,6 +194,15 @@ def _shares(series: Series) -> tuple[str, int]:
         )
         x += width
     return "".join(parts), 70 + len(series.values) * 24
+
+
+def standalone(chart: Chart) -> str:
+    """The picture as a file of its own, in the colours of paper."""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}"'
+    style = "".join(f"{each}{{{rules}}}" for each, rules in PAPER.items())
+    ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    inside = chart.svg.removeprefix("<svg").partition(">")
+    return f"{head}{inside[0]}><style>{style}</style>{ground}{inside[2]}"
 
 
 def sorted_places(result: TableResult, by: int, descending: bool) -> list[int]:

@@ -3,10 +3,11 @@
 import threading
 from collections import OrderedDict
 from functools import cached_property
-from ipaddress import IPv6Address, ip_address, ip_network
+from ipaddress import IPv6Address, ip_network
 from typing import TYPE_CHECKING
 
 from rag.web.access.counters import NOWHERE, Counters
+from rag.wiring.listeners import address_of
 
 if TYPE_CHECKING:
     from limits import RateLimitItem
@@ -55,10 +56,7 @@ class Guesses:
 
 def network_of(address: str) -> str:
     """Who has one IPv6 address has 2⁶⁴ of them."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:
-        return address
+    parsed = address_of(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((parsed, 64), strict=False))
-    return address
+    return str(parsed or address)

@@ -7,13 +7,14 @@ from flask import Flask, current_app, g, request
 from sqlalchemy import Engine
 from werkzeug.exceptions import TooManyRequests
 
+from rag.db.audit import AuditTrail, act
 from rag.errors import NotAllowed, SetupError
 from rag.settings import AuthSettings, Settings
-from rag.web.access.audit import AuditTrail
 from rag.web.access.counters import NOWHERE, place_of_counters
 from rag.web.access.guesses import Guesses
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
-from rag.web.access.proxies import is_among, networks_of, peer_address
+from rag.web.access.proxies import peer_address
+from rag.wiring.listeners import is_among, networks_of
 
 if TYPE_CHECKING:  # an extra
     from rag.web.access.oidc import LoginProvider
@@ -30,6 +31,7 @@ def current_owner() -> str:
     """The owner of what this request may see. Raises NotAllowed."""
     if "owner" not in g:
         g.owner = checked_owner(current_app.extensions[EXTENSION]())
+        act(g.owner, caller_address())
     return str(g.owner)
 
 
@@ -47,7 +49,7 @@ def note(action: str, subject: str = "", *, owner: str | None = None) -> None:
     """Write into the audit trail what this request did."""
     trail: AuditTrail = current_app.extensions[AUDIT]
     who = current_owner() if owner is None else owner
-    trail.add(action, owner=who, subject=subject, address=caller_address())
+    trail.add(action, subject, owner=who, address=caller_address())
 
 
 class LoginOwners:
@@ -153,7 +155,6 @@ def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
         case "proxy":
             app.extensions[EXTENSION] = named_by_header(auth)
         case "single":
-            refuse_public(settings)
             owner = settings.sessions.default_owner
             app.extensions[EXTENSION] = lambda: owner
 
@@ -173,23 +174,6 @@ def login_provider(auth: AuthSettings) -> "LoginProvider":
             "with pip install 'groundnote[oidc]'."
         ) from error
     return LoginProvider(auth.oidc)
-
-
-def refuse_public(settings: Settings) -> None:
-    """Where everybody is the same owner, only this machine may ask. Raises SetupError."""
-    host = settings.web.host
-    if is_loopback(host) or settings.auth.allow_public:
-        return
-    raise SetupError(
-        f"web.host is {host}, which others can reach, but auth.mode is single: anybody could read, "
-        "add and delete everything. Set auth.mode to tokens, proxy or oidc, or auth.allow_public "
-        "to true if that is what you want."
-    )
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches what listens there."""
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def named_by_header(auth: AuthSettings) -> FindOwner:

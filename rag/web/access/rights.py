@@ -79,7 +79,6 @@ def delete_document(document_id: str) -> None:
     """Take a document out of the library. Raises NotFound and Forbidden."""
     found = changeable(document_id)
     application().ingestion.delete(found.id)
-    note("document.deleted", found.name)
 
 
 def may_see(job: Job) -> bool:
@@ -120,7 +119,6 @@ def create_collection(name: str, *, everybody: Right = Right.NONE) -> Collection
         raise Forbidden("Collections are made by managers (auth.managers). Ask one of them.")
     made = application().collections.create(current_owner(), name, everybody=everybody)
     _forget()
-    note("collection.created", f"{made.id} {made.name}")
     return made
 
 
@@ -133,18 +131,8 @@ def change_collection(
 ) -> None:
     """What is given replaces what was; each change of a right is written down."""
     held = held_collection(collection_id, least=Right.MANAGE)
-    before = application().collections.members(held.id)
     application().collections.change(held.id, name=name, everybody=everybody, members=members)
     _forget()
-    if name is not None:
-        note("collection.renamed", f"{held.id} {held.name} to {name}")
-    if everybody is not None and everybody != held.collection.everybody:
-        note("right.changed", f"{held.id} everybody {everybody.name.lower()}")
-    after = before if members is None else members
-    for who in sorted(before.keys() | after.keys()):
-        right = after.get(who, Right.NONE)
-        if right != before.get(who, Right.NONE):
-            note("right.changed", f"{held.id} {who} {right.name.lower()}")
 
 
 def delete_collection(collection_id: str) -> None:
@@ -152,7 +140,6 @@ def delete_collection(collection_id: str) -> None:
     held = held_collection(collection_id, least=Right.MANAGE)
     application().collections.delete(held.id)
     _forget()
-    note("collection.deleted", f"{held.id} {held.name}")
 
 
 def move_document(document_id: str, collection_id: str) -> None:
@@ -160,7 +147,6 @@ def move_document(document_id: str, collection_id: str) -> None:
     found = changeable(document_id)
     held = held_collection(collection_id, least=Right.ADD)
     application().ingestion.move(found.id, held.id)
-    note("document.moved", f"{found.name} to {held.id} {held.name}")
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:

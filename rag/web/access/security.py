@@ -1,19 +1,16 @@
 """What every request is checked for, and every response carries, whatever its route."""
 
 import hmac
-from urllib.parse import urlsplit
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import Forbidden, MisdirectedRequest
 
-from rag.errors import SetupError
-from rag.settings import WebSettings
+from rag.db.audit import act, act_no_more
 from rag.web.access.logins import digest
-from rag.web.access.owner import COOKIE, current_owner, is_cookie_caller, is_loopback
+from rag.web.access.owner import COOKIE, caller_address, current_owner, is_cookie_caller
 from rag.web.access.proxies import PEERS_HOST
+from rag.wiring.listeners import ListenerPolicy, host_name, is_own_origin
 
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-ANY = "*"
 LOOKED_AT_BY_MACHINES = ("operations.healthz", "operations.readyz")  # under any name
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 FORM_TYPES = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain", "")
@@ -45,58 +42,34 @@ HEADERS = {
 }
 
 
-def protect(app: Flask, settings: WebSettings) -> None:
+def protect(app: Flask, policy: ListenerPolicy) -> None:
     """Check hosts, callers and origins before each request; harden each response."""
-    hosts = trusted_hosts(settings)
 
     @app.before_request
     def check() -> None:
+        act("", caller_address())
         if request.endpoint not in LOOKED_AT_BY_MACHINES:
-            refuse_foreign_hosts(hosts)
+            refuse_foreign_hosts(policy)
         if request.endpoint is None:
             return
         refuse_foreign_origins()
         if request.endpoint not in PUBLIC_ENDPOINTS:
             current_owner()
 
+    app.teardown_request(lambda _error: act_no_more())
     app.after_request(harden)
     app.jinja_env.globals[CSRF_FIELD] = csrf_token
 
 
-def trusted_hosts(settings: WebSettings) -> frozenset[str]:
-    """Names under which we may be called; empty: any. Raises SetupError where none is named.
-
-    On loopback any other name in the Host header means that a foreign page's name was bound to
-    this machine, to read its answers.
-    """
-    allowed = {host.lower() for host in settings.allowed_hosts}
-    if ANY in allowed:
-        return frozenset()
-    if not is_loopback(settings.host) and not allowed:
-        raise SetupError(
-            f"web.host is {settings.host}, which others can reach, but web.allowed_hosts is empty: "
-            "any name would be answered to, and logins led there. Name the hosts under which this "
-            'server is known, such as ["docs.example.com"], or ["*"] if a proxy checks them.'
-        )
-    return frozenset(allowed | set(LOOPBACK) | {settings.host})
-
-
-def refuse_foreign_hosts(hosts: frozenset[str]) -> None:
+def refuse_foreign_hosts(policy: ListenerPolicy) -> None:
     """Raises MisdirectedRequest."""
     told = (request.environ.get(PEERS_HOST, request.host), request.host)  # and by a proxy
-    name = next((name for name in map(host_name, told) if name not in hosts), None)
-    if hosts and name is not None:
+    host = next((host for host in told if not policy.answers_as(host)), None)
+    if host is not None:
         raise MisdirectedRequest(
-            f"This server does not answer as {name[:100]!r}. If it should, add the name to "
-            "web.allowed_hosts in settings.json."
+            f"This server does not answer as {host_name(host)[:100]!r}. If it should, add the name "
+            "to web.allowed_hosts in settings.json."
         )
-
-
-def host_name(host: str) -> str:
-    """The host without its port, in small letters: "[::1]:8000" gives "[::1]"."""
-    if host.startswith("["):
-        return host.partition("]")[0].lower() + "]"
-    return host.partition(":")[0].lower()
 
 
 def refuse_foreign_origins() -> None:
@@ -122,7 +95,7 @@ def is_same_origin() -> bool:
     if site is not None:
         return site in ("same-origin", "none")
     origin = request.headers.get("Origin")
-    return origin is None or urlsplit(origin).netloc.lower() == request.host.lower()
+    return origin is None or is_own_origin(origin, request.host)
 
 
 def _require_csrf_token() -> None:

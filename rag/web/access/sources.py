@@ -4,11 +4,10 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from rag.connectors.book import SourceBook, SourceTold
-from rag.connectors.kinds import shown
 from rag.errors import Forbidden, NotFound
 from rag.records import DocumentSource, Right
 from rag.web.access import rights
-from rag.web.access.owner import current_owner, note
+from rag.web.access.owner import current_owner
 from rag.web.current import application, checked_id
 
 FromSources = TypeVar("FromSources")
@@ -40,7 +39,6 @@ def add_source(wish: DocumentSource) -> SourceTold:
     if wish.is_operators:
         raise Forbidden("Only whoever runs the server adds a source in its name.")
     made = book().add(wish)
-    note("source.added", f"{made.collection_id} {shown(made.address)}")
     return book().told([made])[0]
 
 
@@ -49,9 +47,6 @@ def own() -> str:
     return "" if rights.is_one() else current_owner()
 
 
-def with_source(source_id: str, action: str, do: Callable[[str], FromSources]) -> FromSources:
-    """Do something with a source that the caller manages, and write that down."""
-    source = managed_source(source_id).source
-    result = do(source.id)
-    note(f"source.{action}", f"{source.collection_id} {shown(source.address)}")
-    return result
+def with_source(source_id: str, do: Callable[[str], FromSources]) -> FromSources:
+    """Do something with a source that the caller manages."""
+    return do(managed_source(source_id).source.id)

@@ -1,7 +1,7 @@
 """The JSON API of a conversation's context: what would be sent, summaries, compaction."""
 
 from rag.web.access.rights import open_session
-from rag.web.api.requests import RangeBody, SessionPath
+from rag.web.api.requests import LineBody, RangeBody, SessionPath
 from rag.web.api.responses import (
     CompactedModel,
     ContextModel,
@@ -42,6 +42,13 @@ def summarize(path: SessionPath, body: RangeBody) -> tuple[SummaryModel, int]:
     session = open_session(path.session_id)
     summary = application().assistant.summarize(session, body.start, body.end)
     return SummaryModel.of(summary), 201
+
+
+@api.post("/summaries/correct", responses={"200": SummaryModel})
+def correct_summary(path: SessionPath, body: LineBody) -> SummaryModel:
+    """Put a line of the summary in other words, or take it out; it does not come back."""
+    session = open_session(path.session_id)
+    return SummaryModel.of(application().assistant.correct_summary(session, body.line, body.text))
 
 
 @api.get("/summaries", responses={"200": SummariesModel})

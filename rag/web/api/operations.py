@@ -6,10 +6,11 @@ from flask import Response, request
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from rag.errors import NotAllowed
-from rag.web.access.owner import caller_address, is_loopback
+from rag.web.access.owner import caller_address
 from rag.web.api.responses import StateModel
 from rag.web.current import application
 from rag.web.described import DescribedApi
+from rag.wiring.listeners import is_loopback
 
 api = DescribedApi("operations", prefix="", refusals={})
 

@@ -209,6 +209,15 @@ class SessionBody(Body):
     title: Title | None = None
     context_config: ContextConfigBody | None = None
     collections: Chosen | None = None
+    knowledge_base_id: Annotated[
+        str | None, Field(max_length=200, description="One collection, by its id or name.")
+    ] = None
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The collections that are asked, whichever way they are named."""
+        own = (self.knowledge_base_id,) if self.knowledge_base_id else ()
+        return (*(self.collections or ()), *own)
 
 
 class QuestionBody(Body):
@@ -216,6 +225,13 @@ class QuestionBody(Body):
 
     content: Question
     wait_for_judge: Annotated[float, Field(ge=0, le=600)] = 0
+
+
+class LineBody(Body):
+    """A line of the summary as it stands there, and what is to stand in its place."""
+
+    line: Annotated[str, Field(min_length=1, max_length=4000)]
+    text: Annotated[str, Field(max_length=1000, description="Empty: the line goes.")] = ""
 
 
 class RangeBody(Body):

@@ -234,11 +234,28 @@ class ImportedModel(Described):
     end: int
 
 
+class LineModel(Described):
+    """One line of a summary: how it came to stand there, and the turns (from 0) behind it."""
+
+    section: str
+    text: str
+    mark: str  # written, quoted, put_back or unchecked
+    turns: list[int]
+    numbers: list[int]
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_turns(cls, values: Any) -> Any:
+        messages = values.get("messages", ())
+        return {"turns": sorted({message // 2 for message in messages})} | values
+
+
 class ContextModel(Described):
     """The messages that would be sent to the model now, and what they cost."""
 
     messages: list[dict[str, Any]]
     stats: dict[str, Any]
+    lines: list[LineModel] = Field(default_factory=list)  # of the summaries in it
 
 
 class StateModel(Described):
@@ -259,6 +276,7 @@ class SummaryModel(Described):
     required_names: list[str]
     tokens: int
     quotations: list[Quotation]
+    lines: list[LineModel]
     report: SummaryReport
 
 

@@ -43,7 +43,7 @@ def create_session(body: SessionBody) -> tuple[SessionModel, int]:
         current_owner(),
         title=body.title or "",
         config=config,
-        collections=rights.chosen(body.collections or ()),
+        collections=rights.chosen(body.chosen),
     )
     return SessionModel.of(session.read()), 201
 

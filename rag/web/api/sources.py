@@ -173,7 +173,7 @@ def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
         every_seconds=body.every,
         watch=body.watch,
     )
-    managed.with_source(path.source_id, "changed", change)
+    managed.with_source(path.source_id, change)
     return shown_source(managed.managed_source(path.source_id))
 
 
@@ -181,7 +181,7 @@ def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
 def delete_source(path: ManagedPath, query: LeavingQuery) -> tuple[str, int]:
     """Take a source away, with its documents unless they are to stay."""
     remove = partial(managed.book().remove, keep_documents=query.keep_documents)
-    managed.with_source(path.source_id, "removed", remove)
+    managed.with_source(path.source_id, remove)
     return "", 202
 
 
@@ -189,28 +189,28 @@ def delete_source(path: ManagedPath, query: LeavingQuery) -> tuple[str, int]:
 def sync_source(path: ManagedPath, body: SyncBody) -> tuple[DocumentSourceModel, int]:
     """Look at it soon."""
     sync = partial(managed.book().sync, thorough=body.thorough)
-    managed.with_source(path.source_id, "synced", sync)
+    managed.with_source(path.source_id, sync)
     return shown_source(managed.managed_source(path.source_id)), 202
 
 
 @api.post("/sources/<source_id>/confirm", responses={"202": CountModel})
 def confirm_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Say yes to the removals that wait."""
-    count = managed.with_source(path.source_id, "removals_confirmed", managed.book().confirm)
+    count = managed.with_source(path.source_id, managed.book().confirm)
     return _counted(path, count), 202
 
 
 @api.post("/sources/<source_id>/decline", responses={"200": CountModel})
 def decline_removals(path: ManagedPath) -> CountModel:
     """Say no to the removals that wait: those documents stay until they are deleted."""
-    count = managed.with_source(path.source_id, "removals_declined", managed.book().decline)
+    count = managed.with_source(path.source_id, managed.book().decline)
     return _counted(path, count)
 
 
 @api.post("/sources/<source_id>/undo", responses={"202": CountModel})
 def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Have back what was removed last; it stays until it is deleted by hand."""
-    count = managed.with_source(path.source_id, "removals_undone", managed.book().undo)
+    count = managed.with_source(path.source_id, managed.book().undo)
     return _counted(path, count), 202
 
 

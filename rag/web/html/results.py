@@ -30,6 +30,11 @@ class ShownResult:
         return Markup(self.chart.svg if self.chart else "")
 
     @property
+    def makes_chart(self) -> bool:
+        """Whether these rows can be drawn, also where nobody asked for it."""
+        return chart_of(self.result, "bar") is not None
+
+    @property
     def left_out(self) -> int:
         return len(self.result.rows) - len(self.rows)
 

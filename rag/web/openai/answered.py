@@ -4,14 +4,18 @@ import json
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from flask import Response, current_app, request
 from pydantic_core import to_jsonable_python
 
-from rag.citations.given import calls_in_words, in_words
-from rag.errors import UserError
+from rag.citations.fingerprints import stored_keys
+from rag.citations.given import calls_in_words
+from rag.citations.markers import cited_numbers
+from rag.errors import RagError, UserError
 from rag.records import (
     ChatMessage,
     Cited,
@@ -26,6 +30,16 @@ from rag.records import (
 )
 from rag.render.gate import Rewritten
 from rag.seams import SessionHandle, Wishes
+from rag.sessions.recognition import (
+    ConversationFinder,
+    FingerprintTable,
+    FoundSession,
+    Recognised,
+    calls_key,
+    name_key,
+    quoted,
+    reserve_numbers,
+)
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
@@ -36,17 +50,11 @@ from rag.web.openai.linked import in_links, linked
 from rag.web.openai.passed_on import NOBODY
 from rag.web.openai.requests import AskingBody
 from rag.web.openai.told import calls_of, given_text, notices_of, placed
-from rag.web.openai.transcripts import (
-    FoundSession,
-    SessionFinder,
-    TranscriptTable,
-    chain,
-    link,
-    link_of_calls,
-)
-from rag.web.turns import RunningTurn, turns
+from rag.web.openai.wrapping import unwrapped
+from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
 
-EXTENSION = "groundnote-transcripts"
+UNSTORED_FOR = timedelta(hours=24)
+EXTENSION = "groundnote-fingerprints"
 HELD_CHARACTERS = 200  # that a model may say before it calls a tool
 
 
@@ -57,6 +65,7 @@ class AnswerToClient(ABC):
     session: SessionHandle
     asked: ClientRequest
     body: AskingBody
+    user: str = ""  # whom the client asks for
     base_url: str = field(default_factory=lambda: request.host_url)
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -83,11 +92,6 @@ class AnswerToClient(ABC):
     def wants_links(self) -> bool:
         """Not in JSON, which is no Markdown."""
         return self.body.wants_links and not self.body.wants_json
-
-    @property
-    def is_known_by_messages(self) -> bool:
-        """Else the client names the session each time."""
-        return not self.body.name
 
     @abstractmethod
     def whole(self, end: Finished) -> dict[str, Any]:
@@ -119,11 +123,11 @@ class AnswerToClient(ABC):
         """The very last."""
         return ""
 
-    def frames(self, turn: RunningTurn, table: TranscriptTable) -> Frames:
+    def frames(self, turn: RunningTurn, table: FingerprintTable) -> Frames:
         """As it is written; an error ends it, and so does a client that leaves."""
         streamed = ""
         yield from self.first()
-        with turn.stopped_unless_ended():
+        with self.forgotten_if_broken(turn), turn.stopped_unless_ended():
             for event in self.events(turn):
                 if event is None:
                     yield PING
@@ -140,6 +144,18 @@ class AnswerToClient(ABC):
                     yield from self.ending(turn, event)
                     if self.done:
                         yield self.done
+
+    @contextmanager
+    def forgotten_if_broken(self, turn: RunningTurn) -> Iterator[None]:
+        """A turn that did not come to its end is kept no more than another one."""
+        try:
+            yield
+        finally:
+            is_broken = not isinstance(turn.end(timeout=0), Finished)
+            if self.body.store is False and is_broken:
+                turn.end(timeout=ENDING_SECONDS)
+                if turn.index is not None:
+                    forget_turn(self.session, turn.index)
 
     def ending(self, turn: RunningTurn, end: Finished) -> Frames:
         """The end at once, then what a judge said: only who asked for that reads on."""
@@ -167,19 +183,18 @@ class AnswerToClient(ABC):
         events = settled(turn.follow(ping_seconds=PING_SECONDS))
         return in_links(events, self.url_of) if self.wants_links else events
 
-    def remember(self, table: TranscriptTable, end: Finished, streamed: str) -> None:
-        """Know this conversation again, whether the client keeps the streamed or the final text."""
-        if self.is_known_by_messages:
-            hashes = chain(self.asked.past)
-            question = link(hashes[-1] if hashes else "", Role.USER, self.asked.question)
-            calls = calls_of(end)
-            texts = {streamed, end.message.content, self.told(end).text}
-            if calls:  # some clients keep nothing beside them
-                texts = {calls_in_words(text, calls) for text in (given_text(end), "")}
-            answers = {link(question, Role.ASSISTANT, in_words(text)) for text in texts}
-            if calls:
-                answers.add(link_of_calls(question, (call.id for call in calls)))
-            table.remember(self.session, answers, index=end.message.index + 1)
+    def remember(self, table: FingerprintTable, end: Finished, streamed: str) -> None:
+        """Know this answer again, whether the client keeps the streamed or the final text."""
+        calls, user = calls_of(end), self.user
+        texts = {streamed, end.message.content}
+        if calls:  # some clients keep nothing beside them
+            texts = {calls_in_words(text, calls) for text in (given_text(end), "")}
+            key = calls_key(self.asked.question, (call.id for call in calls))
+            table.name(self.session, key, index=end.message.index + 1)
+        keys = [key for text in texts for key in stored_keys(user, self.asked.question, text)]
+        if self.body.store is False:
+            forget_turn(self.session, end.message.index)
+        table.remember(self.session, end.message.index, keys)
 
     def extension(self, end: Finished) -> dict[str, Any]:
         """What the protocols have no field for."""
@@ -229,15 +244,27 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
     if asked.rounds and not has_model:
         raise UserError(NOBODY.format(body.said_in))
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
-    table = _transcripts()
+    table = _fingerprints()
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
-        found = protocol.named(body) or _known_as(body.name, asked) or _found_for(asked)
+        found = protocol.named(body) or _known_as(body, asked) or _found_for(body, asked)
+        _keep_or_expire(found, body)
+        application().metrics.conversations.labels(found.by.value).inc()
+        wrapped = unwrapped(asked.question)
+        reserve_numbers(found.session, asked.past, wrapped.highest)
         if ids is not None and tuple(ids) != found.session.read().collections:
             found.session.choose(ids)
         rounds = _rounds(found, asked, body.said_in)
-        turn = _begun(found, asked, replace(wishes, rounds=rounds))
-        return turn, protocol(turn.session, replace(asked, rounds=rounds), body)
+        own = replace(
+            wishes,
+            rounds=rounds,
+            past=_past_alone(found, asked),
+            instructions="\n".join(asked.instructions),
+            notices=asked.notices,
+            query=wrapped.question if wrapped.question != asked.question else "",
+        )
+        turn = _begun(found, asked, own)
+        return turn, protocol(turn.session, replace(asked, rounds=rounds), body, body.for_whom)
 
     def frames() -> Frames:
         turn, answering = begin()
@@ -247,34 +274,71 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
         waiting = ": waiting, {} before you\n\n".format
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn, answering = begin()
-    end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
+    with answering.forgotten_if_broken(turn):
+        end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _known_as(name: str, asked: ClientRequest) -> FoundSession | None:
+def _known_as(body: AskingBody, asked: ClientRequest) -> FoundSession | None:
     """The session that the client calls so, however little of it is sent along; made if need be."""
+    name = body.name
     if not name:
         return None
-    table, owner, key = _transcripts(), current_owner(), link("", "name", name)
-    for state in table.find(owner, key):
-        return FoundSession(application().store.open(state.session_id, owner=owner), is_new=False)
-    found = _found_for(asked)
-    table.remember(found.session, [key], index=1)
-    return found
+    table, owner, key = _fingerprints(), current_owner(), name_key(name)
+    known = table.named(owner, key)
+    if known is not None:
+        session = application().store.open(known[0], owner=owner)
+        return FoundSession(session, Recognised.NAMED)
+    found = _finder(body).find(asked.past, is_shared=False)
+    if table.name(found.session, key):
+        return found
+    found.session.delete()  # another request with this name was quicker
+    return _known_as(body, asked)
 
 
-def _found_for(asked: ClientRequest) -> FoundSession:
+def _found_for(body: AskingBody, asked: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
-    finder = SessionFinder(application().store, _transcripts(), config=default_config())
-    past = asked.past
+    finder, past = _finder(body), asked.past
     if asked.called and asked.question:
-        before = chain([*past, ImportedMessage(Role.USER, asked.question)])[-1]
-        waiting = finder.waiting_for(current_owner(), link_of_calls(before, asked.called))
+        waiting = finder.waiting_for(calls_key(asked.question, asked.called))
         if waiting is not None:
             return waiting
         past = asked.up_to_the_calls()
-    return finder.session_for(current_owner(), past, instructions=asked.instructions)
+    return finder.find(past)
+
+
+def _finder(body: AskingBody) -> ConversationFinder:
+    store, config = application().store, default_config()
+    owner, stores = current_owner(), body.store is not False
+    return ConversationFinder(store, _fingerprints(), config, owner, body.for_whom, stores)
+
+
+def _keep_or_expire(found: FoundSession, body: AskingBody) -> None:
+    """Where nothing is to be kept, a conversation of such turns alone goes after a day."""
+    session = found.session
+    is_kept = session.read().expires_at is None
+    if body.store is False and (found.is_new or not is_kept):
+        application().store.delete_expired()
+        session.expire(datetime.now(UTC) + UNSTORED_FOR)
+    elif body.store is not False and not is_kept:
+        session.expire(None)
+
+
+def forget_turn(session: SessionHandle, index: int) -> None:
+    """Take away what was said in a turn; its sources keep their numbers."""
+    with suppress(RagError):  # deleted meanwhile
+        session.erase(index)
+
+
+def _past_alone(found: FoundSession, asked: ClientRequest) -> tuple[ImportedMessage, ...] | None:
+    """What may be told of a conversation that may be somebody else's: what the request holds."""
+    is_kept = found.session.read().expires_at is None
+    if found.is_certain and is_kept:
+        return None
+    cited = {n for each in asked.past for n in cited_numbers(each.content)}
+    known = {source.number for source in found.session.sources(sorted(cited))}
+    return tuple(quoted(each, known) for each in asked.past)
 
 
 def _rounds(found: FoundSession, asked: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
@@ -312,18 +376,18 @@ def _begun(found: FoundSession, asked: ClientRequest, wishes: Wishes) -> Running
 
     try:
         return turns().start(found.session, ask)
-    except UserError:
+    except RagError:
         if found.is_new:
             found.session.delete()
-        elif found.state is not None:
-            _transcripts().give_back(found.session.owner, found.state)
+        elif found.claim:
+            _fingerprints().forget(found.session, found.claim)
         raise
 
 
-def _transcripts() -> TranscriptTable:
-    """The states of conversations that this application sent out."""
+def _fingerprints() -> FingerprintTable:
+    """The answers that this application gave to clients."""
     table = current_app.extensions[EXTENSION]
-    assert isinstance(table, TranscriptTable)
+    assert isinstance(table, FingerprintTable)
     return table
 
 

@@ -1,12 +1,14 @@
 """A client's transcript, understood: what is asked now, and what was said before it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.given import calls_in_words, harmless, in_words
 from rag.errors import UserError
 from rag.records import ChatMessage, ImportedMessage, Message, Role
 from rag.web.openai.messages import INSTRUCTION_ROLES, ROLES, ClientMessage
+
+GO_ON = "Continue."  # what a client means that sends an answer last
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class ClientRequest:
     past: tuple[ImportedMessage, ...]
     instructions: tuple[str, ...]
     rounds: tuple[ChatMessage, ...] = ()
+    notices: tuple[str, ...] = ()  # what of it could not be read
 
     def up_to_the_calls(self) -> tuple[ImportedMessage, ...]:
         """The transcript as it was when the tools were called last."""
@@ -49,38 +52,72 @@ class ClientRequest:
 
 
 def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
-    """Raises UserError, which names the field of the request."""
+    """Parts of the past that are no text are passed over. Raises UserError, with the field."""
     others = [message.role for message in messages if message.role not in ROLES]
     if others:
         raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
-    instructions = tuple(m.text(field) for m in messages if m.role in INSTRUCTION_ROLES)
-    past: list[ImportedMessage] = []
-    since: list[ChatMessage] = []  # the last question
-    for message in messages:
-        if message.role == Role.USER:
-            past += [*_answers(since), ImportedMessage(Role.USER, message.text(field))]
-            since = []
-        elif (said := _said(message, field)) is not None:
-            since = _with(since, said)
+    messages, notices = _as_asked(messages), _notices(messages)
+    instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
+    past, since = _told(messages)
     if since and since[-1].role is Role.TOOL:
         question = past.pop().content if past and past[-1].role == Role.USER else ""
-        return ClientRequest(question, tuple(past), instructions, tuple(since))
+        return ClientRequest(question, tuple(past), instructions, tuple(since), notices)
     past += _answers(since)
-    if not past or past[-1].role != Role.USER:
+    if past and past[-1].role == Role.ASSISTANT:
+        past.append(ImportedMessage(Role.USER, GO_ON))
+    if not past:
+        raise UserError(f"{field}: there is no question. Send one with the role `user`.")
+    question = past[-1].content
+    if not question.strip() and (unread := _last_unread(messages)):
         raise UserError(
-            f"{field}: the last one must be the user's question, or the result of a tool."
+            f"{field}: the question is of type {', '.join(sorted(unread))}; only text is read. "
+            "Ask in words."
         )
-    return ClientRequest(past[-1].content, tuple(past[:-1]), instructions)
+    return ClientRequest(question, tuple(past[:-1]), instructions, (), notices)
 
 
-def _said(message: ClientMessage, field: str) -> ChatMessage | None:
+def _told(messages: Iterable[ClientMessage]) -> tuple[list[ImportedMessage], list[ChatMessage]]:
+    """What was said up to the last question, and what came since."""
+    past: list[ImportedMessage] = []
+    since: list[ChatMessage] = []
+    for message in messages:
+        if message.role == Role.USER:
+            past += [*_answers(since), ImportedMessage(Role.USER, message.text())]
+            since = []
+        elif (said := _said(message)) is not None:
+            since = _with(since, said)
+    return past, since
+
+
+def _as_asked(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
+    """Instructions that come last, behind an answer, are what is asked."""
+    *before, last = messages
+    spoken = [each for each in before if each.role in (Role.USER, Role.ASSISTANT)]
+    if last.role in INSTRUCTION_ROLES and spoken and spoken[-1].role == Role.ASSISTANT:
+        last = last.model_copy(update={"role": Role.USER})
+    return [*before, last]
+
+
+def _notices(messages: Iterable[ClientMessage]) -> tuple[str, ...]:
+    unread = sorted({kind[:60] for message in messages for kind in message.unread()})
+    if not unread:
+        return ()
+    return (f"Parts of the conversation could not be read ({', '.join(unread)}): only text is.",)
+
+
+def _last_unread(messages: Sequence[ClientMessage]) -> set[str]:
+    asked = [each for each in messages if each.role == Role.USER]
+    return asked[-1].unread() if asked else set()
+
+
+def _said(message: ClientMessage) -> ChatMessage | None:
     """What an assistant said or called, or what came of a call; None for anything else."""
     if message.is_result:
-        text = harmless(message.result(field))
+        text = harmless(message.result())
         return ChatMessage(Role.TOOL, text, tool_call_id=message.tool_call_id or message.call_id)
     calls = message.calls()
     if calls or message.role == Role.ASSISTANT:
-        return ChatMessage(Role.ASSISTANT, message.text(field), tool_calls=calls)
+        return ChatMessage(Role.ASSISTANT, message.text(), tool_calls=calls)
     return None
 
 

@@ -1,5 +1,6 @@
 """The OpenAI chat protocol, so that stock clients get cited answers."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,18 +11,29 @@ from pydantic import BaseModel
 
 from rag.errors import NotFound
 from rag.records import Failed, Finished
+from rag.sessions.recognition import FoundSession, Recognised
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.sse import data_line, failure
+from rag.web.current import application
 from rag.web.described import DescribedApi
 from rag.web.openai import tasks
 from rag.web.openai.answered import AnswerToClient, answered
-from rag.web.openai.requests import MODEL, MODEL_OF_ONE, MODEL_WITH_LINKS, REFUSED, ChatBody
+from rag.web.openai.requests import (
+    MODEL,
+    MODEL_OF_ONE,
+    MODEL_PLAIN,
+    MODEL_WITH_LINKS,
+    REFUSED,
+    ChatBody,
+)
 from rag.web.openai.told import DONE, calls_of, calls_told, counted, head, is_whole, used
-from rag.web.openai.transcripts import FoundSession
 from rag.web.problems import openai_problem
 
 api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
+
+
+_OURS = re.compile("[0-9a-f]{32}")  # the id of a session
 
 
 class ModelPath(BaseModel):
@@ -50,7 +62,8 @@ def _models() -> list[str]:
     times = Counter(each.name.casefold() for each in held)
     names = [each.name if times[each.name.casefold()] == 1 else each.id for each in held]
     ones = [f"{MODEL_OF_ONE}{name}" for name in names if len(held) > 1]
-    return [MODEL, MODEL_WITH_LINKS, *ones]
+    plain = [MODEL_PLAIN] if application().settings.llm.is_configured else []
+    return [MODEL, MODEL_WITH_LINKS, *ones, *plain]
 
 
 def _model(name: str) -> dict[str, Any]:
@@ -75,15 +88,18 @@ class Completion(AnswerToClient):
     @staticmethod
     def named(body: ChatBody) -> FoundSession | None:
         named = body.session_id()
-        return FoundSession(open_session(named), is_new=False) if named else None
+        if not named:
+            return None
+        try:
+            return FoundSession(open_session(named), Recognised.NAMED)
+        except NotFound:
+            if _OURS.fullmatch(named):
+                raise
+            return None  # a program that traces its calls has ids of its own there
 
     @staticmethod
     def refused(problem: dict[str, Any]) -> str:
         return data_line(openai_problem(problem))
-
-    @property
-    def is_known_by_messages(self) -> bool:
-        return not (self.body.session_id() or self.body.name)
 
     def whole(self, end: Finished) -> dict[str, Any]:
         calls, text = calls_told(calls_of(end)), self.told(end).text

@@ -5,21 +5,21 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag.errors import UserError
 from rag.records import Role, ToolCall
 from rag.web.api.requests import ShortText, Words
 
 INSTRUCTION_ROLES = (Role.SYSTEM, "developer")
+UNSAID_PARTS = ("thinking", "redacted_thinking", "reasoning", "tool_use", "tool_call")
 TEXT_PARTS = ("text", "input_text", "output_text", "refusal")
 ROLES = (*INSTRUCTION_ROLES, Role.USER, Role.ASSISTANT, Role.TOOL, "function", "")
 
 
 class ContentPart(BaseModel):
-    """A part of a message; only text can be answered."""
+    """A part of a message; only text can be read."""
 
     type: ShortText
-    text: Words = ""
-    refusal: Words = ""  # in an assistant's message
+    text: Words | None = None
+    refusal: Words | None = None  # in an assistant's message
 
 
 ContentParts = Annotated[list[ContentPart], Field(max_length=1000)]
@@ -66,18 +66,23 @@ class ClientMessage(BaseModel):
         """Whether it only names what was said."""
         return self.type == "item_reference"
 
-    def text(self, field: str) -> str:
-        """Raises UserError, which names the field of the request, for what is not text."""
-        return _text(self.content, field)
+    def text(self) -> str:
+        """All of it that is text."""
+        return _text(self.content)
+
+    def unread(self) -> set[str]:
+        """The kinds of its parts that nobody here can read; thoughts are nobody's to read."""
+        parts = (part for each in (self.content, self.output) for part in _parts(each))
+        return {part.type for part in parts if part.type not in (*TEXT_PARTS, *UNSAID_PARTS)}
 
     @property
     def is_result(self) -> bool:
         """Whether it is what came of a call."""
         return self.role == Role.TOOL or self.type == "function_call_output"
 
-    def result(self, field: str) -> str:
-        """What came of a call. Raises UserError."""
-        return _text(self.content if self.output is None else self.output, field)
+    def result(self) -> str:
+        """What came of a call."""
+        return _text(self.content if self.output is None else self.output)
 
     def calls(self) -> tuple[ToolCall, ...]:
         """The calls that it makes."""
@@ -91,10 +96,15 @@ class ClientMessage(BaseModel):
         )
 
 
-def _text(content: str | list[ContentPart] | None, field: str) -> str:
-    if not isinstance(content, list):
-        return content or ""
-    others = sorted({part.type for part in content if part.type not in TEXT_PARTS})
-    if others:
-        raise UserError(f"{field}: a part is of type {', '.join(others)}; only text is read.")
-    return "".join(part.text or part.refusal for part in content)
+def _text(content: str | list[ContentPart] | None) -> str:
+    """Parts that no blank divides are lines of their own."""
+    text = "" if isinstance(content, list) else content or ""
+    for part in _parts(content):
+        told = (part.text or part.refusal or "") if part.type in TEXT_PARTS else ""
+        is_divided = not (text and told) or text[-1].isspace() or told[0].isspace()
+        text += told if is_divided else f"\n{told}"
+    return text
+
+
+def _parts(content: str | list[ContentPart] | None) -> list[ContentPart]:
+    return content if isinstance(content, list) else []

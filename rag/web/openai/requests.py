@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
+from flask import request
 from flask_openapi3.types import ResponseDict
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,7 +20,30 @@ MOST_TOOLS = 128  # as at OpenAI
 LINKS = "links"
 CITATION_FORMS = ("numbers", LINKS)
 MODEL_WITH_LINKS = f"{MODEL}-{LINKS}"  # whose numbers are links, for clients that show only these
+MODEL_PLAIN = f"{MODEL}-plain"  # the language model without the library, for tasks of clients
 MODEL_OF_ONE = f"{MODEL}:"  # before the name of a collection: the library is that one alone
+
+# In these, clients name the conversation that a request belongs to.
+CONVERSATION_HEADERS = (
+    "X-OpenWebUI-Chat-Id",
+    "X-LibreChat-Conversation-Id",
+    "X-Conversation-Id",
+    "X-Chat-Id",
+    "X-Thread-Id",
+)
+USER_HEADER = "X-OpenWebUI-User-Id"
+LONGEST_NAME = 200
+
+
+def conversation_header() -> str:
+    """The client's name of the conversation in a header; "" where there is none."""
+    named = (
+        f"{each}: {request.headers[each].strip()}"
+        for each in CONVERSATION_HEADERS
+        if request.headers.get(each, "").strip()
+    )
+    return next(named, "")[:LONGEST_NAME]
+
 
 REFUSED: ResponseDict = {
     status: {
@@ -30,6 +54,8 @@ REFUSED: ResponseDict = {
 }
 
 
+# Of 0 and -1, clients of local servers mean none.
+TokenLimit = Annotated[int, Field(ge=-1)]
 StopWord = Annotated[str, Field(max_length=1_000)]
 WhatWasSaid = Annotated[list[ClientMessage], Field(min_length=1, max_length=20_000), FirstWrong()]
 
@@ -63,11 +89,14 @@ class AskingBody(BaseModel):
     model: ShortText = MODEL
     stream: bool | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
-    max_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_completion_tokens: Annotated[int, Field(ge=1)] | None = None
-    max_output_tokens: Annotated[int, Field(ge=1)] | None = None
+    max_tokens: TokenLimit | None = None
+    max_completion_tokens: TokenLimit | None = None
+    max_output_tokens: TokenLimit | None = None
     stop: StopWord | Annotated[list[StopWord], Field(max_length=4)] | None = None
     metadata: Metadata | None = None
+    user: Any = None
+    safety_identifier: Any = None
+    store: bool | None = None  # False: nothing that was said is kept
     tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: StopWord | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
@@ -89,7 +118,13 @@ class AskingBody(BaseModel):
     @property
     def name(self) -> str:
         """The client's own for this conversation; "" where it has none."""
-        return (self.metadata.session or "").strip() if self.metadata else ""
+        named = (self.metadata.session or "").strip() if self.metadata else ""
+        return named or conversation_header()
+
+    @property
+    def for_whom(self) -> str:
+        """Whom the client asks for: its users are told apart by what it calls them."""
+        return str(self.user or self.safety_identifier or request.headers.get(USER_HEADER, ""))
 
     @property
     def names_us(self) -> bool:
@@ -126,7 +161,8 @@ class AskingBody(BaseModel):
             if extra.get(name) not in harmless:
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        limit = self.max_completion_tokens or self.max_output_tokens or self.max_tokens
+        limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)
+        limit = next((each for each in limits if each is not None and each > 0), None)
         as_it_is = passed_on(
             tools=self.tools,
             choice=self.tool_choice,
@@ -184,7 +220,6 @@ class ResponseBody(AskingBody):
     input: Words | WhatWasSaid
     instructions: Annotated[Words, Field(max_length=MAX_QUESTION_CHARS)] | None = None
     previous_response_id: ShortText | None = None
-    store: bool | None = None
     text: dict[str, Any] | None = None
 
     def form(self) -> tuple[str, dict[str, Any] | None]:

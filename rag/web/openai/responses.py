@@ -13,6 +13,7 @@ from rag.errors import NotFound
 from rag.records import Answer, Failed, Finished, Message, Role
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
+from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.rights import open_session
 from rag.web.api.sse import Frames, failure, frame
@@ -22,7 +23,6 @@ from rag.web.openai.answered import AnswerToClient, answered
 from rag.web.openai.messages import ClientMessage
 from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
 from rag.web.openai.told import calls_of, counted, given_text, is_whole
-from rag.web.openai.transcripts import FoundSession, copy_of
 from rag.web.problems import openai_problem
 from rag.web.turns import RunningTurn
 
@@ -142,9 +142,10 @@ def _after(previous: str) -> FoundSession:
             raise NotFound("It was deleted.")
         told = session.read().message_count
         if told == count:
-            return FoundSession(session, is_new=False)
+            return FoundSession(session, Recognised.NAMED)
         if told > count:
-            return FoundSession(copy_of(application().store, session, count), is_new=True)
+            fork = copy_of(application().store, session, count)
+            return FoundSession(fork, Recognised.BRANCH)
     raise NotFound(f"previous_response_id: there is no response {previous[:60]!r}.")
 
 
@@ -156,10 +157,6 @@ class Responding(AnswerToClient):
     number: int = 0  # of the next event
     index: int | None = None  # of the answer, once it has begun
     has_message: bool = False  # an item of text has begun
-
-    @property
-    def is_known_by_messages(self) -> bool:
-        return not (self.body.name or self.body.previous_response_id)
 
     @staticmethod
     def named(body: ResponseBody) -> FoundSession | None:
@@ -279,7 +276,7 @@ class Responding(AnswerToClient):
             "metadata": self.body.metadata.attached() if self.body.metadata else {},
             "parallel_tool_calls": bool(self.body.parallel_tool_calls),
             "previous_response_id": self.body.previous_response_id,
-            "store": True,
+            "store": self.body.store is not False,
             "temperature": self.body.temperature,
             "text": self.body.text or {"format": {"type": "text"}},
             "tool_choice": self.body.tool_choice or "auto",

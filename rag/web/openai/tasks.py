@@ -2,11 +2,9 @@
 
 No person asked that: nothing is searched for it, nothing stored, and nothing in it has a number.
 
-Open WebUI sends one user message from a template (`backend/open_webui/config.py`,
-`DEFAULT_…_PROMPT_TEMPLATE`): a title, tags, follow-ups, queries and completions begin with
-"### Task:" and quote the chat in `<chat_history>`; choosing tools has a system message that begins
-with "Available Tools:". Its own pipelines name the task in `metadata.task`. LibreChat sends one
-message as well (`@librechat/agents`, `src/utils/title.ts`; before that `api/…/titleConvo.js`).
+It is known by its structure: `metadata.task`; or a conversation that begins with a message in which
+one is quoted, with what both sides said. Whatever else a client asks by itself (a title asked after
+the talk, an emoji) looks like a question, and is one, but with the model `groundnote-plain`.
 """
 
 import json
@@ -18,7 +16,7 @@ from typing import Any
 from flask import Response
 
 from rag.citations.json_gate import JsonGate
-from rag.errors import RagError
+from rag.errors import RagError, UserError
 from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.render.gate import sanitise
@@ -27,32 +25,37 @@ from rag.seams.patience import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
 from rag.web.current import application
 from rag.web.openai.asked import ClientRequest
-from rag.web.openai.requests import ChatBody
+from rag.web.openai.requests import MODEL_PLAIN, ChatBody
 from rag.web.openai.told import DONE, calls_told, head, used
 
-TASK, QUOTED = "### Task:", "<chat_history>"  # of Open WebUI; its questions have no such quotation
-TOOLS_TO_CHOOSE = "Available Tools:"
-OF_LIBRECHAT = (
-    "Provide a concise, 5-word-or-less title for the conversation",
-    "Analyze this conversation and provide:\n1. The detected language",
-    "Please generate a concise title (max 40 characters) for a conversation that starts with",
-)
+TOOLS_TO_CHOOSE = "Available Tools:"  # Open WebUI has some chosen so
+NOBODY = f"model: no language model is set here, and without one {MODEL_PLAIN!r} says nothing."
 NOTHING: tuple[str, tuple[ToolCall, ...], Usage] = ("", (), Usage(0, 0))
 TITLE_CHARACTERS = 60
 _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
-_SAID = re.compile(r"^(?:USER|User): (.+)$", re.MULTILINE)
+_SAID = re.compile(r"^\W*(?:user|human)\W*[:：] *(.+)$", re.MULTILINE | re.IGNORECASE)
+_ANSWERED = re.compile(r"^\W*(?:assistant|ai|bot)\W*[:：]", re.MULTILINE | re.IGNORECASE)
+_ROLES = re.compile(r'"role"\s*:\s*"(user|assistant)"')
 
 
 def is_task(body: ChatBody, asked: ClientRequest) -> bool:
-    """Whether a client asks by itself."""
+    """Whether a client asks by itself. Raises UserError where nobody could answer."""
+    if body.model == MODEL_PLAIN:
+        if not application().settings.llm.is_configured:
+            raise UserError(NOBODY)
+        return True
     if body.metadata is not None and (body.metadata.model_extra or {}).get("task"):
         return True
-    text = asked.question.lstrip()
     if asked.past or asked.rounds:
         return False
-    is_of_web_ui = text.startswith(TASK) and QUOTED in text
     chooses = any(each.startswith(TOOLS_TO_CHOOSE) for each in asked.instructions)
-    return is_of_web_ui or chooses or text.startswith(OF_LIBRECHAT)
+    return chooses or _quotes_a_talk(asked.question)
+
+
+def _quotes_a_talk(text: str) -> bool:
+    """Whether both sides of a conversation speak in a text."""
+    said = _SAID.search(text) and _ANSWERED.search(text)
+    return bool(said) or set(_ROLES.findall(text)) == {"user", "assistant"}
 
 
 def done(body: ChatBody, asked: ClientRequest) -> Response:

@@ -1,13 +1,16 @@
 """The pages around a conversation: list, search, settings, summaries, delete."""
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import islice
 
 from flask import Blueprint, redirect, request, stream_template, url_for
 from markupsafe import Markup
 from werkzeug.wrappers import Response
 
+from rag.citations.markers import cited_numbers
 from rag.errors import UserError
+from rag.memory.phrases import OPENS
 from rag.records import Source, Summary
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
@@ -184,6 +187,18 @@ def forget(session_id: str) -> Response:
     return _to_summaries(session)
 
 
+@session_pages.post("/sessions/<session_id>/summaries/correct")
+def correct(session_id: str) -> PageResult:
+    """Put a line of the summary in other words, or take it out."""
+    session = open_session(session_id)
+    text = "" if "remove" in request.form else request.form.get("text", "")
+    try:
+        application().assistant.correct_summary(session, request.form.get("line", ""), text)
+    except UserError as error:
+        return _summaries_page(session, error=str(error)), error.http_status
+    return _to_summaries(session)
+
+
 def _to_summaries(session: SessionHandle) -> Response:
     return redirect(url_for("session_pages.summaries", session_id=session.id), 303)
 
@@ -208,27 +223,38 @@ def _shown(session: SessionHandle, found: list[Summary]) -> list[dict[str, objec
     return [{"summary": summary, "lines": _lines(summary, session, register)} for summary in found]
 
 
+SECTIONS = {"about": "About the user", "answered": "Answered", "open": "Open"}
+MARKS = {
+    "written": "one sentence of the conversation carries it",
+    "quoted": "word for word from the conversation",
+    "put_back": "word for word: the model had left it out",
+    "unchecked": "in the model’s words; it has no number and contradicts nothing",
+}
+
+
 def _lines(summary: Summary, session: SessionHandle, register: Register) -> list[dict[str, object]]:
-    """Each line of a summary, and each quotation whole, with the turn that it opens."""
+    """Each line with its mark and the turns behind it; then the lists, as they are sent."""
     lines: list[dict[str, object]] = []
-    at, text = 0, summary.text
-    for quoted in (*summary.quotations, None):
-        between = text[at : quoted.start if quoted else len(text)]
-        lines += [
-            {"html": answer_html(line, register)}
-            for line in between.split("\n")
-            if line.strip(" -")
-        ]
-        if quoted is not None:
-            url = url_for(
-                "pages.conversation",
-                session_id=session.id,
-                at=quoted.message,
-                _anchor=f"m{quoted.message}",
-            )
-            words = text[quoted.start : quoted.end]
-            checked = session.message(quoted.message).checked(words)
-            html = answer_html(words, register, citations=checked)
-            lines.append({"html": html, "url": url, "turn": quoted.message // 2 + 1})
-            at = quoted.end
+    section = ""
+    url = partial(url_for, "pages.conversation", session_id=session.id)
+    for line in summary.lines:
+        messages = line.messages
+        checked = session.message(messages[0]).checked(line.text) if messages else ()
+        turns = [(at // 2 + 1, url(at=at, _anchor=f"m{at}")) for at in messages]
+        lines.append(
+            {
+                "title": SECTIONS[line.section] if line.section != section else "",
+                "html": answer_html(line.text, register, citations=checked),
+                "text": line.text,
+                "mark": line.mark.value.replace("_", " "),
+                "meaning": MARKS[line.mark],
+                "turns": turns,
+            }
+        )
+        section = line.section
+    shown = {f"- {line.text}" for line in summary.lines}
+    others = [each for each in summary.text.splitlines() if each.strip(" -<>")]
+    kept = [each for each in others if each not in shown and not each.endswith(":")]
+    listed = kept if not summary.lines else [each for each in kept if cited_numbers(each)]
+    lines += [{"html": answer_html(line, register)} for line in listed if OPENS not in line]
     return lines

@@ -65,7 +65,6 @@ def change(source_id: str) -> Response:
     every = words("every")
     return _done(
         source_id,
-        "changed",
         partial(
             managed.book().change,
             include=_globs("include"),
@@ -80,17 +79,17 @@ def change(source_id: str) -> Response:
 def do(source_id: str, act: str) -> Response:
     """Look now, say yes or no to removals, have back, take away."""
     book = managed.book()
-    acts: dict[str, tuple[str, Callable[[str], Any]]] = {
-        "sync": ("synced", book.sync),
-        "confirm": ("removals_confirmed", book.confirm),
-        "decline": ("removals_declined", book.decline),
-        "undo": ("removals_undone", book.undo),
-        "remove": ("removed", book.remove),
-        "leave": ("left", partial(book.remove, keep_documents=True)),
+    acts: dict[str, Callable[[str], Any]] = {
+        "sync": book.sync,
+        "confirm": book.confirm,
+        "decline": book.decline,
+        "undo": book.undo,
+        "remove": book.remove,
+        "leave": partial(book.remove, keep_documents=True),
     }
     if act not in acts:
         raise UserError(f"{act[:40]!r} is nothing that a source can do.")
-    return _done(source_id, *acts[act])
+    return _done(source_id, acts[act])
 
 
 @source_pages.app_template_filter("in_words")
@@ -122,9 +121,9 @@ def every_in_words(source: DocumentSource) -> str:
     return f"every {counted(seconds, 'second')}"
 
 
-def _done(source_id: str, action: str, act: Callable[[str], Any]) -> Response:
+def _done(source_id: str, act: Callable[[str], Any]) -> Response:
     collection_id = managed.managed_source(source_id).source.collection_id
-    managed.with_source(source_id, action, act)
+    managed.with_source(source_id, act)
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
 
 

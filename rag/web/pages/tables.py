@@ -1,5 +1,6 @@
 """Pages of tables: their rows, results behind numbers, downloads."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from flask import Blueprint, Response, redirect, request, url_for
@@ -7,7 +8,8 @@ from werkzeug.wrappers import Response as AnyResponse
 
 from rag.errors import NotFound
 from rag.tables.plan import plan_from
-from rag.tables.running.result import as_csv, as_xlsx, result_from
+from rag.tables.running.chart import chart_of, standalone
+from rag.tables.running.result import TableResult, as_csv, as_xlsx, result_from
 from rag.web.access.rights import open_session, readable
 from rag.web.current import application, checked_id
 from rag.web.html.plan_form import plan_from_form
@@ -18,6 +20,21 @@ table_pages = Blueprint("table_pages", __name__)
 ROWS_ON_A_PAGE = 100
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 LONGEST_SEARCH = 200
+
+
+def as_svg(result: TableResult) -> str:
+    """The chart that `chart` of the query asks for. Raises NotFound where there is none."""
+    chart = chart_of(result, request.args.get("chart", "bar"))
+    if chart is None:
+        raise NotFound("These rows make no chart: two names with a figure each are needed.")
+    return standalone(chart)
+
+
+DOWNLOADS: dict[str, tuple[Callable[[TableResult], str | bytes], str]] = {
+    "csv": (as_csv, "text/csv; charset=utf-8"),
+    "xlsx": (as_xlsx, XLSX),
+    "svg": (as_svg, "image/svg+xml"),
+}
 
 
 @table_pages.get("/tables/<table_id>")
@@ -66,13 +83,12 @@ def _marked(session_id: str, number: int, row: int | None) -> frozenset[int]:
 
 @table_pages.get("/sessions/<session_id>/sources/<int:number>.<ending>")
 def download(session_id: str, number: int, ending: str) -> Response:
-    """A result as CSV or XLSX."""
+    """A result as CSV or XLSX, its chart as SVG."""
     stored = open_session(session_id).result(number)
-    if stored is None or ending not in ("csv", "xlsx"):
+    if stored is None or ending not in DOWNLOADS:
         raise NotFound(f"[{number}] is no table of this conversation.")
-    result = result_from(stored)
-    body: str | bytes = as_csv(result) if ending == "csv" else as_xlsx(result)
-    kind = "text/csv; charset=utf-8" if ending == "csv" else XLSX
+    make, kind = DOWNLOADS[ending]
+    body = make(result_from(stored))
     name = f"result-{number}.{ending}"
     return Response(
         body, mimetype=kind, headers={"Content-Disposition": f'attachment; filename="{name}"'}

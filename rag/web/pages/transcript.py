@@ -87,10 +87,15 @@ class ShareKept:
     """How much of the summarised turns the summaries still say."""
 
     end: int  # the first message that is not summarised
-    citations: int  # stated
+    turns: int  # that they stand for
+    citations: int  # in the summaries
+    stated: int  # of these, with their statement
     citations_required: int
-    names: int  # stated
+    names: int  # in the summaries
     names_required: int
+    brought_back: int  # numbers and names that a question brings back
+    lost: int  # in neither: 0, or it is a fault
+    is_ranged: bool  # numbers that stand in ranges, for want of room
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,8 +264,13 @@ def kept_in(summaries: Sequence[Summary]) -> ShareKept | None:
     reports = [summary.report for summary in summaries]
     return ShareKept(
         end=max(summary.end for summary in summaries),
-        citations=sum(report.citations_kept for report in reports),
+        turns=sum(summary.end - summary.start + 1 for summary in summaries) // 2,
+        citations=sum(report.citations_in_summary for report in reports),
+        stated=sum(len(report.stated_citations) for report in reports),
         citations_required=sum(report.citations_required for report in reports),
         names=sum(report.names_kept for report in reports),
         names_required=sum(report.names_required for report in reports),
+        brought_back=sum(each.citations_brought_back + each.names_brought_back for each in reports),
+        lost=sum(each.citations_lost + each.names_lost for each in reports),
+        is_ranged=any(report.ranged_citations for report in reports),
     )

@@ -57,6 +57,23 @@ class DeadlineServer(TcpWSGIServer):  # type: ignore[misc]
 
     channel_class = Channel
 
+    @property
+    def _is_local(self) -> bool:
+        return bool(self.family == socket.AF_UNIX)
+
+    def getsockname(self) -> tuple[str, str]:
+        """As logs say it."""
+        return ("unix", "") if self._is_local else super().getsockname()
+
+    def set_socket_options(self, conn: socket.socket) -> None:
+        """Those of TCP, where it is."""
+        if not self._is_local:
+            super().set_socket_options(conn)
+
+    def fix_addr(self, addr: Any) -> Any:
+        """A peer at a Unix socket is on this machine."""
+        return ("localhost", None) if self._is_local else addr
+
     def run(self) -> None:
         """Serve until SystemExit; what is under way then goes on in `finish`."""
         with suppress(SystemExit, KeyboardInterrupt):

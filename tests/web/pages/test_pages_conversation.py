@@ -1,12 +1,23 @@
 """The conversation without scripts: plain forms, from the question to the answer."""
 
+import sys
 from collections import OrderedDict
 from dataclasses import replace
 
 import pytest
 
 from rag.errors import ModelUnavailable
-from rag.records import EVERYTHING, Judging, MessageStatus, Quotation, SetAside, Summary, Verdict
+from rag.records import (
+    EVERYTHING,
+    Judging,
+    LineMark,
+    MessageStatus,
+    SetAside,
+    Summary,
+    SummaryLine,
+    SummarySection,
+    Verdict,
+)
 from tests.browser.paged_application import (
     SUPPORTED,
     UNSUPPORTED,
@@ -16,6 +27,11 @@ from tests.made import made_chunk, made_hit
 from tests.web.fake_application import REPORT
 
 SCRIPT = "<script>alert('question')</script>"
+
+
+def line(text, message):
+    """Of a summary, as it is quoted from a message."""
+    return SummaryLine(SummarySection.ANSWERED, text, LineMark.QUOTED, (message,), (1,))
 
 
 class TestAsking:
@@ -117,7 +133,7 @@ class TestNewConversation:
     def test_offers_a_question_of_a_document_that_the_search_answers(
         self, application, get, monkeypatch, relevance, offered
     ):
-        monkeypatch.setattr("rag.web.pages.starters._tried", OrderedDict())
+        monkeypatch.setattr(sys.modules["rag.web.pages.starters"], "_tried", OrderedDict())
         application.add("faq.md", "Questions", list(self.ASKING), ["dry"] * 3)
         (faq,) = [d for d in application.documents.documents(EVERYTHING) if d.name == "faq.md"]
         chunk = made_chunk("faq", self.TEXT, document_id=faq.id)
@@ -315,22 +331,34 @@ class TestLongTranscripts:
             ("Aero 5", "Höra"),
             report,
             tokens=8,
-            quotations=(Quotation(8, 36, 13),),
+            lines=(line("The Aero 5 weighs 120 g [1].", 13),),
         )
         session.add_summary(summary, epoch=session.epoch())
 
         page = get(long)
         opened = get(page.link("summarised"))
 
-        assert "1 of 1 citations, 1 of 2 products stated" in page.text(".kept")
+        said = "15 turns summarised: 1 of 1 citations (0 with their statement), 1 of 2 products"
+        assert said in page.text(".kept")
         assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1#passage")
         assert "Turns 1–15" in opened.text(".summary")
         assert opened.link("Turn 7").endswith("?at=13#m13")
-        assert (
-            opened.all(".summary .quiet a.cite")[0]
-            .attributes["href"]
-            .endswith("/sources/2#passage")
-        )
+        assert "quoted" in opened.text(".summary")
+        assert "lost: 0" in opened.text(".summary")
+
+    def test_a_line_of_a_summary_is_corrected_and_removed(self, session, long, get, post):
+        text = "The Aero 5 weighs 120 g [1]."
+        summary = Summary(0, 30, text, (1,), (), REPORT, tokens=8, lines=(line(text, 13),))
+        session.add_summary(summary, epoch=session.epoch())
+        url = f"/sessions/{session.id}/summaries/correct"
+
+        post(url, line=text, text="The scale was broken.")
+        assert "The scale was broken." in get(f"/sessions/{session.id}/summaries").text(".summary")
+        post(url, line="The scale was broken.", remove="1")
+        shown = session.summaries()[0]
+
+        assert not any("broken" in each.text or "120 g" in each.text for each in shown.lines)
+        assert post(url, line="Nothing of the kind.", text="x").status == 404
 
     def test_a_summary_shows_the_verdict_of_what_it_quotes(self, session, get):
         text = "Sure. It weighs 9 g [1]. It is grey [2]."
@@ -338,8 +366,7 @@ class TestLongTranscripts:
         answer_to(session, "Q", text, flags=flags)
         quoted = text.removeprefix("Sure. ")
         summary = Summary(
-            0, 2, f"Quoted:\n{quoted}", (1, 2), (), REPORT, tokens=8,
-            quotations=(Quotation(8, 8 + len(quoted), 1),),
+            0, 2, f"Quoted:\n- {quoted}", (1, 2), (), REPORT, tokens=8, lines=(line(quoted, 1),),
         )  # fmt: skip
         session.add_summary(summary, epoch=session.epoch())
 

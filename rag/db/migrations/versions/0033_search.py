@@ -1,0 +1,51 @@
+"""A second model's vectors, and the codes that passages hold."""
+
+import sqlalchemy as sa
+from alembic import op
+
+from rag.language.identifiers import identifiers
+
+revision = "0033"
+down_revision = "0030"
+
+BATCH = 2_000
+
+
+def upgrade() -> None:
+    """Two tables; the codes of what is there are read now."""
+    op.create_table(
+        "second_vectors",
+        sa.Column(
+            "chunk_id",
+            sa.String(40),
+            sa.ForeignKey("chunks.id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        sa.Column("model", sa.String(80), nullable=False),
+        sa.Column("vector", sa.LargeBinary, nullable=False),
+    )
+    codes = op.create_table(
+        "identifiers",
+        sa.Column(
+            "chunk_id",
+            sa.String(40),
+            sa.ForeignKey("chunks.id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        sa.Column("code", sa.String(40), primary_key=True),
+        sa.Column("written", sa.String(80), nullable=False),
+    )
+    op.create_index("identifiers_by_code", "identifiers", ["code"])
+    connection, last = op.get_bind(), 0
+    after = sa.text(
+        "SELECT row, id, heading, text FROM chunks WHERE row > :last ORDER BY row LIMIT :many"
+    )
+    while rows := connection.execute(after, {"last": last, "many": BATCH}).all():
+        last = rows[-1].row
+        found = [
+            {"chunk_id": row.id, "code": each.code, "written": each.written}
+            for row in rows
+            for each in identifiers(f"{row.heading}\n{row.text}")
+        ]
+        if found:
+            connection.execute(sa.insert(codes), found)

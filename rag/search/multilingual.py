@@ -1,0 +1,235 @@
+"""Vectors of a second, multilingual model, kept in the database and compared exactly.
+
+They are made in the background, after the first model's: until a chunk has one, it is found by the
+first model and by words. They follow the database by themselves, since a chunk's row takes its
+vector along when it goes.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine, Select, delete, func, insert, select
+
+from rag.db import chunks, inside, reading, second_vectors, versions, writing
+from rag.records import Within
+from rag.seams import Embedder, Matrix
+from rag.search.background import SAMPLE, Spread, usual_spread
+from rag.search.embedders.local import Vector
+
+MOST_HELD = (
+    50_000  # chunks whose vectors stay in memory: 77 MB; of more only candidates are compared
+)
+AT_ONCE = 64  # chunks that are embedded between two writes
+SHARE_OF_TIME = 0.02  # that reading a growing collection again may take
+STEPS = 127  # of a number that is kept in one byte
+
+
+class QuestionEmbedder(Embedder, Protocol):
+    """One that tells questions from the texts that answer them."""
+
+    def embed_questions(self, texts: list[str]) -> Matrix: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Cosines:
+    """How like a question chunks are: some of them, or the best, with how all are spread."""
+
+    of_chunk: dict[str, float]
+    spread: Spread | None  # where all were compared
+
+
+@dataclass(frozen=True, slots=True)
+class _CollectionVectors:
+    version: int
+    is_whole: bool
+    rows: dict[str, int]
+    vectors: Matrix
+    read_at: float
+    seconds: float
+
+
+class MultilingualVectors:
+    """The second model's opinion of the chunks that have a vector of it."""
+
+    def __init__(self, engine: Engine, embedder: QuestionEmbedder) -> None:
+        self._engine = engine
+        self._embedder = embedder
+        self._held: OrderedDict[str, _CollectionVectors] = OrderedDict()
+        self._lock = threading.Lock()
+        self._made = threading.Event()
+
+    # ── Asking ───────────────────────────────────────────────────────────────────────────────
+
+    def questions(self, texts: Sequence[str]) -> Matrix | None:
+        """Their vectors; None where no chunk has one yet, so that the model need not be loaded."""
+        if not self._made.is_set():
+            with reading(self._engine) as connection:
+                if connection.execute(select(second_vectors.c.chunk_id).limit(1)).first() is None:
+                    return None
+            self._made.set()
+        return self._embedder.embed_questions(list(texts))
+
+    @cached_property
+    def usual(self) -> Spread:
+        """Of the model: what lies between texts that have nothing to do with each other."""
+        return usual_spread(self._embedder.embed)
+
+    def nearest(self, vector: Vector, within: Within, *, limit: int) -> Cosines:
+        """The best of all that may be read; none where there are too many to compare."""
+        parts = self._parts(within)
+        if not parts:
+            return Cosines({}, None)
+        cosines = np.concatenate([part.vectors @ vector for part in parts])
+        ids = [chunk_id for part in parts for chunk_id in part.rows]
+        best = np.argsort(-cosines, kind="stable")[:limit]
+        found = {ids[place]: float(cosines[place]) for place in best}
+        return Cosines(found, Spread.of(cosines))
+
+    def spread(self, vector: Vector, within: Within) -> Spread:
+        """Of the cosines with a sample, where not all are compared."""
+        query = select(second_vectors.c.chunk_id).join(chunks)
+        query = query.where(inside(chunks.c.collection_id, within))
+        with reading(self._engine) as connection:
+            ids = connection.scalars(query.order_by(second_vectors.c.chunk_id).limit(SAMPLE)).all()
+        cosines = self.cosines(vector, ids, within)
+        return Spread.of(np.array(list(cosines.values()), dtype=np.float32))
+
+    def cosines(self, vector: Vector, chunk_ids: Sequence[str], within: Within) -> dict[str, float]:
+        """Of those among the chunks that have a vector."""
+        parts = self._parts(within)
+        if parts:
+            return {
+                key: float(part.vectors[part.rows[key]] @ vector)
+                for part in parts
+                for key in chunk_ids
+                if key in part.rows
+            }
+        table = second_vectors
+        query = (
+            select(table.c.chunk_id, table.c.vector)
+            .join(chunks)
+            .where(
+                table.c.chunk_id.in_(list(chunk_ids)),
+                table.c.model == self._embedder.name,
+                inside(chunks.c.collection_id, within),
+            )
+        )
+        with reading(self._engine) as connection:
+            rows = connection.execute(query).all()
+        return {row.chunk_id: float(_vector(row.vector) @ vector) for row in rows}
+
+    def _parts(self, within: Within) -> list[_CollectionVectors]:
+        """None where there are more than are held."""
+        is_open = inside(chunks.c.collection_id, within)
+        with reading(self._engine) as connection:
+            now = versions(connection, within)
+            counted = select(chunks.c.row).where(is_open).limit(MOST_HELD + 1).subquery()
+            size = connection.execute(select(func.count()).select_from(counted)).scalar_one()
+            if size > MOST_HELD:
+                return []
+            parts = [self._part(connection, key, version) for key, version in sorted(now.items())]
+        return [part for part in parts if part.rows]
+
+    def _part(self, connection: Connection, collection_id: str, version: int) -> _CollectionVectors:
+        with self._lock:
+            held = self._held.get(collection_id)
+        if held is None or held.version != version or _may_have_grown(held):
+            held = self._read(connection, collection_id, version)
+        with self._lock:
+            self._held[collection_id] = held
+            self._held.move_to_end(collection_id)
+            while sum(len(each.rows) for each in self._held.values()) > MOST_HELD:
+                self._held.popitem(last=False)
+        return held
+
+    def _read(self, connection: Connection, collection_id: str, version: int) -> _CollectionVectors:
+        began = time.monotonic()
+        table = second_vectors
+        is_own = chunks.c.collection_id == collection_id
+        query = (
+            select(chunks.c.id, table.c.vector)
+            .join(table, table.c.chunk_id == chunks.c.id)
+            .where(is_own, table.c.model == self._embedder.name)
+            .order_by(chunks.c.row)
+        )
+        rows = connection.execute(query).all()
+        size = select(func.count()).select_from(chunks).where(is_own)
+        is_whole = connection.execute(size).scalar_one() == len(rows)
+        vectors = np.array([_vector(row.vector) for row in rows], dtype=np.float32)
+        now = time.monotonic()
+        places = {row.id: place for place, row in enumerate(rows)}
+        return _CollectionVectors(version, is_whole, places, vectors, now, now - began)
+
+    # ── Making them ──────────────────────────────────────────────────────────────────────────
+
+    def make_missing(self, is_over: Callable[[], bool] = bool) -> Iterator[tuple[int, int]]:
+        """Embed what has no vector yet; yields how many chunks have one, and how many there are."""
+        with writing(self._engine) as connection:
+            table = second_vectors
+            connection.execute(delete(table).where(table.c.model != self._embedder.name))
+        done, total = self.progress()
+        while done < total and not is_over():
+            with reading(self._engine) as connection:
+                rows = connection.execute(self._missing()).all()
+            if not rows:
+                return
+            texts = [f"{row.heading}\n{row.text}" for row in rows]  # as Chunk.embedded_text
+            self._store([row.id for row in rows], self._embedder.embed(texts))
+            done, total = self.progress()
+            yield done, total
+
+    def _missing(self) -> Select[Any]:
+        table = second_vectors
+        made = select(table.c.chunk_id).where(table.c.chunk_id == chunks.c.id).exists()
+        wanted = select(chunks.c.id, chunks.c.heading, chunks.c.text).where(~made)
+        return wanted.order_by(chunks.c.row).limit(AT_ONCE)
+
+    def progress(self) -> tuple[int, int]:
+        """How many chunks have a vector, and how many there are."""
+        own = select(func.count()).where(second_vectors.c.model == self._embedder.name)
+        with reading(self._engine) as connection:
+            done = int(connection.execute(own).scalar_one())
+            total = connection.execute(select(func.count()).select_from(chunks)).scalar_one()
+        return done, int(total)
+
+    def _store(self, chunk_ids: Sequence[str], vectors: Matrix) -> None:
+        """Without those that were deleted meanwhile, or made by another process."""
+        table = second_vectors
+        with writing(self._engine) as connection:
+            there = set(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids))))
+            made = select(table.c.chunk_id).where(table.c.chunk_id.in_(chunk_ids))
+            there -= set(connection.scalars(made))
+            rows = [
+                {"chunk_id": key, "model": self._embedder.name, "vector": _bytes(vector)}
+                for key, vector in zip(chunk_ids, vectors, strict=True)
+                if key in there
+            ]
+            if rows:
+                connection.execute(insert(table), rows)
+
+
+def _may_have_grown(held: _CollectionVectors) -> bool:
+    """Whether it is time to look: nothing tells that a vector was made beside its chunk."""
+    return not held.is_whole and time.monotonic() - held.read_at > held.seconds / SHARE_OF_TIME
+
+
+def _bytes(vector: Vector) -> bytes:
+    """One byte a number, and the step between two of them: the cosine stays within .001."""
+    step = np.float32(max(float(np.abs(vector).max()), 1e-9) / STEPS)
+    steps: NDArray[np.int8] = np.rint(vector / step).astype(np.int8)
+    return bytes(step.tobytes() + steps.tobytes())
+
+
+def _vector(stored: bytes) -> Vector:
+    step = np.frombuffer(stored, dtype=np.float32, count=1)[0]
+    vector: Vector = np.frombuffer(stored, dtype=np.int8, offset=4).astype(np.float32) * step
+    return vector

@@ -1,0 +1,140 @@
+"""The one policy of all that listens: who may reach it, under which names, and who asks."""
+
+import hmac
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from rag.errors import SetupError
+from rag.llm.connection import SecretBox
+from rag.settings import Settings
+
+UNIX = "unix:"  # before the path of a socket
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+ANY = "*"
+RELAY_HEADER = "X-Groundnote-Client"
+_WITH_PORT = re.compile(r"(\[[^\[\]]*\]|[^:]*):[0-9]*")
+ProxyNetwork = IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerPolicy:
+    """What holds for every request that a listener takes."""
+
+    names: frozenset[str]  # under which it may be called; empty: any
+    proxies: tuple[ProxyNetwork, ...]  # whose word of their clients is believed
+
+    def answers_as(self, host: str) -> bool:
+        """Whether a Host header names it."""
+        return not self.names or host_name(host) in self.names
+
+    def client_of(self, peer: str, forwarded_for: str) -> str:
+        """The address of who asks: the last that no trusted proxy has, of those they tell."""
+        client = peer
+        for hop in reversed(forwarded_for.split(",")):
+            address = address_of(hop)
+            if address is None or not is_among(client, self.proxies):
+                break
+            client = str(address)
+        return client
+
+
+def listener_policy(settings: Settings, host: str) -> ListenerPolicy:
+    """The policy of what listens at `host`. Raises SetupError for what would let anybody in.
+
+    Where everybody is the same owner, only this machine may ask. On loopback any other name in the
+    Host header means that a foreign page's name was bound to this machine, to read its answers.
+    """
+    proxies = tuple(networks_of(settings.auth.believed_proxies))
+    allowed = {name.lower() for name in settings.web.allowed_hosts}
+    if not is_loopback(host):
+        _refuse_everybody(settings, host)
+        if not allowed:
+            raise SetupError(
+                f"web.host is {host}, which others can reach, but web.allowed_hosts is empty: "
+                "any name would be answered to, and logins led there. Name the hosts under which "
+                'this server is known, such as ["docs.example.com"], or ["*"] if a proxy checks '
+                "them."
+            )
+    if ANY in allowed:
+        return ListenerPolicy(frozenset(), proxies)
+    own = f"[{host}]" if ":" in host else host.lower()
+    return ListenerPolicy(frozenset(allowed | set(LOOPBACK) | {own}), proxies)
+
+
+def _refuse_everybody(settings: Settings, host: str) -> None:
+    if settings.auth.mode != "single" or settings.auth.allow_public:
+        return
+    raise SetupError(
+        f"web.host is {host or 'every address'}, which others can reach, but auth.mode is single: "
+        "anybody could read, add and delete everything. Set auth.mode to tokens, proxy or oidc, "
+        "or auth.allow_public to true if that is what you want."
+    )
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches what listens there, as at a Unix socket."""
+    if host == "localhost" or host.startswith(UNIX):
+        return True
+    address = address_of(host)
+    return address is not None and address.is_loopback
+
+
+def is_own_origin(origin: str, host: str) -> bool:
+    """Whether the page that sends a request was served under the name that it is sent to."""
+    return urlsplit(origin).netloc.lower() == host.lower()
+
+
+def host_name(host: str) -> str:
+    """The host without its port, in small letters: "[::1]:8000" gives "[::1]"."""
+    found = _WITH_PORT.fullmatch(host.lower())
+    return found[1] if found else host.lower()
+
+
+# ── Relays ───────────────────────────────────────────────────────────────────────────────────
+
+
+def relayed(address: str, secrets: SecretBox) -> dict[str, str]:
+    """What our own MCP server sends along with what somebody at that address asked of it."""
+    return {RELAY_HEADER: f"{address} {secrets.sign(address)}"}
+
+
+def relayed_client(value: str, secrets: SecretBox) -> str:
+    """The address, if the relay has this installation's key; else ""."""
+    address, _, signature = value.partition(" ")
+    is_ours = hmac.compare_digest(signature.encode(), secrets.sign(address).encode())
+    return address if is_ours else ""
+
+
+# ── Addresses ────────────────────────────────────────────────────────────────────────────────
+
+
+def networks_of(trusted: Iterable[str]) -> list[ProxyNetwork]:
+    """Raises SetupError."""
+    try:
+        return [ip_network(each, strict=False) for each in trusted]
+    except ValueError as error:
+        raise SetupError(
+            f"auth.trusted_proxies holds what is no address ({error}). Expected such as "
+            '["127.0.0.1", "10.0.0.0/8"].'
+        ) from error
+
+
+def is_among(text: str, networks: Sequence[ProxyNetwork]) -> bool:
+    """A peer without an address, as on a Unix socket, is this machine."""
+    address = address_of(text) or ip_address("127.0.0.1")
+    return any(address in network for network in networks)
+
+
+def address_of(text: str) -> IPv4Address | IPv6Address | None:
+    """Without the port that some proxies write behind it; IPv4 as such where `::` listens."""
+    bare = text.strip().removeprefix("[").partition("]")[0]
+    if bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address

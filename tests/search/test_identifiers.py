@@ -1,0 +1,74 @@
+"""A code is found however it is typed, stands first, and is missed by name."""
+
+import pytest
+
+from rag.db import collections, writing
+from rag.records import EVERYTHING, MissingIdentifier, Within
+from rag.search.identifiers import IdentifierIndex
+
+
+@pytest.fixture
+def codes(library):
+    """Bulletins whose other passages speak of all that a question may say."""
+    for number, code in enumerate(("KH-2319-K", "XK-4471-B", "XK-4471-C", "99.35.181", "22220297")):
+        library.add(f"Bulletin {number}", f"Article {code}: the heater is kept in cabinet 85.")
+    for number in range(12):
+        text = f"What does the article cost? Which switch costs {number} EUR, and what is it?"
+        library.add(f"Prices {number}", text)
+    return library
+
+
+def first(library, question):
+    return library.retriever.search(question, EVERYTHING, limit=3)[0].chunk.text
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "KH-2319-K",
+        "kh-2319-k",
+        "KH2319K",
+        "KH 2319 K",
+        "ＫＨ－２３１９－Ｋ",
+        "What does the article KH-2319-K cost?",
+        "Was kostet der KH-2319-K-Schalter?",
+        "KH-2391-K",
+    ],
+)
+def test_stands_first_however_it_is_typed(codes, question):
+    assert "KH-2319-K" in first(codes, question)
+
+
+def test_versions_and_figures_count_too(codes):
+    assert "99.35.181" in first(codes, "99.35.181")
+    assert "22220297" in first(codes, "what is article 22220297")
+
+
+def test_one_that_nobody_has_is_missed_with_those_near_to_it(codes):
+    found = IdentifierIndex(codes.engine).look_up("What does XK-4471-D cost?", EVERYTHING)
+
+    assert found.missing == (MissingIdentifier("XK-4471-D", ("XK-4471-B", "XK-4471-C")),)
+    assert not found.exact
+
+
+def test_of_what_may_not_be_read_nothing_is_near(codes):
+    with writing(codes.engine) as connection:
+        row = {"id": "2", "name": "Board", "owner": "anna", "everybody": 0}
+        connection.execute(collections.insert().values(row | {"version": 0}))
+    codes.add("Secret", "Article XK-4471-E", collection="2")
+    asked = IdentifierIndex(codes.engine).look_up("XK-4471-D", Within(frozenset({"1"})))
+
+    assert asked.missing[0].near == ("XK-4471-B", "XK-4471-C")
+    assert IdentifierIndex(codes.engine).look_up("XK-4471-E", Within(frozenset({"1"}))).missing
+
+
+def test_what_stands_everywhere_is_no_code(codes):
+    for number in range(20):
+        codes.add(f"Page {number}", f"Form AB-1234 page {number}, {'x' * number}.")
+
+    assert not IdentifierIndex(codes.engine).look_up("AB-1234", EVERYTHING).exact
+
+
+@pytest.mark.parametrize("question", ["Wi-Fi 6", "A4", "2026", "What does it cost in 2026?"])
+def test_words_and_years_take_over_no_question(codes, question):
+    assert IdentifierIndex(codes.engine).look_up(question, EVERYTHING).exact == frozenset()

@@ -1,0 +1,187 @@
+"""What clients do to an answer does not hide it; what makes it another one does."""
+
+from importlib import import_module
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rag.citations.fingerprints import ANYBODY, HEAD, possible_fingerprints, stored_keys
+from rag.db import answer_fingerprints, writing
+from rag.records import ContextConfig, ImportedMessage, Role
+from rag.sessions.recognition import ConversationFinder, FingerprintTable, Recognised
+from rag.sessions.store import SqlConversationStore
+from tests.made import made_chunk, made_hit
+
+ANSWER = (
+    "A refund is paid within five business days after the parcel has arrived [1].\n\n"
+    "The customer gets **a mail** as soon as it was sent [2][3]."
+)
+LONG = f"{ANSWER}\n\n- {ANSWER}\n\nWhoever wants to know more asks at the desk [4]."
+OWNERS = st.sampled_from(["anna", "ben", "cleo"])
+USERS = st.sampled_from(["", "x", "y"])
+ANSWERS = st.sampled_from([ANSWER, LONG, "It weighs 120 g [1].", "No.", "", "\ud800 [2]"])
+TALKS = st.lists(st.tuples(OWNERS, USERS, ANSWERS), min_size=1, max_size=12)
+
+
+def known(sent, answer=ANSWER, *, user="", question="How long?", shown=None):
+    """Whether what is sent is known as the answer: "strong", "weak" or ""."""
+    keys = stored_keys(user, question, answer)
+    found = [each for each in possible_fingerprints(user, shown, sent) if each.key in keys]
+    return ("strong" if any(each.is_strong for each in found) else "weak") if found else ""
+
+
+@pytest.mark.parametrize("answer", [ANSWER, LONG])
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(lambda text: text, id="nothing"),
+        pytest.param(lambda text: text.rstrip("."), id="full stop lost"),
+        pytest.param(lambda text: f" {text}\r\n".replace("\n\n", "\r\n"), id="line breaks"),
+        pytest.param(lambda text: text.replace("**", "__"), id="emphasis"),
+        pytest.param(lambda text: text.replace("[", "【").replace("]", "】"), id="brackets"),
+        pytest.param(lambda text: text.replace("[1]", "[[1]](http://x.test/1)"), id="links"),
+        pytest.param(lambda text: f"{text}\n\n---\n_Sent by a bot_", id="footer"),
+        pytest.param(lambda text: f"**Bot**\n{text}", id="name above"),
+        pytest.param(lambda text: f"<think>Hm [9].</think>{text}", id="thinking"),
+        pytest.param(lambda text: f"{text}\n\nSources:\n[1] a.md\n[2] b.md", id="list"),
+    ],
+)
+def test_an_answer_is_known_whatever_a_client_did_to_it(change, answer):
+    assert known(change(answer), answer) == "strong"
+
+
+def test_a_long_answer_is_known_by_its_beginning():
+    assert known(LONG[: HEAD * 2], LONG) == "strong"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ANSWER.replace("[1]", "[4]"),
+        ANSWER.replace("[2][3]", "[3][2]"),
+        ANSWER.replace("five", "six"),
+        ANSWER.replace(" [1]", ""),
+        "",
+    ],
+)
+def test_other_words_or_numbers_are_another_answer(other):
+    assert not known(other)
+
+
+@pytest.mark.parametrize(
+    ("answer", "strength"), [("It weighs 120 g [1].", "weak"), (ANSWER.replace("[", "{"), "weak")]
+)
+def test_what_many_may_say_counts_with_its_question_only(answer, strength):
+    assert known(answer, answer) == strength
+    assert known(answer, answer, shown="How long?") == "strong"
+    assert known(answer, answer, shown="How much?") == strength
+
+
+def test_those_of_earlier_versions_are_everybodys():
+    keys = stored_keys(ANYBODY, "", ANSWER)
+
+    assert any(each.key in keys for each in possible_fingerprints("anna", None, ANSWER))
+
+
+class TestFinding:
+    @pytest.fixture
+    def table(self, engine):
+        return FingerprintTable(engine)
+
+    @pytest.fixture
+    def begun(self, engine, table):
+        """A talk with one answer of ours and its source."""
+        store = SqlConversationStore(engine)
+
+        def begin(owner, user, answer):
+            session = store.create(owner)
+            chunk = made_chunk(f"chunk-of-{owner}-{user}", f"Secret of {owner} and {user}.")
+            session.register([made_hit(chunk)])
+            session.append(
+                [ImportedMessage("user", "Hi?"), ImportedMessage("assistant", answer)], []
+            )
+            table.remember(session, 1, stored_keys(user, "Hi?", answer))
+            return session
+
+        return begin
+
+    @pytest.fixture
+    def find(self, engine, table):
+        store = SqlConversationStore(engine)
+
+        def find(owner, user, *past):
+            finder = ConversationFinder(store, table, ContextConfig(), owner, user)
+            return finder.find([ImportedMessage(role, text) for role, text in past])
+
+        return find
+
+    @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+    @given(TALKS, OWNERS, USERS, ANSWERS, st.booleans())
+    def test_nothing_of_one_owner_or_user_is_found_for_another(
+        self, begun, find, engine, talks, owner, user, answer, with_question
+    ):
+        store = SqlConversationStore(engine)
+        for each in ("anna", "ben", "cleo"):
+            for session in store.sessions(each):
+                store.open(session.id, owner=each).delete()
+        made = [begun(*talk) for talk in talks]
+        own = {s.id for s, (o, u, _) in zip(made, talks, strict=True) if (o, u) == (owner, user)}
+        question = [(Role.USER, "Hi?")] if with_question else []
+
+        found = find(owner, user, *question, (Role.ASSISTANT, answer))
+
+        assert found.session.owner == owner
+        assert found.by is not Recognised.ANSWERS or found.session.id in own
+        texts = [source.text for source in found.session.sources()]
+        assert set(texts) <= {f"Secret of {owner} and {user}."} | {
+            source.text for source in found.session.sources() if not source.document_id
+        }
+
+    def test_what_was_deleted_is_not_found(self, begun, find, engine):
+        session = begun("anna", "", ANSWER)
+        session.erase(1)
+
+        assert find("anna", "", (Role.ASSISTANT, ANSWER)).by is Recognised.NEW
+        session.delete()
+        with engine.connect() as connection:
+            assert not connection.execute(answer_fingerprints.select()).all()
+
+    def test_one_answer_tells_no_more_than_the_request_holds(self, begun, find):
+        begun("anna", "", ANSWER)
+
+        found = find("anna", "", (Role.ASSISTANT, ANSWER))
+        other = find("anna", "", (Role.ASSISTANT, ANSWER))
+
+        assert (found.by, found.is_certain) == (Recognised.ANSWERS, False)
+        assert (other.by, other.is_certain) == (Recognised.BRANCH, False)
+
+    def test_who_sends_all_of_it_may_be_told_all_of_it(self, begun, find):
+        begun("anna", "", ANSWER)
+
+        assert find("anna", "", (Role.USER, "Hi?"), (Role.ASSISTANT, ANSWER)).is_certain
+
+    def test_of_two_that_say_the_same_neither_goes_on(self, begun, find):
+        made = {begun("anna", "", ANSWER).id for _ in range(2)}
+
+        found = find("anna", "", (Role.USER, "Hi?"), (Role.ASSISTANT, ANSWER))
+
+        assert found.by is Recognised.BRANCH
+        assert found.session.id not in made
+        assert [each.number for each in found.session.sources()] == [1, 2, 3]
+
+
+def test_the_migration_makes_those_of_stored_answers(engine):
+    store, table = SqlConversationStore(engine), FingerprintTable(engine)
+    session = store.create("anna")
+    said = [ImportedMessage(role, text) for role, text in (("user", "Hi?"), ("assistant", ANSWER))]
+    session.append([*said, *said], [])
+    migration = import_module("rag.db.migrations.versions.0029_answer_fingerprints")
+
+    with writing(engine) as connection:
+        migration.AT_ONCE = 3  # so that a question and its answer are read apart
+        migration._fill(connection)
+    finder = ConversationFinder(store, table, ContextConfig(), "anna", "whoever")
+    found = finder.find([*said, *said])
+
+    assert (found.session.id, found.by, found.is_certain) == (session.id, Recognised.ANSWERS, True)
