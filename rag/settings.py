@@ -73,7 +73,7 @@ class LlmSettings(_SettingsSection):
     temperature: float = Field(0.2, ge=0, le=2)
     timeout_seconds: float = Field(ANSWER.seconds, gt=0)
     max_retries: int = Field(2, ge=0, le=10)
-    max_tokens: int = Field(1500, ge=50)  # of one answer
+    max_tokens: int | None = Field(None, ge=50)  # of one answer at most; it follows the window
     context_window: int | None = Field(None, ge=512)  # at most so much, whatever the server says
     reasoning: Literal["off", "low", "medium", "high"] | None = None
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request

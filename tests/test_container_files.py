@@ -24,12 +24,14 @@ OURS = sorted(name for name, each in SERVICES.items() if each["image"] == "groun
 # Of the Compose Specification; a key that is not here is a slip, or a reason to look it up.
 KEYS = {
     "build", "cap_drop", "command", "depends_on", "environment", "healthcheck", "image", "ports",
-    "read_only", "restart", "security_opt", "stop_grace_period", "tmpfs", "volumes",
+    "mem_limit", "networks", "pids_limit", "read_only", "restart", "security_opt",
+    "stop_grace_period", "tmpfs", "volumes",
 }  # fmt: skip
 HEALTH_KEYS = {"test", "interval", "timeout", "retries", "start_period", "disable"}
 CONDITIONS = {"service_started", "service_healthy", "service_completed_successfully"}
 GIVEN = {
     "POSTGRES_PASSWORD": "secret",
+    "REDIS_PASSWORD": "another",
     "GROUNDNOTE_AUTH__TOKENS": '{"a-long-secret-of-anna": "anna"}',
     "GROUNDNOTE_WEB__ALLOWED_HOSTS": '["docs.example"]',
     "GROUNDNOTE_AUTH__TRUSTED_PROXIES": '["10.0.0.1"]',
@@ -70,7 +72,7 @@ def settings_of(monkeypatch, service):
 
 class TestCompose:
     def test_holds_only_keys_that_there_are(self):
-        assert set(COMPOSE) <= {"services", "volumes", "x-groundnote"}
+        assert set(COMPOSE) <= {"networks", "services", "volumes", "x-groundnote"}
         for name, service in SERVICES.items():
             assert set(service) <= KEYS, name
             assert set(service.get("healthcheck", {})) <= HEALTH_KEYS, name
@@ -124,12 +126,34 @@ class TestCompose:
     def test_runs_the_chroma_of_the_client(self):
         client = re.search(r"(?m)^chromadb==(\S+)", (ROOT / "requirements.lock").read_text())[1]
 
-        assert SERVICES["vectors"]["image"] == f"chromadb/chroma:{client}"
+        assert SERVICES["vectors"]["image"] == f"chromadb/chroma:{client}${{CHROMA_DIGEST:-}}"
+
+    @pytest.mark.parametrize("name", sorted(set(SERVICES) - set(OURS)))
+    def test_lets_nobody_but_us_reach_a_store(self, name):
+        service = SERVICES[name]
+
+        assert service["networks"] == ["stores"]
+        assert COMPOSE["networks"]["stores"] == {"internal": True}
+        assert "ports" not in service
+        assert service["mem_limit"]
+        assert service["pids_limit"]
+        assert service["healthcheck"]["test"]
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+    def test_asks_redis_and_postgresql_for_their_passwords(self, monkeypatch):
+        settings = settings_of(monkeypatch, "web-1")
+
+        assert urlsplit(settings.jobs.url).password == GIVEN["REDIS_PASSWORD"]
+        assert urlsplit(settings.database_url).password == GIVEN["POSTGRES_PASSWORD"]
+        assert "--requirepass" in SERVICES["queue"]["command"]
 
     def test_names_each_image_by_a_whole_version(self):
         foreign = [each["image"] for each in SERVICES.values() if each["image"] != "groundnote"]
 
-        assert all(re.fullmatch(r"[\w/]+:\d+\.\d+(\.\d+)?", image) for image in foreign)
+        assert all(
+            re.fullmatch(r"[\w/]+:\d+\.\d+(\.\d+)?\$\{[A-Z]+_DIGEST:-\}", image)
+            for image in foreign
+        )
 
 
 class TestDockerfile:

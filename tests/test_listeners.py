@@ -63,12 +63,13 @@ class TestWhereNobodyLogsIn:
 
 
 class TestNames:
+    @pytest.mark.parametrize("listens", ["::", "127.0.0.1"])
     @pytest.mark.parametrize("host", FOREIGN)
-    def test_of_others_are_not_answered_to(self, tmp_path, host):
+    def test_of_others_are_not_answered_to(self, tmp_path, host, listens):
         auth = {"mode": "tokens", "tokens": {"a-long-token": "anna"}}
         chosen = settings(tmp_path, auth=auth, web={"allowed_hosts": ["docs.example"]})
 
-        assert not listener_policy(chosen, "::").answers_as(host)
+        assert not listener_policy(chosen, listens).answers_as(host)
 
     def test_have_to_be_given_where_others_ask(self, tmp_path):
         auth = {"mode": "tokens", "tokens": {"a-long-token": "anna"}}

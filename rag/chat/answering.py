@@ -328,11 +328,14 @@ class Answering:
             return None
 
 
-def _said_by_user(session: SessionHandle, draft: "Draft") -> list[str]:
-    """The question, as it was asked and as it was resolved, and the questions just before it."""
-    resolved = [draft.resolution.query] if draft.resolution else []
-    earlier = [each.content for each in session.recent(USER_LOOKED_AT) if each.role == Role.USER]
-    return [*resolved, *earlier]
+def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
+    """The question, as it was resolved and as it was asked, and the questions just before it.
+
+    They are read when a figure stands in no source.
+    """
+    if draft.resolution:
+        yield draft.resolution.query
+    yield from (each.content for each in session.recent(USER_LOOKED_AT) if each.role == Role.USER)
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:

@@ -66,7 +66,7 @@ class MemoryRules:
     low_water: float = 0.3
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
-    answer_tokens: int = 1500
+    answer_tokens: int | None = None  # at most
     tools: ToolOffer | None = None
     recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
     small_window: int = 8_192

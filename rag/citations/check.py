@@ -1,7 +1,7 @@
 """Every citation of an answer with its verdict, and the statements that no source carries."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -66,7 +66,7 @@ def check(
     judge: Judge | None = None,
     *,
     embedder: Embedder | None = None,
-    user: Sequence[str] = (),
+    user: Iterable[str] = (),
 ) -> Checked:
     """Judge each statement for each of its numbers; one that `sources` lacks carries nothing.
 

@@ -39,7 +39,7 @@ def check_figures(
     statements: Iterable[Statement],
     sources: Mapping[int, Source],
     *,
-    user: Sequence[str] = (),
+    user: Iterable[str] = (),
     recomputed: Sequence[tuple[int, int]] = (),
 ) -> tuple[CheckedFigure, ...]:
     """Each figure of the statements that cite something, in order.
@@ -48,24 +48,28 @@ def check_figures(
     follow from the sources if they do not stand there.
     """
     read: dict[int, _Figures] = {}
-    own = _Figures("\n".join(user))
+    own = _Figures(user)
     marks: list[CheckedFigure] = []
     for statement in paced(statements, weight=4):
         numbers = [number for number in statement.numbers if number in sources]
         if not numbers or not statement.states or statement.kind == "code":
             continue
         for number in numbers:
-            read.setdefault(number, _Figures(_words_of(sources[number])))
+            read.setdefault(number, _Figures([_words_of(sources[number])]))
         cited = {number: read[number] for number in numbers}
         marks += _of_statement(text, statement, cited, own, recomputed)
     return tuple(marks)
 
 
 class _Figures:
-    """The figures of a text, and its versions."""
+    """The figures of some texts, and their versions; read when one is first looked for."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._texts = texts
+
+    @cached_property
+    def text(self) -> str:
+        return "\n".join(self._texts)
 
     @cached_property
     def all(self) -> tuple[Figure, ...]:

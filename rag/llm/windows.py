@@ -32,27 +32,31 @@ _BESIDE = (("/props", ("n_ctx",)), ("/api/v0/models", _LOADED_KEYS), ("/api/ps",
 
 @dataclass(frozen=True, slots=True)
 class TokenBudget:
-    """How a window is shared: what may be written, a reserve for overhead, the rest may be read.
+    """How a window is shared, after a reserve for overhead: so much may be read, the rest written.
 
-    An answer takes what it needs, in a small window never more than the share that is not input's.
+    An answer may be as long as its share, unless a limit is set.
     """
 
     window: int
     input_share: float = 0.6
     reserved: int = 150
-    answer_tokens: int = 1500
+    answer_tokens: int | None = None  # at most; None: its whole share
     tools: int = 0  # of the reserve, for their description
 
     @property
     def input_tokens(self) -> int:
         """What all messages together may have."""
-        return max(0, self.window - self.max_tokens - self.reserved)
+        return int(self._usable * self.input_share + 1e-6)
 
     @property
     def max_tokens(self) -> int:
         """What the reply may have."""
-        share = int(self.window * (1 - self.input_share) + 1e-6)
-        return max(1, min(self.answer_tokens, share))
+        share = self._usable - self.input_tokens
+        return max(1, share if self.answer_tokens is None else min(self.answer_tokens, share))
+
+    @property
+    def _usable(self) -> int:
+        return max(0, self.window - self.reserved)
 
 
 class ModelWindow:

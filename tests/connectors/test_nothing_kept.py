@@ -118,9 +118,18 @@ def test_rows_of_earlier_days_are_sealed_before_the_first_look(office, site):
     assert "{sealed." in told.source.address
 
 
+KEYS = "token access_token sig X-Amz-Signature api_key auth_code key client_secret password"
+IN_A_QUERY = [
+    f"{place}?lang=de&{key}=c4n4ry#x"
+    for key in KEYS.split()
+    for place in ("https://h.test/x", "git+https://h.test/x", "s3://b/x", "webdavs://h.test/x")
+]
+
+
 @pytest.mark.parametrize(
     "address",
     [
+        *IN_A_QUERY,
         "https://ada:c4n4ry@h.test/x", "https://c4n4ry@h.test/x.git", "https://h.test/?token=c4n4ry",
         "https://ada:c4n4ry@h.test/?sig=c4n4ry&lang=de&access_token=c4n4ry#x",
         "confluence://me@h.test:c4n4ry@site.test/KEY", "smb://WORK;ada:c4n4ry@h.test/s",

@@ -20,12 +20,12 @@ class TestBudget:
     def test_shares_the_window_and_keeps_a_reserve(self):
         budget = TokenBudget(8000)
 
-        assert (budget.input_tokens, budget.max_tokens) == (6350, 1500)
+        assert (budget.input_tokens, budget.max_tokens) == (4710, 3140)
 
     def test_gives_an_answer_no_more_than_its_share_of_a_small_window(self):
-        assert TokenBudget(1000).max_tokens == 400
+        assert TokenBudget(1000).max_tokens == 340
 
-    def test_gives_an_answer_no_more_than_it_needs_of_a_large_one(self):
+    def test_gives_an_answer_no_more_than_is_set(self):
         assert TokenBudget(128_000, answer_tokens=2000).max_tokens == 2000
 
     @pytest.mark.parametrize("window", [1, 100, 256, 4096, 8191, 1_000_000])
@@ -34,7 +34,8 @@ class TestBudget:
 
         assert budget.input_tokens >= 0
         assert budget.max_tokens >= 1
-        assert budget.input_tokens + budget.max_tokens <= window
+        assert budget.input_tokens <= 0.6 * max(0, window - 150)
+        assert budget.input_tokens + budget.max_tokens <= max(1, window)
 
 
 class TestWindowTold:

@@ -100,7 +100,7 @@ def test_numbers_at_the_end_of_a_message_stand_for_all_of_it():
 
     assert len(paragraphs) > 2
     assert all({4, 5} == {*each.numbers, *each.behind} for each in paragraphs)
-    assert "(at the end: [4][5])\n" in paragraphs[0].shown
+    assert "(… [4][5])\n" in paragraphs[0].shown
 
 
 def test_numbers_elsewhere_stand_for_nothing_else():

@@ -32,6 +32,7 @@ TOOLS_TO_CHOOSE = "Available Tools:"  # Open WebUI has some chosen so
 NOBODY = f"model: no language model is set here, and without one {MODEL_PLAIN!r} says nothing."
 NOTHING: tuple[str, tuple[ToolCall, ...], Usage] = ("", (), Usage(0, 0))
 TITLE_CHARACTERS = 60
+TASK_TOKENS = 1_500  # of a reply, where neither the settings nor the client says so
 _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
 _SAID = re.compile(r"^\W*(?:user|human)\W*[:：] *(.+)$", re.MULTILINE | re.IGNORECASE)
 _ANSWERED = re.compile(r"^\W*(?:assistant|ai|bot)\W*[:：]", re.MULTILINE | re.IGNORECASE)
@@ -94,7 +95,7 @@ def _by_model(body: ChatBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall
     said.append((Role.USER, asked.question))
     request = ModelRequest(
         tuple(ChatMessage(role, text) for role, text in said),
-        max_tokens=min(settings.max_tokens, wishes.max_tokens or settings.max_tokens),
+        max_tokens=min(filter(None, (settings.max_tokens, wishes.max_tokens)), default=TASK_TOKENS),
         temperature=wishes.temperature,
         stop=wishes.stop,
         passed_on=wishes.passed_on,
