@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Blueprint, redirect, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from rag.chat.markdown import gist
@@ -11,10 +11,11 @@ from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.seams import SessionHandle
 from rag.tables.plan import plan_from
+from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, readable
 from rag.web.current import application, default_config
-from rag.web.html.cards import marked_in, parts_of, passage_html
+from rag.web.html.cards import lead_of, marked_in, parts_of, passage_html
 from rag.web.html.evidence import Evidence, evidence_of
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
@@ -28,7 +29,7 @@ from rag.web.serving.originals import PDF, has_original
 from rag.web.turns import RunningTurn, turns
 
 pages = Blueprint("pages", __name__)
-for part_of_a_card in (parts_of, passage_html, gist):
+for part_of_a_card in (lead_of, parts_of, passage_html, gist):
     pages.add_app_template_filter(part_of_a_card)
 SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12
@@ -184,6 +185,12 @@ def source(session_id: str, number: int) -> str:
         table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
+
+
+@pages.get("/links/<token>")
+def linked(token: str) -> str:
+    """One source for whoever holds a signed link; nothing else leads on from there."""
+    return render_template("linked_source.html", source=linked_source(token))
 
 
 def _original(evidence: Evidence, stated: Sequence[Stated]) -> dict[str, Any] | None:
