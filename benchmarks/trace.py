@@ -61,7 +61,7 @@ class Trace:
             yield
         finally:
             sys.setprofile(None)
-            threading.setprofile(None)  # type: ignore[arg-type]
+            threading.setprofile(None)
 
     def _note(self, frame: FrameType, event: str, _argument: Any) -> None:
         code = frame.f_code

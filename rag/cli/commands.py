@@ -220,12 +220,13 @@ def reindex(settings: "Settings") -> None:
 
 
 @main.command()
+@click.option("--all", "whole", is_flag=True, help="Those that the newest readers read, too.")
 @click.pass_obj
-def reread(settings: "Settings") -> None:
-    """Read the kept files of all documents anew, after an update that reads them better."""
+def reread(settings: "Settings", whole: bool) -> None:
+    """Read the kept files of documents anew that an older version read less well."""
     from rag.cli.ingest import reread as read_again
 
-    if read_again(settings, console=_console(stderr=True)).failed:
+    if read_again(settings, console=_console(stderr=True), whole=whole).failed:
         raise click.exceptions.Exit(1)
 
 

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rag.documents.reports import counted
+from rag.documents.storing.described import size_in_words
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
 from rag.wiring.running import running_server
@@ -31,6 +33,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("indexes", _indexes),
         ("tables", _tables),
         ("originals", _originals),
+        ("readers", _readers),
         ("pictures", _pictures),
         ("job queue", _job_queue),
         ("judge", _judge),
@@ -111,6 +114,22 @@ def _originals(settings: Settings) -> str:
             "a backup, or send them again: `groundnote ingest FILE`."
         )
     return f"{documents.document_counts()[0]} documents, each with its file in {place}"
+
+
+def _readers(settings: Settings) -> str:
+    from rag.documents.storing.store import SqlDocumentStore
+    from rag.records import EVERYTHING
+    from rag.wiring.stores import open_database
+
+    documents = SqlDocumentStore(open_database(settings))
+    older = documents.read_before(EVERYTHING)
+    if not older:
+        return "all documents were read by the newest"
+    size = size_in_words(sum(each.size_bytes for each in older))
+    return (
+        f"{counted(len(older), 'document')} ({size}) were read by an older reader: reread them "
+        "with `groundnote reread`, or on the page of documents; until then they are as they were"
+    )
 
 
 def _some(names: Iterable[str]) -> str:

@@ -16,6 +16,7 @@ from rag.cli.terminal import progress_bar
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
+from rag.ingestion.rereading import kept_files
 from rag.records import DEFAULT_COLLECTION, EVERYTHING
 from rag.runtime.progress import Progress as FileProgress
 from rag.runtime.progress import Stage
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 FILES_AHEAD = 8  # handed over before the first of them is waited for
 POLL_SECONDS = 0.3
+NAMED = 5
 
 
 @dataclass(slots=True)
@@ -80,26 +82,22 @@ def reindex(settings: Settings, *, console: Console) -> None:
     console.print("The index is equal to the database again.")
 
 
-def reread(settings: Settings, *, console: Console) -> IngestCounts:
-    """Read the kept file of every document anew; what was cited stays as it was cited."""
+def reread(settings: Settings, *, console: Console, whole: bool = False) -> IngestCounts:
+    """Read the kept files of what an older reader read anew; what was cited stays as it was.
+
+    `whole`: of every document. What is refused now keeps the text that it has.
+    """
     counts = IngestCounts()
     with _alone(settings, "reread") as application:
-        documents = application.documents.documents(EVERYTHING)
-        files = [
-            replace(
-                IncomingFile.from_path(path, name=each.name),
-                document_id=each.id,
-                collection_id=each.collection_id,
-                url=each.url,
-                is_again=True,
-            )
-            for each in documents
-            if (path := application.documents.original(each)) is not None
-        ]
+        store = application.documents
+        documents = store.documents(EVERYTHING) if whole else store.read_before(EVERYTHING)
+        files = list(kept_files(store, documents))
         _follow(application.ingestion.ingest(files), counts, len(files), console)
-    if len(documents) > len(files):
+    if unkept := {each.name for each in documents} - {file.name for file in files}:
+        named = ", ".join(sorted(unkept)[:NAMED])
         console.print(
-            f"{len(documents) - len(files)} documents have no kept file: ingest those again."
+            f"{len(unkept)} documents have no kept file ({named}): their text stays as it is. "
+            "Ingest those again."
         )
     return counts
 

@@ -115,10 +115,12 @@ class FolderBlobs:
         for name in names:
             self.path(name).unlink(missing_ok=True)
 
-    def remove_halves(self) -> None:
-        """What killed processes left."""
+    def remove_halves(self, before: datetime | None = None) -> None:
+        """What killed processes left, and began before that."""
         for path in self.folder.rglob(f"*{PART}"):
-            path.unlink(missing_ok=True)
+            with suppress(FileNotFoundError):
+                if before is None or path.stat().st_mtime < before.timestamp():
+                    path.unlink()
 
     def modified(self, name: str) -> datetime:
         return datetime.fromtimestamp(self.path(name).stat().st_mtime, UTC)
@@ -143,6 +145,10 @@ class RemoteBlobs:
         found = urlsplit(url)
         host = found.netloc.rpartition("@")[2]
         self.place = urlunsplit((found.scheme, host, found.path, "", ""))
+
+    def check(self) -> None:
+        """Raises SetupError where nothing that is installed can open it."""
+        _ = self._opened
 
     @cached_property
     def _opened(self) -> tuple[Any, str]:

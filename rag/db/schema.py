@@ -174,6 +174,15 @@ embedding_claims = Table(
 # Chunks deleted here that the vector index may still hold.
 removed_chunks = Table("removed_chunks", metadata, Column("id", String(40), primary_key=True))
 
+# Chunks that earlier readers made of the same file: what cites them has not changed.
+earlier_chunks = Table(
+    "earlier_chunks",
+    metadata,
+    Column("id", String(40), primary_key=True),
+    Column("document_id", ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    Index("earlier_chunks_by_document", "document_id"),
+)
+
 # Chunks of which the vector index may not know yet in which collection they are.
 moved_chunks = Table("moved_chunks", metadata, Column("id", String(40), primary_key=True))
 

@@ -29,20 +29,44 @@ LIKELY_ENCODINGS = [
     "big5",
     "cp949",
 ]
+# The commonest signs of each writing: of any text, and of lists and tables.
+COMMON = {
+    "gb18030": "的一是不了人我在有他这为之大来以个中上们到说国和地也子时道出而要于就下得可你年生"
+    "号价格名称数量单位日期库存型产品编址电话合计总额金备注料件",
+    "big5": "的一是不了人我在有他這為之大來以個中上們到說國和地也子時道出而要於就下得可你年生"
+    "號價格名稱數量單位日期庫存型產品編址電話合計總額金備註料件",
+    "cp949": "이가다는을의에하고기지도사자로인어리시대정은수서부나만해일전보관계합명격량품번호"
+    "제름주소금액년월단총재비한원",
+    "cp932": "のにはをたがでてとしれさあいうえおかきくこすせそちつなぬねひふほまみむめもやゆよらり"
+    "るろわんアイウエオカキクケコサシスセソタチツテトナニネノハヒフヘホマミムメモヤユヨラリルレロワンー",
+}
+SHORT_BYTES = 400
+WESTERN = ("cp1252", "cp850", "mac_roman")
+BESIDE_LATIN = re.compile(r"[A-Za-z][^\x00-\x7f]|[^\x00-\x7f][a-z]")
+# Inside or at the end of a word no sign stands, nor a capital behind a small letter.
+ODD = re.compile(
+    r"[a-z][^\x00-\x7f\w\u2018\u2019\u2013\u2014\u201c\u201d\u2026 ]|[a-z][À-ÞŠŒŽŸ]"
+    r"|[^\x00-\x7f\w][a-z]{2}|[^\x00-\x7f]{3}"
+)
 SAMPLE_BYTES = 65_536
-INVISIBLE = dict.fromkeys(
-    [
-        *(code for code in range(0x20) if code not in (0x09, 0x0A)),
-        *range(0x7F, 0xA0),
-        0xAD,  # soft hyphen
-        0x200B,  # zero width space
-        0x2060,
-        0xFEFF,
-        *range(0xD800, 0xE000),  # lone surrogates: no database takes them
-        *range(0xFFF9, 0xFFFC),
-        0xFFFE,
-        0xFFFF,
-    ]
+WIDE = [*range(0xFF10, 0xFF1A), *range(0xFF21, 0xFF3B), *range(0xFF41, 0xFF5B)]
+WIDE_FORMS = {code: code - 0xFEE0 for code in (*WIDE, *map(ord, "－．＋％／"))}
+INVISIBLE = (
+    dict.fromkeys(
+        [
+            *(code for code in range(0x20) if code not in (0x09, 0x0A)),
+            *range(0x7F, 0xA0),
+            0xAD,  # soft hyphen
+            0x200B,  # zero width space
+            0x2060,
+            0xFEFF,
+            *range(0xD800, 0xE000),  # lone surrogates: no database takes them
+            *range(0xFFF9, 0xFFFC),
+            0xFFFE,
+            0xFFFF,
+        ]
+    )
+    | WIDE_FORMS
 )
 LINE_ENDS = re.compile(r"\r\n?|[\u2028\u2029\x0b\x0c\x85]")
 BLANKS = re.compile(r"[ \t\u00a0\u2000-\u200a\u202f\u3000]+")
@@ -95,12 +119,42 @@ def utf16_by_zeros(data: bytes) -> str | None:
 def _guess(sample: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    best = from_bytes(sample, cp_isolation=LIKELY_ENCODINGS).best()
-    return best.encoding if best else "cp1252"
+    own = _of_a_short_text(sample)
+    best = None if own else from_bytes(sample, cp_isolation=LIKELY_ENCODINGS).best()
+    return own or (best.encoding if best else "cp1252")
+
+
+def _of_a_short_text(sample: bytes) -> str:
+    """Where a detector has too little: by the commonest signs of East Asia, or letters in words."""
+    if sum(byte > 0x7F for byte in sample) > SHORT_BYTES:
+        return ""
+    texts = {name: text for name in COMMON if (text := _decoded(sample, name)) is not None}
+    hits = {name: sum(map(COMMON[name].count, text)) for name, text in texts.items()}
+    most = max(hits.values(), default=0)
+    best = [name for name in hits if hits[name] == most]
+    if most > 1 and len(best) == 1:
+        return best[0]
+    western = {name: text for name in WESTERN if (text := _decoded(sample, name)) is not None}
+    inside = {name: [len(found) for found in ODD.findall(text)] for name, text in western.items()}
+    is_latin = all(BESIDE_LATIN.search(text) for text in western.values())
+    fewest = min(map(len, inside.values()), default=0)
+    if not is_latin or all(len(found) == fewest for found in inside.values()):
+        return ""
+    return next(name for name in WESTERN if len(inside.get(name, "x" * 9999)) == fewest)
+
+
+def _decoded(sample: bytes, encoding: str) -> str | None:
+    try:
+        return sample.decode(encoding)
+    except UnicodeDecodeError:
+        return None
 
 
 def clean(text: str) -> str:
-    """Without control characters and lone surrogates; line ends are `\\n`; NFC."""
+    """Without control characters and lone surrogates; line ends are `\\n`; NFC.
+
+    Full-width letters and digits become those that people type.
+    """
     text = LINE_ENDS.sub("\n", text).translate(INVISIBLE)
     return unicodedata.normalize("NFC", text)
 

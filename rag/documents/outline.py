@@ -1,11 +1,14 @@
 """What a reader finds, in reading order, put together into sections."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from textwrap import dedent, indent
 
 from rag.documents import names
 from rag.documents.cleaning import name_in_words, one_line, shorten, tidy
+from rag.documents.reports import READER
+from rag.documents.runs import Mark, Run, unseen_words
 from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
 from rag.language.sentences import CODE_INDENT
@@ -48,6 +51,7 @@ class Outline:
         self.pictures = 0
         self.recognised = 0  # pages that were read by OCR
         self.left_out: list[str] = []  # what, and why
+        self._unseen: Counter[Mark] = Counter()  # words that are hidden or deleted
         self._form_values = 0
         self.media_type = media_type
         self._max_characters = max_characters
@@ -123,10 +127,16 @@ class Outline:
         self.rows(list(enumerate(rows, start=1)))
         self.part_of_table(rows, has_header=has_header)
 
-    def rows(self, rows: Sequence[tuple[int, Sequence[str]]], *, name: str = "") -> None:
+    @property
+    def under(self) -> str:
+        """The heading that what follows stands under."""
+        return next((title for _level, title in reversed(self._levels)), "")
+
+    def rows(
+        self, rows: Sequence[tuple[int, Sequence[str]]], *, name: str = "", place: str = ""
+    ) -> None:
         """Numbered rows of a grid, to be asked as a table; nothing of them becomes text."""
-        under = next((title for _level, title in reversed(self._levels)), "")
-        found = raw_table(name or under or self.stem, self._locator or "", rows)
+        found = raw_table(name or self.under or self.stem, place or self._locator or "", rows)
         if found is not None:
             self._tables.append(found)
 
@@ -156,6 +166,11 @@ class Outline:
         for name, value in values:
             self.entry(f"{name}: {value}")
         self._form_values += len(values)
+
+    def count_unseen(self, runs: Iterable[Run]) -> None:
+        """Words that a file holds and nobody sees: they are told, and found by nobody."""
+        for mark, words in unseen_words(runs):
+            self._unseen[mark] += words
 
     @property
     def is_empty(self) -> bool:
@@ -196,9 +211,14 @@ class Outline:
             len(self._tables),
             self._form_values,
             self.pictures,
-            tuple(self.left_out),
+            (*self.left_out, *self._unseen_words()),
             self.recognised,
+            READER,
         )
+
+    def _unseen_words(self) -> list[str]:
+        counts = sorted(self._unseen.items())
+        return [f"{count:,} {mark} word{'s' * (count != 1)}" for mark, count in counts if count]
 
     def _add(self, text: str, *, tight: bool) -> None:
         if not text.strip():

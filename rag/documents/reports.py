@@ -7,6 +7,7 @@ from typing import Any
 from rag.records import ReadingReport
 
 NAMED_PAGES = 8
+READER = 1  # counts up when the readers find more or read it otherwise: `groundnote reread`
 
 
 def report_from(stored: Mapping[str, Any]) -> ReadingReport:

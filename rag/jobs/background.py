@@ -4,7 +4,7 @@ import errno
 import logging
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -18,7 +18,7 @@ from rag.db import reading, uploads, writing
 from rag.db.audit import acting
 from rag.db.holds import deletions_wait
 from rag.documents.files import IncomingFile
-from rag.errors import StorageFailed, Unreadable
+from rag.errors import StorageFailed, Unreadable, UserError
 from rag.jobs.queue import AWAY, GaveWay, JobQueue, RunningJob, Stopped, TryLater
 from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
 from rag.runtime.budget import Budget, limited
@@ -30,7 +30,7 @@ from rag.seams import ConversationStore, SessionHandle
 if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.ingest import Ingestion
 
-INGEST, COMPACT = "ingest", "compact"
+INGEST, COMPACT, REREAD = "ingest", "compact", "reread"
 # Whose the syncs are: however many there are, they leave room for others, and those of folders of
 # this machine never wait for what is far away.
 SYNCER, LOCAL_SYNCER = "sources", "folders"
@@ -40,6 +40,8 @@ GIVE_WAY_SECONDS = (
 COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
+REFUSED_NAMED = 20  # files that an error names
+RunReread = Callable[[str], Iterable[tuple[int, int, Progress]]]  # of a collection
 RunSync = Callable[[str, Callable[[int, int], None]], object]  # of a source; told how far it is
 WITHOUT_ROOM = (errno.ENOSPC, errno.EDQUOT)
 NO_ROOM = "A disk that this server writes to is full. Make room; nothing that was stored is lost."
@@ -158,6 +160,8 @@ class Background:
         self._compact = compact
         queue.handle(INGEST, self._ingest, lambda job: uploads.forget(job.id))
         queue.handle(COMPACT, self._compact_session)
+        self._reread: RunReread | None = None
+        queue.handle(REREAD, self._reread_documents)
 
     def run_syncs(self, run: RunSync) -> None:
         """Say what looks at a source."""
@@ -175,6 +179,18 @@ class Background:
                 raise TryLater(NO_ROOM) from error
 
         self._queue.handle(SYNC, handle)
+
+    def run_rereads(self, run: RunReread) -> None:
+        """Say what reads the documents of a collection anew."""
+        self._reread = run
+
+    def submit_reread(self, collection_id: str, *, owner: str = "") -> Job:
+        """Read anew what older readers read; begun again, it goes on with what is left."""
+        waiting = self._queue.table.queued(REREAD, collection_id)
+        if waiting is not None:
+            return waiting
+        self._queue.table.forget_ended(REREAD, collection_id)
+        return self._queue.submit(REREAD, collection_id, owner=owner, collection_id=collection_id)
 
     def _giving_way(self, running: RunningJob) -> Callable[[int, int], None]:
         """Reports, and lets others be served where it looks at a folder, whose look costs little.
@@ -293,6 +309,17 @@ class Background:
             self._metrics.documents.labels(last.stage.value).inc()
             if last.stage is Stage.FAILED:
                 raise last.error or Unreadable(file.name, last.reason)
+
+    def _reread_documents(self, running: RunningJob) -> None:
+        if self._reread is None:
+            return
+        refused = []
+        with limited(Budget(math.inf, owner=running.job.owner)):  # each file has its own limits
+            for done, total, report in self._reread(running.job.subject):
+                running.report(done, total)
+                refused += [report.reason] if report.stage is Stage.FAILED else []
+        if refused:
+            raise UserError(" ".join(refused[:REFUSED_NAMED]))
 
     def _compact_session(self, running: RunningJob) -> None:
         session_id, _, owner = running.job.subject.partition(" ")

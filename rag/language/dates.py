@@ -1,7 +1,8 @@
-"""Days and times of day in a text."""
+"""Days and times of day in a text, and cells that are dates."""
 
 import re
 from collections.abc import Iterator
+from datetime import date, datetime
 
 import regex
 
@@ -13,6 +14,11 @@ _HOURS: dict[str, float] = all_meanings("numbers")
 _MONTH = rf"(?P<n>{any_of(_MONTHS)})\.?"
 _NO_MONTH = all_words("often_no_month")
 _NTH = told("ordinal_endings")
+_AROUND_DAYS = all_words("weekdays") | all_words("around_days")
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+NUMERIC_DATE = re.compile(
+    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?:[T ](\d\d?):(\d\d)(?::(\d\d))?.*)?"
+)
 _HALVES: dict[str, float] = all_meanings("clock_halves")
 _DATES = (
     re.compile(r"(?<![\w.])(?P<y>(?:19|20)\d\d)-(?P<m>\d\d)-(?P<d>\d\d)(?!\d)"),
@@ -72,3 +78,47 @@ def clocks(text: str) -> Iterator[Figure]:
             value = hour + int(found["m"] or 0) / 60 + _HALVES.get(half, 0)
             value += 12 * (half == "pm" and hour < 12)
             yield Figure(value, kind="clock", start=found.start(), end=found.end())
+
+
+def read_date(text: str, *, month_first: bool = False) -> date | datetime | None:
+    """A date in digits or words, at least with month and year; None for anything else."""
+    text = text.strip()
+    found = NUMERIC_DATE.fullmatch(text)
+    try:
+        return _from_digits(found, month_first) if found else _from_words(text)
+    except ValueError:
+        return None
+
+
+def _from_digits(found: re.Match[str], month_first: bool) -> date | datetime | None:
+    a, b, c = int(found[1]), int(found[3]), int(found[4])
+    if len(found[1]) == 4:
+        year, month, day = a, b, c
+    else:
+        year, month, day = (c, a, b) if month_first else (c, b, a)
+        year += 2000 if year < 70 else 1900 if year < 100 else 0
+    if found[5] is None:
+        return date(year, month, day)
+    moment = datetime(year, month, day, int(found[5]), int(found[6]), int(found[7] or 0))
+    return moment if moment.time().isoformat() != "00:00:00" else moment.date()
+
+
+def _from_words(text: str) -> date | None:
+    if len(text) > 40:
+        return None
+    words = _WORD.findall(re.sub(rf"(?<=\d)(?:{told('ordinal_endings')})\b", "", text.casefold()))
+    named = [word for word in words if word in _MONTHS]
+    numbers = [word for word in words if word.isdecimal()]
+    others = [word for word in words if not word.isdecimal() and word not in _MONTHS]
+    if len(named) != 1 or set(others) - _AROUND_DAYS:
+        return None
+    years = [number for number in numbers if len(number) == 4]
+    days = [number for number in numbers if len(number) <= 2]
+    if len(years) != 1 or len(days) > 1 or len(numbers) > 2:
+        return None
+    return date(int(years[0]), _MONTHS[named[0]], int(days[0]) if days else 1)
+
+
+def is_date(text: str) -> bool:
+    """Whether a cell is a date and nothing else."""
+    return read_date(text) is not None

@@ -88,7 +88,7 @@ class Quantity:
     def number(self) -> int | float:
         """For a column: an integer where it is written as one."""
         exponent = self.value.as_tuple().exponent
-        is_whole = isinstance(exponent, int) and exponent >= 0
+        is_whole = isinstance(exponent, int) and exponent >= 0 and abs(self.value) < 2**53
         return int(self.value) if is_whole else float(self.value)
 
 

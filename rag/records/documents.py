@@ -33,6 +33,7 @@ class ReadingReport:
     pictures: int = 0  # their text is not read
     left_out: tuple[str, ...] = ()  # what, and why, for people
     recognised: int = 0  # pages, of those above, and pictures, that were read by OCR
+    reader: int = 0  # which readers read it; 0: those of before they were counted
 
 
 @dataclass(frozen=True, slots=True)

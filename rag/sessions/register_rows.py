@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, brought_source
-from rag.db import chunks, documents, sessions, sources, table_results, tables
+from rag.db import chunks, documents, earlier_chunks, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import NOTHING, ImportedMessage, Role, Source, Within
 from rag.sessions.owned import IS_MINE, OWNED, SessionKey, found
@@ -24,7 +24,7 @@ PLACEHOLDER = "This source was not brought along when the conversation was impor
 _READ = (
     select(
         sources,
-        func.coalesce(chunks.c.id, tables.c.id).label("chunk_now"),
+        func.coalesce(chunks.c.id, tables.c.id, earlier_chunks.c.id).label("chunk_now"),
         documents.c.collection_id.label("collection_now"),
     )
     .select_from(sources)
@@ -35,6 +35,7 @@ _READ = (
         & (table_results.c.number == sources.c.number),
     )
     .outerjoin(tables, tables.c.id == table_results.c.table_id)
+    .outerjoin(earlier_chunks, earlier_chunks.c.id == sources.c.chunk_id)
     .outerjoin(documents, documents.c.id == sources.c.document_id)
     .where(sources.c.session_id == bindparam("its_id"), OWNED)
     .order_by(sources.c.number)

@@ -11,9 +11,10 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from rag.errors import UserError
+from rag.language.dates import read_date
 from rag.records import ColumnType, Table, TableColumn
 from rag.tables.bounds import refuse_vast
-from rag.tables.reading.types import read_date, read_number
+from rag.tables.reading.types import read_number
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
 MOST_ROWS = 1_000

@@ -1,20 +1,19 @@
 """Tables where they are kept: what is known of them in the database, their rows as Parquet."""
 
 import hashlib
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import fsspec
 from sqlalchemy import Engine, select
 
 from rag.db import documents as document_table
 from rag.db import inside, reading
 from rag.db import tables as table_table
+from rag.db.blobs import FolderBlobs, RemoteBlobs, local_path, open_blobs
 from rag.db.holds import deletions_wait
 from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType, RawTable, Section, Table, TableColumn, Within
@@ -37,77 +36,65 @@ class TableFiles:
     """Parquet files in a folder or at any URL that fsspec knows; remote ones are kept here too."""
 
     def __init__(self, url: str, cache: Path) -> None:
-        self._fs, self._folder = fsspec.core.url_to_fs(url)
-        self._is_local = "file" in self._fs.protocol
-        self._cache = cache
-        self._turn = threading.Lock()
+        """Raises SetupError for a URL that nothing installed can open."""
+        self._blobs = open_blobs(url)
+        if isinstance(self._blobs, RemoteBlobs):
+            self._blobs.check()
+        self._cache = FolderBlobs(cache)
 
     def write(self, table_id: str, data: "pa.Table") -> None:
         """Whole or not at all."""
         import pyarrow.parquet as pq
 
-        self._fs.makedirs(self._folder, exist_ok=True)
-        target = self._path(table_id)
-        if self._fs.exists(target):
+        name = f"{table_id}{ENDING}"
+        if self._blobs.size(name) is not None:
             return
-        half = f"{target}.part"
-        with self._fs.open(half, "wb") as file:
-            pq.write_table(data, file, compression="zstd", row_group_size=ROW_GROUP)
-        self._fs.mv(half, target)
+        file = BytesIO()
+        pq.write_table(data, file, compression="zstd", row_group_size=ROW_GROUP)
+        self._blobs.write(name, [file.getbuffer()])
 
     def path(self, table_id: str) -> str:
         """Of a file that DuckDB can read. Raises NotFound."""
-        if self._is_local:
-            if not self._fs.exists(self._path(table_id)):
-                raise NotFound("The table's rows are gone: ingest its document again.")
-            return self._path(table_id)
-        local = self._cache / f"{table_id}{ENDING}"
-        with self._turn:
-            if not local.exists():
-                self._cache.mkdir(parents=True, exist_ok=True)
-                self._fs.get(self._path(table_id), str(local))
-        return str(local)
+        found = local_path(self._blobs, f"{table_id}{ENDING}", self._cache.folder)
+        if found is None:
+            raise NotFound("The table's rows are gone: ingest its document again.")
+        return str(found)
 
     def lacking(self, table_ids: Iterable[str]) -> set[str]:
         """Of these, the ones whose file is not there, or not whole."""
         wanted = set(table_ids)
-        if not wanted or not self._fs.exists(self._folder):
-            return wanted
-        listed = self._fs.ls(self._folder, detail=True)
-        sizes = {str(each["name"]).rsplit("/", 1)[-1]: each.get("size") or 0 for each in listed}
+        sizes = self._blobs.sizes() if wanted else {}
         return {each for each in wanted if not self._is_whole(each, sizes)}
 
     def _is_whole(self, table_id: str, sizes: Mapping[str, int]) -> bool:
         """Whether it is there; of a file of this machine, also whether it ends as it should."""
-        size = sizes.get(f"{table_id}{ENDING}", 0)
-        if not self._is_local or size < 2 * len(MAGIC):
-            return size > 0 and not self._is_local
-        with Path(self._path(table_id)).open("rb") as file:
+        name = f"{table_id}{ENDING}"
+        size = sizes.get(name, 0)
+        if not isinstance(self._blobs, FolderBlobs):
+            return size > 0
+        if size < 2 * len(MAGIC):
+            return False
+        with self._blobs.open(name) as file:
             file.seek(-len(MAGIC), 2)
             return file.read() == MAGIC
 
     def remove(self, table_ids: Iterable[str]) -> None:
         """Those that exist."""
-        for table_id in table_ids:
-            with suppress(FileNotFoundError):
-                self._fs.rm(self._path(table_id))
-            (self._cache / f"{table_id}{ENDING}").unlink(missing_ok=True)
+        names = [f"{table_id}{ENDING}" for table_id in table_ids]
+        for place in (self._blobs, self._cache):
+            place.remove(names)
 
     def forgotten(self, known: set[str]) -> list[str]:
         """Ids of files that no table names, written long enough ago to be nobody's work."""
-        if not self._fs.exists(self._folder):
-            return []
         before = datetime.now(UTC) - AT_WORK
-        found = [str(path) for path in self._fs.ls(self._folder, detail=False)]
-        names = {path: path.rsplit("/", 1)[-1].partition(".")[0] for path in found}
+        if isinstance(self._blobs, FolderBlobs):
+            self._blobs.remove_halves(before)
+        ids = {name.partition(".")[0]: name for name in self._blobs.sizes()}
         return [
-            name
-            for path, name in names.items()
-            if name not in known and self._fs.modified(path) < before
+            table_id
+            for table_id, name in ids.items()
+            if table_id not in known and self._blobs.modified(name) < before
         ]
-
-    def _path(self, table_id: str) -> str:
-        return f"{self._folder}/{table_id}{ENDING}"
 
 
 @dataclass(frozen=True, slots=True)

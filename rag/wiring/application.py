@@ -1,7 +1,7 @@
 """The application as the edges see it."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.db.integrity import damage_in_words, damaged_tables, is_of_words
 from rag.documents.storing.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
+from rag.ingestion.rereading import kept_files
 from rag.language.late import compile_all
 from rag.operations import (
     Differences,
@@ -29,6 +30,7 @@ from rag.operations.measurements import SharedFigures
 from rag.records import EVERYTHING
 from rag.runtime.calm import tell
 from rag.runtime.metrics import Metrics
+from rag.runtime.progress import Progress
 from rag.runtime.tracing import Traces
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
@@ -165,6 +167,7 @@ class Application:
             uploads=uploads_for(self.engine, folder),
             metrics=self.metrics,
         )
+        made.run_rereads(self.reread)
         made.run_syncs(lambda source_id, report: syncs_of(self).run(source_id, report))
         return made
 
@@ -399,6 +402,18 @@ class Application:
         if made:
             self._note(remade=remade)
         return made
+
+    def reread(self, collection_id: str) -> Iterator[tuple[int, int, Progress]]:
+        """Read anew what older readers read of a collection; yields how many of how many are done.
+
+        What the new reader refuses keeps its text, and says why.
+        """
+        older = self.documents.read_before(EVERYTHING.only([collection_id]))
+        files = kept_files(self.documents, older)
+        done = 0
+        for report in self.ingestion.ingest(files):
+            done += report.is_final
+            yield done, len(older), report
 
     def stop(self) -> None:
         """Let go of the index, the reading process and the database."""

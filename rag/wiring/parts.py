@@ -57,8 +57,8 @@ def open_tables(settings: Settings, engine: Engine) -> "TableStore":
     url = settings.tables.url or str(settings.data_dir / "tables")
     try:
         files = TableFiles(url, settings.data_dir / "tables-cache")
-    except (ValueError, ImportError) as error:
-        raise SetupError(f"tables.url is {url!r}: {error}.") from error
+    except SetupError as error:
+        raise SetupError(f"tables.url: {error}") from error
     return TableStore(engine, files)
 
 

@@ -159,7 +159,7 @@ def test_a_database_that_is_full_for_a_moment_is_told(changed, monkeypatch):
 def test_originals_that_find_no_room_keep_no_document_out(changed, monkeypatch):
     before = changed.ids()
     with monkeypatch.context() as patched:
-        patched.setattr("rag.db.blobs.os.fsync", no_room)
+        patched.setattr(changed.app.documents._originals._store, "write", no_room)
         changed.sync()
 
     is_whole(changed, before)

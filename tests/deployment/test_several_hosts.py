@@ -127,3 +127,34 @@ def test_a_host_that_starts_leaves_answers_alone_that_another_writes(shared, bui
     two.start()
 
     assert session.message(turn.answer.index).status is MessageStatus.PENDING
+
+
+def test_every_file_opens_on_every_host_also_when_the_one_that_read_it_is_gone(
+    shared, built, tmp_path
+):
+    documents = {"originals_url": str(tmp_path / "originals-of-all")}
+    one, two = (built(shared(host, documents=documents)) for host in ("host-1", "host-2"))
+    here, there = create_app(one).test_client(), create_app(two).test_client()
+    job_id = upload(here, "aero.md", MANUAL)
+    two.start()
+    assert ended(here, job_id)["error"] is None
+    (document,) = here.get("/api/v1/documents").get_json()["documents"]
+    original = f"/api/v1/documents/{document['id']}/original"
+    assert here.get(original).data == there.get(original).data == MANUAL
+
+    two.stop()
+
+    assert here.get(original).data == MANUAL
+    assert one.without_original(reads=True) == {}
+
+
+def test_files_that_only_one_host_keeps_are_told_by_the_others(shared, built):
+    one, two = built(shared("host-1")), built(shared("host-2"))
+    here = create_app(one).test_client()
+    job_id = upload(here, "aero.md", MANUAL)
+    two.start()
+    assert ended(here, job_id)["error"] is None
+
+    assert two.without_original() == {}
+    assert list(one.without_original().values()) == ["aero.md"]
+    assert one.ready()["originals"] is False

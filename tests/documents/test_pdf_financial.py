@@ -234,4 +234,4 @@ def test_the_mark_of_a_note_is_no_part_of_a_word_and_a_power_is():
         canvas.drawString(122 + canvas.stringWidth("for 12 m", "Helvetica", 9), 703, "2")
 
     [section] = document(page_of(draw)).sections
-    assert section.text == "Total revenue 3 for 12 m2"
+    assert section.text == "Total revenue [note 3] for 12 m²"

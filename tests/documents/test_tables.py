@@ -1,8 +1,5 @@
 """Rows as text in which every piece can be understood alone."""
 
-import pytest
-
-from rag.documents.readers.grids.grid import _looks_like_values
 from rag.documents.tables import clean_rows, table_parts
 
 
@@ -40,17 +37,3 @@ class TestTableParts:
 class TestCleanRows:
     def test_makes_rows_equal_and_drops_what_is_empty(self):
         assert clean_rows([["a\nb", "", "c"], ["", "", ""], ["1"]]) == [["a b", "c"], ["1", ""]]
-
-
-@pytest.mark.parametrize(
-    ("first", "is_values"),
-    [
-        (["Product", "2024", "2025"], False),
-        (["2024", "2025"], False),
-        (["2024"], True),
-        (["bolt", "1.50", "12"], True),
-        (["bolt", "1.50"], False),
-    ],
-)
-def test_a_first_row_of_figures_is_no_header_unless_they_are_years(first, is_values):
-    assert _looks_like_values(first) is is_values

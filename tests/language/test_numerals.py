@@ -118,6 +118,7 @@ def test_shares_and_signs_of_a_locale_are_read(locale):
         ("４５０", 450, ""),
         ("4006381333931", 4_006_381_333_931, ""),
         ("123456789.55", 123_456_789.55, ""),
+        ("6.02e23", 6.02e23, ""),
     ],
 )
 def test_a_figure_has_its_scale_and_its_unit(text, value, unit):

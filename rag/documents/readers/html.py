@@ -1,12 +1,14 @@
 """HTML to sections: what a person reads of a page. Nothing it links to is ever fetched."""
 
 import re
+from collections.abc import Iterator
 from itertools import accumulate, takewhile
 from typing import Any
 
 from rag.documents.cleaning import decode, one_line, word_set
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import Spanning, spread
 from rag.errors import TooLarge
 
@@ -72,6 +74,23 @@ def check_depth(markup: str, name: str) -> None:
         )
 
 
+MARKS = {
+    tag: frozenset({mark})
+    for mark, tags in (
+        (Mark.RAISED, "sup"),
+        (Mark.LOWERED, "sub"),
+        (Mark.STRUCK, "s strike"),
+        (Mark.DELETED, "del"),
+    )
+    for tag in tags.split()
+}
+STYLES = (
+    (re.compile(r"vertical-align:super"), Mark.RAISED),
+    (re.compile(r"vertical-align:sub(?!e)"), Mark.LOWERED),
+    (re.compile(r"text-decoration[a-z-]*:[^;]*line-through"), Mark.STRUCK),
+    (re.compile(r"visibility:hidden|font-size:0(?![.\d])"), Mark.HIDDEN),
+)
+NO_MARKS: frozenset[Mark] = frozenset()
 GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
 
 
@@ -80,11 +99,13 @@ class _HtmlWalk:
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
-        self.inline: list[str] = []
+        self.inline: list[Run] = []
+        self.marks = NO_MARKS
         self.is_term = False  # what is gathered ends with a term to be defined
 
     def flush(self) -> None:
-        text = "".join(self.inline)
+        self.outline.count_unseen(self.inline)
+        text = written(self.inline)
         self.inline, self.is_term = [], False
         if text.strip():
             self.outline.paragraph(text)
@@ -95,44 +116,50 @@ class _HtmlWalk:
             self.visit(child, depth)
             child = child.next
         if element.tag == "dt":  # its definition goes on in the same paragraph
-            self.inline.append("\n")
+            self._add("\n")
             self.is_term = True
         elif element.tag in BLOCKS:
             self.flush()
 
     def visit(self, element: Any, depth: int) -> None:
-        tag = element.tag
-        if tag == "-text":
-            self.inline.append(re.sub(r"\s+", " ", element.text_content or ""))
-            self.is_term &= not self.inline[-1].strip()
-        elif tag == "br":
-            self.inline.append("\n")
-        elif tag == "img":
-            self.inline.append(f" {element.attributes.get('alt') or ''} ")
-        elif _is_dropped(element):
+        if self._leaf(element):
             return
-        elif depth > DEEPEST or tag not in BLOCKS:
-            self._inline(element, depth)
+        around, self.marks = self.marks, self.marks | _marks(element)
+        if depth > DEEPEST:
+            self._add(element.text(deep=True, separator=" "))
+        elif element.tag not in BLOCKS:
+            self.children(element, depth + 1)
         else:
-            if not (self.is_term and tag in GOES_ON):
+            if not (self.is_term and element.tag in GOES_ON):
                 self.flush()
             self._block(element, depth)
+        self.marks = around
 
-    def _inline(self, element: Any, depth: int) -> None:
-        if depth > DEEPEST:
-            self.inline.append(element.text(deep=True, separator=" "))
+    def _leaf(self, element: Any) -> bool:
+        """Take what holds nothing else, or is not read."""
+        if element.tag == "-text":
+            self._add(re.sub(r"\s+", " ", element.text_content or ""))
+            self.is_term &= not self.inline[-1].text.strip()
+        elif element.tag == "br":
+            self._add("\n")
+        elif element.tag == "img":
+            self._add(f" {element.attributes.get('alt') or ''} ")
         else:
-            self.children(element, depth + 1)
+            return _is_dropped(element)
+        return True
+
+    def _add(self, text: str) -> None:
+        self.inline.append(Run(text, self.marks))
 
     def _block(self, element: Any, depth: int) -> None:
         tag = element.tag
         if tag in HEADINGS:
-            self.outline.heading(HEADINGS[tag], element.text(deep=True, separator=""))
+            self.outline.heading(HEADINGS[tag], _text(element, ""))
         elif tag in {"ul", "ol"}:
             self._list(element, depth)
         elif tag == "table" and _is_grid(element):
             for caption in element.css("caption"):
-                self.outline.paragraph(caption.text(deep=True, separator=" "))
+                self.outline.paragraph(_text(caption))
             self.outline.table(_rows(element))
         elif tag == "pre":
             self.outline.code(element.text(deep=True, separator=""))
@@ -169,7 +196,9 @@ def _is_dropped(element: Any) -> bool:
 
 def _is_grid(table: Any) -> bool:
     """A table of facts; one that holds headings or other tables only arranges the page."""
-    return table.css_first("table table, h1, h2, h3") is None and len(table.css("tr")) > 1
+    parts = table.iter(include_text=False)  # a selector finds the table itself, too
+    is_simple = all(part.css_first("table, h1, h2, h3") is None for part in parts)
+    return is_simple and len(table.css("tr")) > 1
 
 
 def _rows(table: Any) -> list[list[str]]:
@@ -183,4 +212,35 @@ def _cell(cell: Any) -> Spanning:
     columns, deep = (
         min(max(1, int(span[:4])), WIDEST) if span.isdecimal() else 1 for span in spans
     )
-    return one_line(cell.text(deep=True, separator=" ")), columns, deep
+    return _text(cell), columns, deep
+
+
+def _marks(element: Any) -> frozenset[Mark]:
+    marks = MARKS.get(element.tag, NO_MARKS)
+    style = (element.attributes.get("style") or "").replace(" ", "").lower()
+    if style:
+        marks |= {mark for shape, mark in STYLES if shape.search(style)}
+    return marks
+
+
+def _text(element: Any, between: str = " ") -> str:
+    """Of a heading or a cell, on one line; elements stand apart, what is raised does not."""
+    return one_line(written(_runs(element, NO_MARKS, between, 0)))
+
+
+def _runs(element: Any, marks: frozenset[Mark], between: str, depth: int) -> Iterator[Run]:
+    marks |= _marks(element)
+    child = element.child
+    while child is not None:
+        if child.tag == "-text":
+            yield Run(re.sub(r"\s+", " ", child.text_content or ""), marks)
+        elif child.tag == "br":
+            yield Run("\n", marks)
+        elif child.tag == "img" and between:
+            yield Run(f" {child.attributes.get('alt') or ''} ", marks)
+        elif depth > DEEPEST:
+            yield Run(child.text(deep=True, separator=" "), marks)
+        elif not _is_dropped(child):
+            edge = Run(between * (child.tag in BLOCKS), marks)
+            yield from (edge, *_runs(child, marks, between, depth + 1), edge)
+        child = child.next

@@ -2,6 +2,7 @@
 
 import codecs
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from email import policy
@@ -18,6 +19,8 @@ from rag.documents.readers.packages import damage_told
 from rag.documents.readers.readers import Inside
 from rag.errors import Unreadable
 
+WORD = re.compile(r"\w+")
+STUB_SHARE = 0.4  # of the words of the HTML
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
@@ -40,15 +43,35 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
     for name, value in mail.facts:
         if value:
             outline.entry(f"{name}: {value}")
-    if mail.text.strip():
-        for paragraph in clean(mail.text).split("\n\n"):
-            outline.paragraph(paragraph)
-    elif mail.markup:
+    if mail.markup.strip() and _is_stub(mail):
         html.read_fragment(clean(mail.markup), outline)
+    else:
+        _write_text(clean(mail.text), outline)
     inside = Inside(outline, limits, depth=depth)
     for name, content in mail.attached:
         inside.add(name, content)
     outline.title = one_line(mail.subject)
+
+
+def _is_stub(mail: _Mail) -> bool:
+    """Whether the plain text leaves out what the HTML says: "Please view this in a browser"."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    body = LexborHTMLParser(mail.markup).body
+    seen = set(WORD.findall(body.text(separator=" ").lower())) if body else set()
+    return len(seen - set(WORD.findall(mail.text.lower()))) > STUB_SHARE * len(seen)
+
+
+def _write_text(text: str, outline: Outline) -> None:
+    """What was answered to is quoted: it is one passage at the end, not the text once more."""
+    lines = text.split("\n")
+    quoted = [line.lstrip("> ") for line in lines if line.startswith(">")]
+    own = "\n".join(line for line in lines if not line.startswith(">"))
+    for paragraph in own.split("\n\n"):
+        outline.paragraph(paragraph)
+    if any(map(str.strip, quoted)):
+        outline.place("quoted")
+        outline.paragraph("\n".join(quoted))
 
 
 def _of_text(data: bytes) -> _Mail:

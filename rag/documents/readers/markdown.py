@@ -4,14 +4,15 @@ Read as generators of sites write it, too: boxes, footnotes, definitions, tags o
 """
 
 import re
-from collections.abc import Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rag.documents.cleaning import clean, decode
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.front_matter import split_front_matter
+from rag.documents.readers.html import MARKS
+from rag.documents.runs import Mark, Run, written
 
 TAG = re.compile(r"<!--.*?-->|</?[a-zA-Z][^<>]{0,2000}>", re.DOTALL)
 TEMPLATE = re.compile(r"\{%[^%]{0,500}%\}|\{\{[<%][^{}]{0,500}[%>]\}\}")
@@ -25,6 +26,8 @@ ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^{}]{0,200}\}[ \t]*$")
 IMPORTED = re.compile(r" from ['\"][^'\"]{1,500}['\"];?$")
 ALERT = re.compile(r"\[!([A-Z]+)\]\s*")
 BOX = re.compile(r"\{?([A-Za-z]+)\}?[ \t]*(.*)")  # "note Title", "{note} Title"
+MARKING_TAG = re.compile(rf"<(/?)({'|'.join(MARKS)})(?:\s[^<>]*)?>", re.IGNORECASE)
+STRUCK = frozenset({Mark.STRUCK})
 MAX_NESTING = 40
 
 
@@ -173,14 +176,37 @@ class _MarkdownWalk:
 
 def inline_text(token: Any) -> str:
     """What a reader sees of a line: no emphasis marks, link targets or tags."""
-    pieces = []
-    for is_code, run in groupby(
-        token.children or [], key=lambda child: child.type == "code_inline"
-    ):
-        told = "".join(map(_visible, run))
-        pieces.append(told if is_code else _without_tags(told))  # in code they are meant: `<name>`
-    text = "".join(pieces)
+    text = written(_runs(token.children or []))
     return ALERT.sub(lambda kind: f"{kind[1].capitalize()}: ", text) if text[:2] == "[!" else text
+
+
+def _runs(children: Sequence[Any]) -> Iterator[Run]:
+    """In code the tags are meant: `<name>`."""
+    marks: frozenset[Mark] = frozenset()
+    pieces: list[str] = []
+    for child in children:
+        changed = _marks_behind(child, marks)
+        is_code = child.type == "code_inline"
+        if (changed != marks or is_code) and pieces:
+            yield Run(_without_tags("".join(pieces)), marks)
+            pieces = []
+        marks = changed
+        if is_code:
+            yield Run(_visible(child), marks)
+        else:
+            pieces.append(_visible(child))
+    yield Run(_without_tags("".join(pieces)), marks)
+
+
+def _marks_behind(child: Any, marks: frozenset[Mark]) -> frozenset[Mark]:
+    """Those that hold behind a tag or a sign."""
+    if child.type in ("s_open", "s_close"):
+        return marks | STRUCK if child.type == "s_open" else marks - STRUCK
+    tag = MARKING_TAG.fullmatch(child.content) if child.type == "html_inline" else None
+    if tag is None:
+        return marks
+    own = MARKS[tag[2].lower()]
+    return marks - own if tag[1] else marks | own
 
 
 def _visible(child: Any) -> str:

@@ -2,12 +2,14 @@
 
 import io
 import zipfile
+from collections.abc import Iterator
 from typing import Any
 
 from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.packages import ZIP_START, check_package, damage_told
+from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 from rag.errors import Unreadable
 
@@ -15,19 +17,29 @@ NAMES = "urn:oasis:names:tc:opendocument:xmlns"
 TEXT, TABLE, DRAW = (f"{{{NAMES}:{part}:1.0}}" for part in ("text", "table", "drawing"))
 OFFICE, PRESENTATION = (f"{{{NAMES}:{part}:1.0}}" for part in ("office", "presentation"))
 TITLE = "{http://purl.org/dc/elements/1.1/}title"
+STYLE = f"{{{NAMES}:style:1.0}}"
+BREAKS = {f"{TEXT}tab": "\t", f"{TEXT}line-break": "\n"}
+CITED = f"{TEXT}note-citation"
+SIDES = ("columns", "rows")
 SKIPPED = {f"{TEXT}tracked-changes", f"{OFFICE}annotation", f"{TEXT}note-citation"}
 DEEPEST = 40  # frames, lists and tables inside each other
 WIDEST = 1_000  # cells that one stands for: sheets fill whole rows with a repeated empty cell
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; comments and deleted text are left out."""
+    """Fill the outline; deleted text is left out, comments stand behind."""
     with damage_told(outline.name):
         content, meta = _parts(data, outline.name, limits)
     title = meta.find(f".//{TITLE}") if meta is not None else None
     body = content.find(f"{OFFICE}body")
     if body is not None:
-        _OdfWalk(outline).children(body, 0)
+        walk = _OdfWalk(outline, dict(_styles(content)))
+        walk.children(body, 0)
+        for note in body.iter(f"{OFFICE}annotation"):
+            words = " ".join(walk.words(each) for each in note.iter(f"{TEXT}p"))
+            outline.paragraph(f"Comment: {words}" if words else "")
+        gone = " ".join(" ".join(each.itertext()) for each in body.iter(f"{TEXT}tracked-changes"))
+        outline.count_unseen([Run(gone, frozenset({Mark.DELETED}))])
     outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
     if title is not None and one_line(title.text or ""):
         outline.fallback_title = one_line(title.text or "")
@@ -54,13 +66,14 @@ def _parts(data: bytes, name: str, limits: LoadLimits) -> tuple[Any, Any]:
 class _OdfWalk:
     """Recursive descent, in reading order."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: Outline, styles: dict[str, frozenset[Mark]]) -> None:
         self.outline = outline
+        self.styles = styles
         self.slides = 0
 
     def children(self, parent: Any, depth: int) -> None:
         if depth > DEEPEST:
-            self.outline.paragraph(_words(parent))
+            self.outline.paragraph(self.words(parent))
             return
         for element in parent:
             self.element(element, depth)
@@ -72,14 +85,14 @@ class _OdfWalk:
             self.slide(element, depth)
         elif element.tag == f"{TEXT}h":
             level = element.get(f"{TEXT}outline-level", "1")
-            self.outline.heading(int(level) if level.isdecimal() else 1, _words(element))
+            self.outline.heading(int(level) if level.isdecimal() else 1, self.words(element))
         elif element.tag == f"{TEXT}p":
-            self.outline.paragraph(_words(element))
+            self.outline.paragraph(self.words(element))
             self.notes(element)
         elif element.tag == f"{TEXT}list":
             self.entries(element, 0)
         elif element.tag == f"{TABLE}table":
-            self.outline.table(spread(_rows(element)))
+            self.outline.table(spread(self.rows(element)))
         else:
             self.children(element, depth + 1)
 
@@ -90,9 +103,9 @@ class _OdfWalk:
         self.outline.place(f"slide {self.slides}", page=self.slides)
         for frame in page:
             if frame.get(f"{PRESENTATION}class") == "title":
-                self.outline.heading(1, _words(frame))
+                self.outline.heading(1, self.words(frame))
             elif frame.tag == f"{PRESENTATION}notes":
-                words = _words(frame)
+                words = self.words(frame)
                 self.outline.paragraph(f"Notes: {words}" if words else "")
             else:
                 self.children(frame, depth + 1)
@@ -103,43 +116,67 @@ class _OdfWalk:
                 if element.tag == f"{TEXT}list" and depth < DEEPEST:
                     self.entries(element, depth + 1)
                 elif element.tag in (f"{TEXT}p", f"{TEXT}h"):
-                    self.outline.entry(_words(element), depth=depth)
+                    self.outline.entry(self.words(element), depth=depth)
+
+    def words(self, element: Any) -> str:
+        """The text of an element, its footnotes apart."""
+        return written(self.runs(element, frozenset())).strip("\n")
+
+    def runs(self, element: Any, marks: frozenset[Mark]) -> Iterator[Run]:
+        marks |= self.styles.get(element.get(f"{TEXT}style-name", ""), frozenset())
+        yield Run(element.text or "", marks)
+        for child in element:
+            if child.tag == f"{TEXT}s":
+                yield Run(" " * min(_count(child.get(f"{TEXT}c", "1")), 100), marks)
+            elif child.tag in BREAKS:
+                yield Run(BREAKS[child.tag], marks)
+            elif child.tag == f"{TEXT}note":
+                yield Run(f" [note {''.join(child.findtext(CITED) or '')}]", marks)
+            elif child.tag not in SKIPPED:
+                yield from self.runs(child, marks)
+                yield Run("\n" * (child.tag == f"{TEXT}p"), marks)
+            yield Run(child.tail or "", marks)
+
+    def rows(self, table: Any) -> list[list[tuple[str, int, int]]]:
+        """Of each cell the text, and over how many columns and rows it reaches."""
+        rows: list[list[tuple[str, int, int]]] = []
+        for row in table.iter(f"{TABLE}table-row"):
+            cells: list[tuple[str, int, int]] = []
+            for cell in row:
+                if cell.tag != f"{TABLE}table-cell":
+                    continue
+                text = " ".join(self.words(each) for each in cell.iter(f"{TEXT}p"))
+                across, down = (_number(cell, f"number-{side}-spanned") for side in SIDES)
+                again = _number(cell, "number-columns-repeated") if text else 1
+                cells += [(text, across, down)] * again
+            rows.append(cells)
+        return rows
 
     def notes(self, paragraph: Any) -> None:
         for note in paragraph.iter(f"{TEXT}note-body"):
-            self.outline.paragraph(_words(note))
+            self.outline.paragraph(self.words(note))
 
 
-def _words(element: Any) -> str:
-    """The text of an element, its footnotes apart."""
-    parts: list[str] = [element.text or ""]
-    for child in element:
-        if child.tag == f"{TEXT}s":
-            count = child.get(f"{TEXT}c", "1")
-            parts.append(" " * min(int(count) if count.isdecimal() else 1, 100))
-        elif child.tag in (f"{TEXT}tab", f"{TEXT}line-break"):
-            parts.append("\t" if child.tag.endswith("tab") else "\n")
-        elif child.tag not in {*SKIPPED, f"{TEXT}note"}:
-            inner = _words(child)
-            parts.append(f"{inner}\n" if child.tag == f"{TEXT}p" else inner)
-        parts.append(child.tail or "")
-    return "".join(parts).strip("\n")
+def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
+    """What styles of characters say of raised, lowered, struck and hidden text."""
+    for style in content.iter(f"{STYLE}style"):
+        said = style.find(f"{STYLE}text-properties")
+        if said is None:
+            continue
+        place = said.get(f"{STYLE}text-position", "")
+        height = place.split(" ")[0].rstrip("%")
+        is_low = place.startswith(("sub", "-"))
+        is_moved = place.startswith(("sup", "sub")) or height.lstrip("-").strip("0") != ""
+        marks = {Mark.LOWERED if is_low else Mark.RAISED} if place and is_moved else set()
+        if said.get(f"{STYLE}text-line-through-style", "none") != "none":
+            marks.add(Mark.STRUCK)
+        if said.get(f"{TEXT}display") == "none":
+            marks.add(Mark.HIDDEN)
+        yield style.get(f"{STYLE}name", ""), frozenset(marks)
 
 
-def _rows(table: Any) -> list[list[tuple[str, int, int]]]:
-    """Of each cell the text, and over how many columns and rows it reaches."""
-    rows: list[list[tuple[str, int, int]]] = []
-    for row in table.iter(f"{TABLE}table-row"):
-        cells: list[tuple[str, int, int]] = []
-        for cell in row:
-            if cell.tag != f"{TABLE}table-cell":
-                continue
-            text = " ".join(_words(each) for each in cell.iter(f"{TEXT}p"))
-            across, down = (_number(cell, f"number-{what}-spanned") for what in ("columns", "rows"))
-            again = _number(cell, "number-columns-repeated") if text else 1
-            cells += [(text, across, down)] * again
-        rows.append(cells)
-    return rows
+def _count(value: str) -> int:
+    return int(value[:6]) if value.isdecimal() else 1
 
 
 def _number(cell: Any, name: str) -> int:

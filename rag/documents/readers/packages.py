@@ -6,8 +6,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from rag.documents.limits import MEBIBYTE, LoadLimits
+from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
 
 # A document type that says something itself brings entity bombs and external entities; one that
@@ -85,3 +87,98 @@ def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
             f"its part {part} declares a document type or entities, which no Office program "
             "writes and which can read other files. It was not opened.",
         )
+
+
+# ── Drawings, and what was not read ──────────────────────────────────────────────────────────
+
+DIAGRAM = re.compile(r"(?:.*/)?diagrams/data\d*\.xml")
+CHART_PART = re.compile(r"word/charts/chart\d*\.xml")
+NO_TEXT = re.compile(
+    r".*\.rels|\[Content_Types\]\.xml|docProps/.*|customXml/.*|(?:.*/)?(?:theme|_rels|embeddings|persons)/.*"
+    r"|(?:.*/)?diagrams/(?:drawing|layout|quickStyle|colors)\d*\.xml|(?:.*/)?charts/(?:style|colors)\d*\.xml"
+)
+LETTERS_IN_XML = re.compile(rb"<(?:\w+:)?(?:t|text)(?:\s[^>]*)?>([^<]*[^\s<][^<]*)<")
+CHART, DRAWING = (
+    f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("chart", "main")
+)
+PARENTS = (None, "parOf")
+COMMENTS = re.compile(r"ppt/comments/[^/]*\.xml")
+DIAGRAM_NAMES = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
+CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
+
+
+def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
+    """Diagrams and charts of a package; what else holds text and is none of `read` is reported."""
+    from defusedxml.ElementTree import fromstring
+
+    with damage_told(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        for name in archive.namelist():
+            if read.fullmatch(name) or NO_TEXT.fullmatch(name) or not name.endswith(".xml"):
+                continue
+            part = archive.read(name)
+            if DIAGRAM.fullmatch(name):
+                write_diagram(fromstring(part), outline)
+            elif CHART_PART.fullmatch(name):
+                write_chart(fromstring(part), outline)
+            elif COMMENTS.fullmatch(name):
+                _write_comments(fromstring(part), outline)
+            elif words := sum(len(found.split()) for found in LETTERS_IN_XML.findall(part)):
+                outline.left_out.append(f"{name}: {words:,} words in a part that is not read")
+
+
+def _write_comments(comments: Any, outline: Outline) -> None:
+    for comment in (each for each in comments.iter() if each.tag.endswith("}cm")):
+        own = (each.text or "" for each in comment.iter() if each.tag.endswith(("}text", "}t")))
+        outline.paragraph("Comment: " + " ".join(own))
+
+
+def write_diagram(model: Any, outline: Outline) -> None:
+    """SmartArt: the text of each of its points, below those that they belong to."""
+    points = {}
+    for point in model.iter(f"{DIAGRAM_NAMES}pt"):
+        text = " ".join("".join(_texts(each, f"{DRAWING}t")) for each in point.iter(f"{DRAWING}p"))
+        points[point.get("modelId")] = " ".join(text.split())
+    links = [
+        link for link in model.iter(f"{DIAGRAM_NAMES}cxn") if link.get("type", "parOf") == "parOf"
+    ]
+    above = {link.get("destId"): link.get("srcId") for link in links}
+    for name in [*above, *(each for each in points if each not in above)]:
+        depth, parent = 0, above.get(name)
+        while parent and points.get(parent) and depth < 8:
+            depth, parent = depth + 1, above.get(parent)
+        outline.entry(points.get(name, ""), depth=depth)
+
+
+def write_chart(space: Any, outline: Outline) -> None:
+    """The figures of any kind of chart, as they are stored beside the picture of it."""
+    title = _texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t")
+    outline.paragraph("".join(title))
+    series = list(space.iter(f"{CHART}ser"))
+    categories = max((_points(each, CATEGORIES) for each in series), key=len, default={})
+    columns = [_points(each, VALUES) for each in series]
+    if not any(columns):
+        outline.left_out.append("a chart without stored figures")
+        return
+    header = ["", *(" ".join(_texts(each.find(f"{CHART}tx"), f"{CHART}v")) for each in series)]
+    places = sorted({at for column in columns for at in column})
+    rows = [
+        [categories.get(at, str(at + 1)), *(column.get(at, "") for column in columns)]
+        for at in places
+    ]
+    outline.table([header, *rows])
+
+
+def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
+    """The stored texts of categories, or of values, by their places."""
+    for name in names:
+        found = series.find(f"{CHART}{name}")
+        if found is not None:
+            points = (each for each in found.iter(f"{CHART}pt"))
+            return {
+                int(each.get("idx", "0")): " ".join(_texts(each, f"{CHART}v")) for each in points
+            }
+    return {}
+
+
+def _texts(element: Any, tag: str) -> list[str]:
+    return [] if element is None else [each.text or "" for each in element.iter(tag)]

@@ -1,12 +1,18 @@
 """PPTX to sections: one for each slide, its notes below."""
 
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Any
+
+from defusedxml.ElementTree import fromstring
 
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.packages import check_package, damage_told
+from rag.documents.readers import packages
+from rag.documents.readers.packages import DRAWING, check_package, damage_told
+from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 from rag.errors import TooLarge
 
@@ -14,11 +20,13 @@ OTHER_KINDS = (
     "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
     "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
 )
+DIAGRAM_MODEL = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
+SLACK = 60_000  # EMU by which shapes may overlap, about five points
 DEEPEST = 20  # groups inside groups
-CHART, DRAWING = (
-    f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("chart", "main")
+PARTS = re.compile(  # of which text is read here, or is none
+    r"ppt/(?:slides|notesSlides|diagrams)/[^/]*\.xml|ppt/charts/chart[^/]*\.xml|ppt/(?:slideLayouts|slideMasters"
+    r"|notesMasters|handoutMasters|tags)/.*|ppt/[^/]*\.xml"
 )
-CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -37,6 +45,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
                 outline.left_out.append(f"slide {number}: hidden")
             else:
                 _write_slide(number, slide, outline)
+    packages.read_drawings(data, outline, PARTS)
 
 
 def _opened(data: bytes) -> Any:
@@ -61,12 +70,13 @@ def _write_slide(number: int, slide: Any, outline: Outline) -> None:
     outline.place(f"slide {number}", page=number)
     title = slide.shapes.title
     if title is not None and title.has_text_frame and title.text_frame.text.strip():
-        outline.heading(1, title.text_frame.text)
+        text = " ".join(map(_words, title.text_frame.paragraphs))
+        outline.heading(1, text)
         if number == 1:
-            outline.title = title.text_frame.text
-    for shape in _flat(slide.shapes, 0):
-        if title is None or shape.shape_id != title.shape_id:
-            _write_shape(shape, outline)
+            outline.title = text
+    below = [each for each in slide.shapes if title is None or each.shape_id != title.shape_id]
+    for shape in _flat(below, 0):
+        _write_shape(shape, outline)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
         notes = slide.notes_slide.notes_text_frame.text.strip()
         if notes:
@@ -74,12 +84,42 @@ def _write_slide(number: int, slide: Any, outline: Outline) -> None:
 
 
 def _flat(shapes: Any, depth: int) -> Iterator[Any]:
-    """Shapes from top to bottom, groups opened."""
-    for shape in sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0)):
+    """Shapes in the order in which people read them, groups opened."""
+    for shape in in_reading_order(list(shapes)):
         if hasattr(shape, "shapes") and depth < DEEPEST:
             yield from _flat(shape.shapes, depth + 1)
         else:
             yield shape
+
+
+def in_reading_order(shapes: Sequence[Any]) -> list[Any]:
+    """Bands that nothing crosses, from the top; those of several shapes are read by columns."""
+    if len(shapes) < 2:
+        return list(shapes)
+    rows = _bands(shapes, "top", "height")
+    groups = groupby(rows, key=lambda row: len(row) > 1)
+    blocks = [[shape for row in group for shape in row] for _is_row, group in groups]
+    if len(blocks) > 1:
+        return [shape for block in blocks for shape in in_reading_order(block)]
+    columns = _bands(shapes, "left", "width")
+    parts = columns if len(columns) > 1 else rows
+    if len(parts) > 1:
+        return [shape for part in parts for shape in in_reading_order(part)]
+    return sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
+
+
+def _bands(shapes: Sequence[Any], start: str, size: str) -> list[list[Any]]:
+    """Groups of shapes between which nothing stands, along one side."""
+    bands: list[list[Any]] = []
+    end = 0
+    for shape in sorted(shapes, key=lambda shape: getattr(shape, start) or 0):
+        first = getattr(shape, start) or 0
+        if bands and first < end - SLACK:
+            bands[-1].append(shape)
+        else:
+            bands.append([shape])
+        end = max(end, first + (getattr(shape, size) or 0))
+    return bands
 
 
 def _write_shape(shape: Any, outline: Outline) -> None:
@@ -87,11 +127,14 @@ def _write_shape(shape: Any, outline: Outline) -> None:
         rows = [[cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows]
         outline.table(
             spread(
-                [[(cell.text, cell.span_width, cell.span_height) for cell in row] for row in rows]
+                [[(_cell(cell), cell.span_width, cell.span_height) for cell in row] for row in rows]
             )
         )
     elif getattr(shape, "has_chart", False) and shape.has_chart:
-        _write_chart(shape, outline)
+        packages.write_chart(shape.chart_part._element, outline)
+    elif (diagram := shape.element.find(f".//{packages.DIAGRAM_NAMES}relIds")) is not None:
+        part = shape.part.related_part(diagram.get(DIAGRAM_MODEL))
+        packages.write_diagram(fromstring(part.blob), outline)
     elif shape.has_text_frame:
         _write_text(shape, outline)
     elif shape.element.tag.endswith("}pic"):
@@ -99,45 +142,39 @@ def _write_shape(shape: Any, outline: Outline) -> None:
 
 
 def _write_text(shape: Any, outline: Outline) -> None:
-    filled = [each for each in shape.text_frame.paragraphs if each.text.strip()]
-    for paragraph in filled:
-        if len(filled) > 1 or paragraph.level:
-            outline.entry(paragraph.text, depth=paragraph.level)
+    texts = [(_words(each), each.level) for each in shape.text_frame.paragraphs]
+    filled = [(text, level) for text, level in texts if text.strip()]
+    for text, level in filled:
+        if len(filled) > 1 or level:
+            outline.entry(text, depth=level)
         else:
-            outline.paragraph(paragraph.text)
+            outline.paragraph(text)
 
 
-def _write_chart(shape: Any, outline: Outline) -> None:
-    """The figures of any kind of chart, as they are stored beside the picture of it."""
-    space = shape.chart_part._element
-    title = _texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t")
-    outline.paragraph("".join(title))
-    series = list(space.iter(f"{CHART}ser"))
-    categories = max((_points(each, CATEGORIES) for each in series), key=len, default={})
-    columns = [_points(each, VALUES) for each in series]
-    if not any(columns):
-        outline.left_out.append("a chart without stored figures")
-        return
-    header = ["", *(" ".join(_texts(each.find(f"{CHART}tx"), f"{CHART}v")) for each in series)]
-    places = sorted({at for column in columns for at in column})
-    rows = [
-        [categories.get(at, str(at + 1)), *(column.get(at, "") for column in columns)]
-        for at in places
-    ]
-    outline.table([header, *rows])
+def _cell(cell: Any) -> str:
+    return " ".join(filter(None, map(_words, cell.text_frame.paragraphs)))
 
 
-def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
-    """The stored texts of categories, or of values, by their places."""
-    for name in names:
-        found = series.find(f"{CHART}{name}")
-        if found is not None:
-            points = (each for each in found.iter(f"{CHART}pt"))
-            return {
-                int(each.get("idx", "0")): " ".join(_texts(each, f"{CHART}v")) for each in points
-            }
-    return {}
+def _words(paragraph: Any) -> str:
+    return written(_runs(paragraph._p))
 
 
-def _texts(element: Any, tag: str) -> list[str]:
-    return [] if element is None else [each.text or "" for each in element.iter(tag)]
+def _runs(paragraph: Any) -> Iterator[Run]:
+    for child in paragraph:
+        name = str(child.tag).removeprefix(DRAWING)
+        if name == "br":
+            yield Run("\v")
+        elif name in ("r", "fld"):
+            text = child.find(f"{DRAWING}t")
+            yield Run((text.text if text is not None else "") or "", _marks(child))
+
+
+def _marks(run: Any) -> frozenset[Mark]:
+    properties = run.find(f"{DRAWING}rPr")
+    if properties is None:
+        return frozenset()
+    baseline = properties.get("baseline", "0").rstrip("%")
+    found = {Mark.STRUCK} if properties.get("strike", "noStrike") != "noStrike" else set()
+    if baseline.lstrip("-").isdecimal() and int(baseline):
+        found.add(Mark.LOWERED if baseline.startswith("-") else Mark.RAISED)
+    return frozenset(found)

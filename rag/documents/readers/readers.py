@@ -14,7 +14,7 @@ READERS = {
     FileKind.MARKDOWN: "markdown",
     FileKind.HTML: "html",
     FileKind.PDF: "pdf.reader",
-    FileKind.DOCX: "word.reader",
+    FileKind.DOCX: "docx",
     FileKind.PPTX: "pptx",
     FileKind.XLSX: "grids.xlsx",
     FileKind.CSV: "grids.csv",

@@ -181,7 +181,7 @@ class _TextWriting:
         if not block:
             return
         self.before = block[-1].rstrip()
-        if _has_bullets(block):
+        if _has_bullets(block) or _is_set_in(block):
             self.outline.lines(text)
         else:
             self.outline.paragraph(text.removesuffix(":") if text.endswith("::") else text)
@@ -193,6 +193,11 @@ class _TextWriting:
             return True
         is_told = _has_bullets(block) or block[-1].rstrip()[-1] in ".!?"
         return self.before.endswith(":") and not is_told
+
+
+def _is_set_in(block: list[str]) -> bool:
+    """Whether its lines begin at different places, as those of programs and settings do."""
+    return len({len(line) - len(line.lstrip()) for line in block}) > 1
 
 
 def _has_bullets(block: list[str]) -> bool:

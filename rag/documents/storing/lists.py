@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Engine, Row, func, select
 
 from rag.db import documents as document_table
 from rag.db import inside, reading, storable
-from rag.documents.reports import report_from
+from rag.documents.reports import READER, report_from
 from rag.documents.storing.store_rows import batches
 from rag.records import Document, DocumentPage, Within
 
@@ -67,6 +67,14 @@ class DocumentLists:
     def newest(self, within: Within, *, limit: int) -> list[Document]:
         """Those that came in last."""
         return list(self.page(within, limit=limit, order="newest").documents)
+
+    def read_before(self, within: Within) -> list[Document]:
+        """Those that an older reader read, by name."""
+        reader = document_table.c.report["reader"].as_integer()
+        is_older = func.coalesce(reader, 0) < READER
+        query = select(document_table).where(_open(within), is_older).order_by(*_BY_NAME)
+        with reading(self._engine) as connection:
+            return [document_from(row) for row in connection.execute(query)]
 
     def spread(self, within: Within, *, limit: int) -> list[Document]:
         """Some with text from all over the list, so that folders and kinds take turns."""

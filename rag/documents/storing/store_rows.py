@@ -14,8 +14,8 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from rag.db import chunks as chunk_table
 from rag.db import documents as document_table
+from rag.db import earlier_chunks, jobs, mark_changed, removed_chunks, storable
 from rag.db import identifiers as identifier_table
-from rag.db import jobs, mark_changed, removed_chunks, storable
 from rag.db import sections as section_table
 from rag.db import tables as table_table
 from rag.documents.cleaning import name_in_words
@@ -47,6 +47,7 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     new = {chunk.id: chunk for each in stored.values() for chunk in each.chunks}
     removed = [chunk_id for chunk_id in old if chunk_id not in new]
     added = tuple(chunk for chunk_id, chunk in new.items() if chunk_id not in old)
+    _note_earlier(connection, stored, new)
     _write_document_rows(connection, [each.document for each in stored.values()])
     _write_sections(connection, {key: each.sections for key, each in stored.items()})
     gone = _write_tables(connection, {key: each.tables for key, each in stored.items()})
@@ -57,6 +58,33 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     mark_changed(connection, collections.values())
     mark_arrived(connection, [each.job_id for each in stored.values() if each.job_id])
     return ChunkChanges(added, tuple(removed), gone)
+
+
+def _note_earlier(
+    connection: Connection,
+    stored: Mapping[str, StoredDocument],
+    new: Mapping[str, Chunk],
+) -> None:
+    """Of documents whose file is the same, which chunks another reader made of it.
+
+    Of a file that has changed, those of before have changed with it.
+    """
+    same: set[str] = set()
+    for ids in batches(stored):
+        query = select(document_table.c.id, document_table.c.content_hash)
+        for row in connection.execute(query.where(document_table.c.id.in_(ids))):
+            if stored[row.id].document.content_hash == row.content_hash:
+                same.add(row.id)
+    for ids in batches(each for each in stored if each not in same):
+        connection.execute(delete(earlier_chunks).where(earlier_chunks.c.document_id.in_(ids)))
+    for ids in batches(new):
+        connection.execute(delete(earlier_chunks).where(earlier_chunks.c.id.in_(ids)))
+    for ids in batches(same):
+        query = select(chunk_table.c.id, chunk_table.c.document_id)
+        rows = connection.execute(query.where(chunk_table.c.document_id.in_(ids)))
+        gone = [{"id": row.id, "document_id": row.document_id} for row in rows if row.id not in new]
+        if gone:
+            connection.execute(insert(earlier_chunks), gone)
 
 
 def rename_documents(connection: Connection, wanted: Sequence[tuple[str, str, str]]) -> None:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rag.language.amounts import UNIT_SIGNS
+from rag.language.dates import read_date
 from rag.language.languages import all_meanings, all_words, meanings, read_lists
 from rag.language.words import language_of
 from rag.language.words import stem as text_stem
 from rag.records import ColumnType, TableColumn
 from rag.tables.plan import Part
-from rag.tables.reading.types import read_date
 from rag.tables.wordforms import CAMEL, is_identifier, normalised
 
 _TOLD = read_lists("rows")

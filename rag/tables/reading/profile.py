@@ -6,8 +6,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from rag.language.grids import is_blank
 from rag.records import ColumnType, TableColumn
-from rag.tables.reading.types import ColumnReading, is_blank
+from rag.tables.reading.types import ColumnReading
 from rag.tables.wordforms import LONGEST_EXAMPLE
 
 EXAMPLES = 12

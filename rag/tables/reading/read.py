@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
+from rag.language.grids import BLANK, LONGEST_SPLIT, Grid, grids, is_blank, totals
 from rag.language.numerals import decimal_sign
 from rag.records import ColumnType, RawTable, TableColumn
 from rag.tables.bounds import MOST_COLUMNS
-from rag.tables.reading.layout import LONGEST_SPLIT, Grid, grids, is_total
 from rag.tables.reading.profile import profile
-from rag.tables.reading.types import BLANK, ROW, TOTAL, ColumnReading, is_blank, reading_of
+from rag.tables.reading.types import ROW, TOTAL, ColumnReading, reading_of
 
 SAMPLED = 200  # rows of each column that tell the decimal sign of a table
 DECIDING = 2_000  # distinct texts that decide what a column is
@@ -133,13 +133,10 @@ def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
     count = len(texts[0])
     first = max(0, min(count - 200, count * 9 // 10))
     tail = [text.slice(first).to_pylist() for text in texts]
-    flags = [is_total(row) for row in zip(*tail, strict=True)]
+    flags = totals(list(zip(*tail, strict=True)))
     if count <= 500:
         whole = [text.to_pylist() for text in texts]
-        flags = [is_total(row) for row in zip(*whole, strict=True)]
-        first = 0
-    if sum(flags) > max(3, len(flags) / 4) or sum(flags) == count:
-        flags = [False] * len(flags)
+        flags, first = totals(list(zip(*whole, strict=True))), 0
     return pa.array([False] * first + flags, pa.bool_())
 
 

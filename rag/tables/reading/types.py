@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from rag.language.languages import all_meanings, all_words, told
+from rag.language.dates import NUMERIC_DATE, read_date
+from rag.language.grids import is_blank
+from rag.language.languages import all_words, told
 from rag.language.numerals import CURRENCIES, decimal_sign, grouped_by_blanks, parse_figure, sign_of
 from rag.records import ColumnType
 
 ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns
 ENOUGH = 0.85  # of the filled cells must read as a type
-BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 CURRENCY = "€$£¥₹"
 ORDINAL = re.compile(rf"^(?:{told('ordinal_endings')})$", re.IGNORECASE)
 DURATION = re.compile(r"\+?(?:(\d{1,3}):)?(\d{1,3}):(\d{2}(?:[.,]\d+)?)")
@@ -24,14 +25,8 @@ QUARTER = re.compile(
     r"(?:[\s/-]*'?(?P<y2>\d{4}|\d\d))?",
     re.IGNORECASE,
 )
-MONTHS: dict[str, int] = all_meanings("months")
-NUMERIC_DATE = re.compile(
-    r"(\d{1,4})([-/.])(\d{1,2})\2(\d{1,4})(?:[T ](\d\d?):(\d\d)(?::(\d\d))?.*)?"
-)
-WORD = re.compile(r"[^\W\d_]+|\d+")
 TRUE = all_words("yes") | {"✓", "✔", "x"}
 FALSE = all_words("no") | {"✗", "✘"}
-_AROUND_DAYS = all_words("weekdays") | all_words("around_days")
 MONEY = re.compile(rf"[{CURRENCY}]|\b(?:EUR|USD|GBP|CHF)\b")
 CODE = re.compile(r"0\d+")
 CellValue = float | int | bool | date | datetime | None
@@ -45,11 +40,6 @@ class ColumnReading:
     read: Callable[[str], CellValue]
     unit: str = ""
     note: str = ""
-
-
-def is_blank(text: str) -> bool:
-    """Whether a cell says that it says nothing."""
-    return text.strip().casefold() in BLANK
 
 
 def reading_of(texts: Sequence[str], header: str = "", decimal: str = "") -> ColumnReading:
@@ -125,45 +115,6 @@ def _dates(filled: Sequence[str]) -> ColumnReading:
     return ColumnReading(
         ColumnType.DATE, lambda text: read_date(text, month_first=month_first), "", note
     )
-
-
-def read_date(text: str, *, month_first: bool = False) -> date | datetime | None:
-    """A date in digits or words, at least with month and year; None for anything else."""
-    text = text.strip()
-    found = NUMERIC_DATE.fullmatch(text)
-    try:
-        return _from_digits(found, month_first) if found else _from_words(text)
-    except ValueError:
-        return None
-
-
-def _from_digits(found: re.Match[str], month_first: bool) -> date | datetime | None:
-    a, b, c = int(found[1]), int(found[3]), int(found[4])
-    if len(found[1]) == 4:
-        year, month, day = a, b, c
-    else:
-        year, month, day = (c, a, b) if month_first else (c, b, a)
-        year += 2000 if year < 70 else 1900 if year < 100 else 0
-    if found[5] is None:
-        return date(year, month, day)
-    moment = datetime(year, month, day, int(found[5]), int(found[6]), int(found[7] or 0))
-    return moment if moment.time().isoformat() != "00:00:00" else moment.date()
-
-
-def _from_words(text: str) -> date | None:
-    if len(text) > 40:
-        return None
-    words = WORD.findall(re.sub(rf"(?<=\d)(?:{told('ordinal_endings')})\b", "", text.casefold()))
-    named = [word for word in words if word in MONTHS]
-    numbers = [word for word in words if word.isdecimal()]
-    others = [word for word in words if not word.isdecimal() and word not in MONTHS]
-    if len(named) != 1 or set(others) - _AROUND_DAYS:
-        return None
-    years = [number for number in numbers if len(number) == 4]
-    days = [number for number in numbers if len(number) <= 2]
-    if len(years) != 1 or len(days) > 1 or len(numbers) > 2:
-        return None
-    return date(int(years[0]), MONTHS[named[0]], int(days[0]) if days else 1)
 
 
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────

@@ -5,6 +5,7 @@ from datetime import date, datetime
 
 from sqlglot import exp
 
+from rag.language.dates import read_date
 from rag.records import ColumnType, Table
 from rag.runtime.budget import paced
 from rag.tables.plan import (
@@ -23,7 +24,7 @@ from rag.tables.plan import (
     column_of,
     measure_names,
 )
-from rag.tables.reading.types import ROW, TOTAL, read_date, read_number
+from rag.tables.reading.types import ROW, TOTAL, read_number
 from rag.tables.running.engine import DATA
 
 Expression = exp.Expr

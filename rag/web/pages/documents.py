@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 
 from rag.db import storable
 from rag.documents.files import collect
-from rag.documents.reports import in_words, left_out
+from rag.documents.reports import counted, in_words, left_out
 from rag.documents.storing.described import kind_in_words, size_in_words
 from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
@@ -50,6 +50,15 @@ def upload() -> PageResult:
     jobs, refused = take_upload(files, _place())
     if refused:
         return _library_page(refused=refused), 200 if jobs else 422
+    return _back()
+
+
+@document_pages.post("/documents/reread")
+def reread() -> Response:
+    """Read anew, in the background, what older readers read and the caller may change."""
+    older = application().documents.read_before(rights.readable())
+    for collection_id in sorted({each.collection_id for each in older if may_change(each)}):
+        application().jobs.submit_reread(collection_id, owner=rights.current_owner())
     return _back()
 
 
@@ -132,10 +141,18 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         pasted=pasted,
         collections=[] if rights.is_one() and len(held) == 1 else held,
         shown=shown,
+        older=_older(documents.read_before(readable)),
         may_create=rights.may_create(),
         may_change_some=any(map(may_change, page.documents)),
         manages=_managed(shown or DEFAULT_COLLECTION),
     )
+
+
+def _older(documents: Sequence[Document]) -> str:
+    """How many documents an older reader read that the caller may have read anew."""
+    own = list(filter(may_change, documents))
+    size = size_in_words(sum(each.size_bytes for each in own))
+    return f"{counted(len(own), 'document')} ({size})" if own else ""
 
 
 def _managed(collection_id: str) -> str:

@@ -11,8 +11,8 @@ from rag.documents.outline import Outline
 from rag.documents.readers.grids.grid import CellCount, write_rows
 from rag.errors import Unreadable
 
-DELIMITERS = ",;\t|"
-SAID = re.compile(r"sep=([,;\t|])\n", re.IGNORECASE)  # as Excel writes and wants it
+DELIMITERS = ",;\t|^~"
+SAID = re.compile(r"sep=([,;\t|^~])\n", re.IGNORECASE)  # as Excel writes and wants it
 SAMPLE_LINES = 30
 
 

@@ -4,6 +4,7 @@ import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
 from typing import Any
 
 from rag.documents.cleaning import one_line
@@ -69,12 +70,20 @@ def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
             yield number, values
 
 
+def number_text(value: float) -> str:
+    """All digits that are stored, none in powers of ten: identifiers are figures in sheets."""
+    if value != value or abs(value) >= 1e15 or 0 < abs(value) < 1e-9:
+        return repr(value)
+    plain = f"{Decimal(f'{value:.15g}'):f}"
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
 def text_of(value: Any) -> str:
     """A stored value as people read it."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:.10g}" if abs(value) < 1e15 else repr(value)
+        return number_text(value)
     if isinstance(value, datetime):
         is_day = value.time() == time(0)
         return value.date().isoformat() if is_day else value.isoformat(" ", "minutes")

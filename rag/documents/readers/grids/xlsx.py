@@ -1,20 +1,36 @@
 """XLSX to sections: some rows of a sheet each, the header repeated."""
 
+import html
 import io
+import posixpath
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
-from datetime import datetime, time
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.readers import packages
 from rag.documents.readers.grids.grid import CellCount, write_rows
+from rag.documents.readers.grids.sheets import text_of
 from rag.documents.readers.packages import check_package, damage_told
+from rag.documents.reports import counted
+from rag.documents.runs import Mark, Run, written
 from rag.errors import Unreadable
 
 MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
+HIDDEN_ROW = re.compile(rb'<row\b(?=[^>]*\bhidden="(?:1|true)")[^>]*\br="(\d+)"')
+BARE = re.compile(  # a formula without a result
+    rb'<c\b[^>]*\br="([A-Z]+\d+)"[^>]*>\s*<f[^>]*>([^<]{1,500})</f>\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>'
+)
+ZEROS = re.compile(r"0{2,}")
+PARTS = re.compile(  # of which text is read here, or is none
+    r"xl/(?:workbook|sharedStrings|styles|metadata|connections|calcChain|(?:work|chart)sheets/[^/]*"
+    r"|comments[^/]*|comments/[^/]*|threadedComments/[^/]*|tables/[^/]*|charts/[^/]*"
+    r"|externalLinks/.*|pivot.*|queryTables/[^/]*|printerSettings/.*)(?:\.xml|\.bin)?"
+)
 FORMAT_TOKEN = re.compile(
     r"""\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([€$£¥%])|\[[^\]]*\]|[_*]."""
     r"|(?P<digits>[#0?][#0?.,/E+ ]*)"
@@ -23,16 +39,22 @@ WIDEST = 2_000  # columns: a sheet that claims more has them empty
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline with the stored values of all visible sheets."""
+    """Fill the outline with the stored values of all visible sheets, and the notes of cells."""
     import openpyxl
     from openpyxl.utils.exceptions import InvalidFileException
+    from openpyxl.worksheet import _read_only
+    from openpyxl.worksheet._reader import WorkSheetParser
 
+    # It hands on that runs are wanted for shared texts alone, not for those within cells.
+    vars(_read_only)["WorkSheetParser"] = partial(WorkSheetParser, rich_text=True)
     check_package(outline.name, data, limits)
     with damage_told(outline.name, InvalidFileException):
-        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        options = {"read_only": True, "rich_text": True}
+        book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, **options)
         outline.fallback_title = ""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             found = _write_sheets(book, archive, outline, limits)
+    packages.read_drawings(data, outline, PARTS)
     if not found and b"<f" in _sheet_xml(data):
         raise Unreadable(
             outline.name,
@@ -44,29 +66,93 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 def _write_sheets(
     book: Any, archive: zipfile.ZipFile, outline: Outline, limits: LoadLimits
 ) -> bool:
-    found, cells = False, CellCount(outline.name, limits)
+    """Whether any cell holds a value."""
+    found = False
+    cells = CellCount(outline.name, limits)
     for sheet in book.worksheets:
         if sheet.sheet_state != "visible":
             outline.left_out.append(f"sheet {one_line(sheet.title)}: hidden")
             continue
         sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
-        rows = list(cells.counted(_filled_rows(sheet)))
-        found = found or bool(rows)
-        _fill_merged(rows, archive.read(sheet._worksheet_path))
+        markup = archive.read(sheet._worksheet_path)
+        formulas = _uncounted(markup)
+        rows = list(cells.counted(_filled_rows(sheet, formulas, _hidden_rows(markup))))
+        found = found or any(cell and cell[0] != "=" for _number, row in rows for cell in row)
+        _fill_merged(rows, markup)
+        title = one_line(sheet.title)
+        hidden = sum(1 for _number in _hidden_rows(markup))
+        if hidden:
+            outline.left_out.append(f"sheet {title}: {counted(hidden, 'hidden row')}")
+        if formulas:
+            told = counted(len(formulas), "formula")
+            outline.left_out.append(f"sheet {title}: {told} without a stored result")
         outline.leave_headings()
         if rows and len(book.worksheets) > 1:
             outline.heading(1, sheet.title)
-        title = one_line(sheet.title)
         write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
+        for cell, note in _notes(archive, sheet._worksheet_path):
+            row = dict(rows).get(int(re.sub(r"\D", "", cell) or 0), [])
+            name = next(filter(None, row), "")
+            outline.entry(f"Note on {cell}{f' ({name})' if name else ''}: {note}")
     return found
 
 
-def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
+def _hidden_rows(markup: bytes) -> frozenset[int]:
+    """Rows that nobody sees; an outline that is folded hides its rows as well."""
+    return frozenset(int(found[1]) for found in HIDDEN_ROW.finditer(markup))
+
+
+def _uncounted(markup: bytes) -> dict[str, str]:
+    """The formulas whose result is not stored, by their cells."""
+    if b"<f" not in markup:
+        return {}
+    found = ((each[1].decode(), html.unescape(each[2].decode())) for each in BARE.finditer(markup))
+    return {cell: f"={formula}" for cell, formula in found}
+
+
+def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[str, str]]:
+    """What was noted on cells, and the talk about them."""
+    from defusedxml.ElementTree import fromstring
+
+    folder, _, name = sheet.rpartition("/")
+    relations = f"{folder}/_rels/{name}.rels"
+    if relations not in archive.namelist():
+        return
+    for each in fromstring(archive.read(relations)):
+        target = posixpath.normpath(posixpath.join(folder, each.get("Target", "")))
+        target = each.get("Target", "").lstrip("/") if each.get("Target", "")[:1] == "/" else target
+        if "omment" not in each.get("Type", "") or target not in archive.namelist():
+            continue
+        for note in fromstring(archive.read(target)).iter():
+            if note.tag.endswith(("}comment", "}threadedComment")) and note.get("ref"):
+                texts = (part.text or "" for part in note.iter() if part.tag[-2:] == "}t")
+                own = "".join(texts) or "".join(
+                    part.text or "" for part in note.iter() if part.tag.endswith("}text")
+                )
+                if not own.startswith("[Threaded comment]"):
+                    yield str(note.get("ref")), one_line(own)
+
+
+def _filled_rows(
+    sheet: Any, formulas: Mapping[str, str], hidden: Container[int]
+) -> Iterator[tuple[int, list[str]]]:
     affixes: dict[str, tuple[str, str]] = {}
+    marks: dict[int, frozenset[Mark]] = {}
     for number, row in enumerate(sheet.iter_rows(), start=1):
-        values = [_shown(cell, affixes) for cell in row[:WIDEST]]
+        if number in hidden:
+            continue
+        values = [_shown(cell, affixes, marks) for cell in row[:WIDEST]]
+        if formulas:
+            for at in range(len(values)):
+                values[at] = values[at] or formulas.get(f"{_letters(at)}{number}", "")
         if any(values):
             yield number, values
+
+
+def _letters(column: int) -> str:
+    from openpyxl.utils import get_column_letter
+
+    return get_column_letter(column + 1)
 
 
 def _fill_merged(rows: Sequence[tuple[int, list[str]]], sheet_xml: bytes) -> None:
@@ -84,16 +170,40 @@ def _fill_merged(rows: Sequence[tuple[int, list[str]]], sheet_xml: bytes) -> Non
             row[column - 1] = row[column - 1] or by_number[first][column - 1]
 
 
-def _shown(cell: Any, affixes: dict[str, tuple[str, str]]) -> str:
+def _shown(
+    cell: Any, affixes: dict[str, tuple[str, str]], marks: dict[int, frozenset[Mark]]
+) -> str:
     """The value, a figure with the currency, unit or percent sign of its format."""
     value = cell.value
-    if value is None or not isinstance(value, int | float) or isinstance(value, bool):
-        return _text(value)
+    if value is None:
+        return ""
+    style = cell._style_id
+    if style not in marks:
+        marks[style] = _marks(cell.font)
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        text = _rich(value) if isinstance(value, list) else text_of(value)
+        return written([Run(text, marks[style])]) if marks[style] else text
     code = cell.number_format
+    if ZEROS.fullmatch(code):
+        return str(value).zfill(len(code))  # a code of a fixed length
     if code not in affixes:
         affixes[code] = _affixes(code)
     before, after = affixes[code]
-    return before + _text(round(value * 100, 10) if after == "%" else value) + after
+    figure = text_of(round(value * 100, 10) if after == "%" else value)
+    return written([Run(before + figure + after, marks[style])])
+
+
+def _rich(pieces: Iterable[Any]) -> str:
+    """A text of which parts are raised, lowered or struck."""
+    return written(
+        Run(each) if isinstance(each, str) else Run(each.text, _marks(each.font)) for each in pieces
+    )
+
+
+def _marks(font: Any) -> frozenset[Mark]:
+    align = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}
+    struck = Mark.STRUCK if getattr(font, "strike", False) else None
+    return frozenset(filter(None, (align.get(getattr(font, "vertAlign", None) or ""), struck)))
 
 
 def _affixes(code: str) -> tuple[str, str]:
@@ -107,19 +217,6 @@ def _affixes(code: str) -> tuple[str, str]:
         return "", ""
     before, after = before.strip(), after.strip()
     return before + " " * before[-1:].isalpha(), " " * (after not in ("", "%")) + after
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:.10g}" if abs(value) < 1e15 else repr(value)
-    if isinstance(value, datetime):
-        is_day = value.time() == time(0)
-        return value.date().isoformat() if is_day else value.isoformat(" ", "minutes")
-    return str(value)
 
 
 def _sheet_xml(data: bytes) -> bytes:

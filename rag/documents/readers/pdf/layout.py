@@ -13,7 +13,9 @@ from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
 from rag.documents.outline import Outline
 from rag.documents.readers.pdf.lines import PdfLine, join_lines
+from rag.documents.readers.pdf.rules import Lattice, ruled_tables
 from rag.documents.readers.pdf.tables import FARTHEST, find_tables
+from rag.language.numerals import parse_figure
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
 NUMBERED = re.compile(r"^\(?\d{1,2}[.)]\s+(?=[^\W\d])")
@@ -38,6 +40,8 @@ class Page:
     is_broken: bool = False
     form_values: tuple[tuple[str, str], ...] = ()
     place: str = ""  # where it is another than its number says
+    lattices: tuple[Lattice, ...] = ()  # cells that are drawn
+    notes: tuple[str, ...] = ()  # of its annotations
 
 
 def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -> None:
@@ -49,7 +53,8 @@ def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -
     writing = _PdfWriting(outline)
     for page in pages:
         outline.place(page.place or f"page {page.number}", page=page.number)
-        writing.page(page, _levels(page, bookmarks, style))
+        writing.page(page, bookmarks, style)
+    writing.finish()
 
 
 def without_running_lines(pages: Sequence[Page]) -> list[Page]:
@@ -68,7 +73,8 @@ def _edges(page: Page) -> list[int]:
     """Which lines are the first and the last, and no rows of a table that reaches there."""
     count = len(page.lines)
     places = {*range(min(EDGE_LINES, count)), *range(max(0, count - EDGE_LINES), count)}
-    return [at for at in sorted(places) if not _is_row(page.lines, at)]
+    drawn = [at for at in places if any(each.holds(page.lines[at]) for each in page.lattices)]
+    return [at for at in sorted(places - {*drawn}) if not _is_row(page.lines, at)]
 
 
 def _is_row(lines: Sequence[PdfLine], at: int) -> bool:
@@ -179,23 +185,53 @@ def _plain(text: str) -> str:
 
 
 class _PdfWriting:
-    """Writes page after page; a table that goes on at the top of the next keeps its header."""
+    """Writes page after page; a table that goes on at the top of the next is one."""
 
     def __init__(self, outline: Outline) -> None:
         self.outline = outline
         self.header: list[str] = []  # of the table that was written last, nothing below it
         self.header_page = 0
+        self.edges: tuple[float, ...] = ()  # of its columns, where they are drawn
+        self.rows: list[list[str]] = []  # of that table, on all its pages
+        self.place = ("", 0)  # its name, and where it begins
         self.number = 0
 
-    def page(self, page: Page, levels: Sequence[int]) -> None:
+    def page(self, page: Page, bookmarks: Bookmarks, style: "_Style") -> None:
         self.number = page.number
+        lines, drawn = ruled_tables(page.lines, page.lattices)
+        levels = _levels(replace(page, lines=tuple(lines)), bookmarks, style)
         at = 0
-        for table in find_tables(page.lines, levels):
-            self._lines(page.lines[at : table.start], levels[at : table.start])
+        whole = [
+            table
+            for table in drawn
+            if len(table.rows) > 1 or self._goes_on(table.rows, table.edges)
+        ]
+        for table in [*whole, None]:
+            end = table.start if table else len(lines)
+            self._between(lines[at:end], levels[at:end])
+            if table:
+                self._table(table.rows, may_go_on=True, edges=table.edges)
+                at = table.end
+        self.outline.form_values(page.form_values)
+        for note in page.notes:
+            self.outline.paragraph(f"Note on this page: {note}")
+
+    def finish(self) -> None:
+        """The last table is whole."""
+        if self.rows:
+            name, first = self.place
+            last = self.header_page
+            place = f"pages {first}–{last}" if last > first else f"page {first}"
+            self.outline.rows(list(enumerate(self.rows, start=1)), name=name, place=place)
+        self.rows = []
+
+    def _between(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
+        at = 0
+        for table in find_tables(lines, levels):
+            self._lines(lines[at : table.start], levels[at : table.start])
             self._table(table.rows, may_go_on=table.may_go_on)
             at = table.end
-        self._lines(page.lines[at:], levels[at:])
-        self.outline.form_values(page.form_values)
+        self._lines(lines[at:], levels[at:])
 
     def _lines(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
         pairs = zip(lines, levels, strict=True)
@@ -207,13 +243,30 @@ class _PdfWriting:
             else:
                 self._text(found)
 
-    def _table(self, rows: Sequence[Sequence[str]], *, may_go_on: bool) -> None:
+    def _table(
+        self, rows: Sequence[Sequence[str]], *, may_go_on: bool, edges: tuple[float, ...] = ()
+    ) -> None:
         cells = [[cell.translate(LIGATURES) for cell in row] for row in rows]
-        goes_on = self.number == self.header_page + 1 and len(self.header) == len(cells[0])
-        if goes_on and cells[0] != self.header and (may_go_on or not any(cells[0])):
-            cells = [self.header, *filter(any, cells)]
-        self.header, self.header_page = cells[0], self.number
-        self.outline.table(cells, has_header=any(cells[0]))
+        if self._goes_on(cells, edges, may_go_on=may_go_on):
+            body = cells[1:] if cells[0] == self.header else [row for row in cells if any(row)]
+        else:
+            self.finish()
+            self.header, body = cells[0], cells[1:]
+            self.rows, self.place = [self.header], (self.outline.under, self.number)
+        self.rows += body
+        self.header_page, self.edges = self.number, edges
+        self.outline.part_of_table([self.header, *body], has_header=any(self.header))
+
+    def _goes_on(
+        self, cells: Sequence[Sequence[str]], edges: tuple[float, ...], *, may_go_on: bool = True
+    ) -> bool:
+        """Whether a table is the rest of the one that the page before ended with."""
+        if self.number != self.header_page + 1 or len(self.header) != len(cells[0]):
+            return False
+        pairs = list(zip(edges, self.edges, strict=False))
+        is_same = bool(pairs) and all(abs(edge - other) < 3 for edge, other in pairs)
+        is_open = is_same and not _opens(cells) if edges else may_go_on or not any(cells[0])
+        return list(cells[0]) == self.header or is_open
 
     def _text(self, lines: Sequence[PdfLine]) -> None:
         for block in _blocks(lines):
@@ -224,6 +277,14 @@ class _PdfWriting:
                 self.outline.entry(text[bullet.end() if bullet else 0 :])
             else:
                 self.outline.paragraph(text)
+
+
+def _opens(cells: Sequence[Sequence[str]]) -> bool:
+    """Whether a table begins with a header of its own: words where figures follow."""
+    return any(
+        words and not parse_figure(words) and any(map(parse_figure, below))
+        for words, *below in zip(*cells, strict=False)
+    )
 
 
 def _blocks(lines: Sequence[PdfLine]) -> Iterator[list[PdfLine]]:

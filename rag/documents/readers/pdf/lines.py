@@ -11,11 +11,13 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from functools import partial
+from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
 from rag.documents.cleaning import BLANKS
+from rag.documents.runs import Mark, Run, written
 
 CURRENCY = {"$", "€", "£", "¥", "US$"}
 TRAILING = {"%", ")", ")%"}
@@ -26,8 +28,10 @@ FIGURE_GAP = 0.3  # … and than any within a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
 SAME_HEIGHT = 0.25  # of the type size
-SMALL = 0.8  # … beside a word: the mark of a note
-NOTED = 3  # letters
+SMALL = 0.8  # … beside a word
+MARK_SIZE, LEAST_RISE = 0.87, 0.1  # of the type size: at most, and at least
+RAISED, LOWERED = (frozenset({mark}) for mark in (Mark.RAISED, Mark.LOWERED))
+NO_MARKS: frozenset[Mark] = frozenset()
 TABULAR = 3  # cells: columns of prose are rarely more than two
 PROSE_WORDS = 5
 MIN_FONT_SIZE = 4.0
@@ -185,18 +189,21 @@ def _line(text_page: Any, letters: Sequence[_Letter], spell: Spell) -> PdfLine:
     visible = [letter for letter in letters if not letter.is_blank]
     (base, size), _count = Counter((each.base, each.size) for each in visible).most_common(1)[0]
     pieces = list(_pieces(letters, size))
-    text = " ".join(_text(piece, spell) for piece in pieces)
-    cells = join_symbols(_cells(pieces, spell), size)
-    words = tuple(_cells(_words(letters), spell))
+    read = partial(_text, spell=spell, base=base, size=size)
+    text = " ".join(map(read, pieces))
+    cells = join_symbols(_cells(pieces, read), size)
+    words = tuple(_cells(_words(letters), read))
     is_bold = all(_is_bold(text_page, visible[at].at) for at in (0, -1))
     return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, cells, words)
 
 
-def _cells(pieces: Iterable[Sequence[_Letter]], spell: Spell) -> list[PdfCell]:
+def _cells(
+    pieces: Iterable[Sequence[_Letter]], read: Callable[[Sequence[_Letter]], str]
+) -> list[PdfCell]:
     """From left to right."""
     cells = [
         PdfCell(
-            _text(piece, spell),
+            read(piece),
             min(letter.left for letter in piece if not letter.is_blank),
             max(letter.right for letter in piece if not letter.is_blank),
         )
@@ -205,28 +212,26 @@ def _cells(pieces: Iterable[Sequence[_Letter]], spell: Spell) -> list[PdfCell]:
     return sorted((cell for cell in cells if cell.text), key=lambda cell: cell.left)
 
 
-def _text(letters: Sequence[_Letter], spell: Spell) -> str:
-    written: list[str] = []
-    is_noted = False
-    for at, letter in enumerate(letters):
-        begins = _is_note(letters[max(0, at - NOTED) : at], letter)
-        ends = is_noted and letter.text.isalnum() and letter.size > letters[at - 1].size
-        is_noted = begins or (is_noted and not ends)
-        written += [" ", letter.text] if begins or ends else [letter.text]
-    halves = "".join(written).encode("utf-16-le", "surrogatepass")
-    text = LEADERS.sub(" ", spell(halves.decode("utf-16-le", "ignore")))
-    return BLANKS.sub(" ", text).strip(" ")
-
-
-def _is_note(before: Sequence[_Letter], letter: _Letter) -> bool:
-    """Whether it begins the number of a note: raised, and after a word; units are shorter."""
-    return (
-        len(before) == NOTED
-        and letter.text.isdigit()
-        and letter.size < SMALL * before[-1].size
-        and letter.base > before[-1].base
-        and all(each.text.isalpha() and each.size == before[-1].size for each in before)
+def _text(letters: Sequence[_Letter], spell: Spell, base: float, size: float) -> str:
+    """What is smaller and higher or lower than its line is raised or lowered."""
+    runs = (Run(letter.text, _marks(letter, base, size)) for letter in letters)
+    whole = written(
+        Run(spell(_paired("".join(run.text for run in group))), marks)
+        for marks, group in groupby(runs, key=lambda run: run.marks)
     )
+    return BLANKS.sub(" ", LEADERS.sub(" ", whole)).strip(" ")
+
+
+def _paired(text: str) -> str:
+    """Halves of one character stand in a PDF as two."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
+
+
+def _marks(letter: _Letter, base: float, size: float) -> frozenset[Mark]:
+    rise = letter.base - base
+    if letter.is_blank or letter.size > MARK_SIZE * size or abs(rise) < LEAST_RISE * size:
+        return NO_MARKS
+    return RAISED if rise > 0 else LOWERED
 
 
 def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:

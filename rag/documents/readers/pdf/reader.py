@@ -1,5 +1,6 @@
 """PDF to sections: one for each page, and for each heading on it."""
 
+import ctypes
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ from rag.documents.readers.pdf.form import form_values
 from rag.documents.readers.pdf.layout import Page, write_pages
 from rag.documents.readers.pdf.ligatures import Ligatures
 from rag.documents.readers.pdf.lines import PdfLine, Spell, from_top_down, page_lines
+from rag.documents.readers.pdf.rules import page_lattices
 from rag.documents.readers.pictures import ocr
 from rag.documents.readers.pictures.ocr import OcrClock
 from rag.documents.reports import pages_named
@@ -34,6 +36,7 @@ DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or expor
 # Such a file could often be opened, with pages missing that nobody would notice.
 CUT_OFF = "the PDF was cut off: its end is missing, and pages with it. Copy or download it again."
 END_MARK = b"%%EOF"
+MOST_NOTES = 1_000  # of a page
 SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
 
 
@@ -164,13 +167,31 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
             yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
             continue
         lines = tuple(from_top_down([*page_lines(text_page, spell)]))
+        lattices = page_lattices(page)
+        notes = tuple(_notes(page))
         values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
         page.close()
         characters += sum(len(line.text) for line in lines)
         if characters > max_characters:
             raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
-        yield Page(at + 1, lines, form_values=values)
+        yield Page(at + 1, lines, form_values=values, lattices=lattices, notes=notes)
+
+
+def _notes(page: Any) -> Iterator[str]:
+    """What people noted on a page: the text of its annotations."""
+    from pypdfium2 import raw
+
+    for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_NOTES)):
+        note = raw.FPDFPage_GetAnnot(page, at)
+        if raw.FPDFAnnot_GetSubtype(note) in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
+            continue
+        size = raw.FPDFAnnot_GetStringValue(note, b"Contents", None, 0)
+        if size > 2:
+            text = (ctypes.c_ushort * (size // 2))()
+            raw.FPDFAnnot_GetStringValue(note, b"Contents", text, size)
+            yield bytes(text).decode("utf-16-le", "ignore").strip("\0 \r\n")
+        raw.FPDFPage_CloseAnnot(note)
 
 
 def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:

@@ -1,15 +1,21 @@
-"""Where the tables of a grid are: their headers, their rows, and which rows are totals."""
+"""Where the tables of a grid are: their headers, their rows, and which rows are totals.
+
+The one finder of headers, for the text of sheets and for tables that are asked.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
+from rag.language.amounts import UNIT_SIGNS
+from rag.language.dates import is_date
 from rag.language.languages import told
-from rag.tables.reading.types import is_blank, read_date, read_number
+from rag.language.numerals import Quantity, parse_figure, sign_of
 
 HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
+BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 TOTAL = re.compile(rf"{told('totals')}|\u2211", re.IGNORECASE)
 FileRow = tuple[int, list[str]]  # with its number in the file
 
@@ -20,6 +26,7 @@ class Grid:
 
     names: tuple[str, ...]
     rows: Sequence[FileRow]
+    first: int  # row of the file in which it begins, its header included
 
 
 def grids(rows: Sequence[FileRow]) -> Iterator[Grid]:
@@ -96,14 +103,15 @@ def _grid(rows: Sequence[FileRow]) -> Grid | None:
     at = _header_at([row for _number, row in rows[:HEADER_LOOK]])
     if at is None:
         width = len(rows[0][1])
-        return Grid(tuple(f"Column {i}" for i in range(1, width + 1)), rows)
+        return Grid(tuple(f"Column {i}" for i in range(1, width + 1)), rows, rows[0][0])
     if at and _is_grouping(rows[at - 1], rows[at]):
         at, depth = at - 1, 2
     else:
         depth = _header_depth([row for _number, row in rows[at : at + 4]])
     names = _names([row for _number, row in rows[at : at + depth]])
-    body = rows[at + depth :]
-    return Grid(names, body) if body and len(names) > 1 else None
+    heads = [row for _number, row in rows[at : at + depth]]
+    body = [row for row in rows[at + depth :] if row[1] not in heads]  # repeated on each page
+    return Grid(names, body, rows[at][0]) if body and len(names) > 1 else None
 
 
 def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
@@ -111,9 +119,22 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
     width = max(_filled(row) for row in rows)
     for at, row in enumerate(rows):
         if _filled(row) >= max(2, width * 0.6):
-            figures = sum(1 for cell in row if _is_figure(cell))
+            figures = sum(map(_is_value, row, zip_longest(*rows[at + 1 :], fillvalue="")))
             return None if figures > _filled(row) / 2 and not _are_years(row) else at
     return 0
+
+
+def _is_value(cell: str, below: Sequence[str]) -> bool:
+    """Whether a cell is a figure as those below it are: `10 mm` above 20 is a name."""
+    if not _is_figure(cell):
+        return False
+    figure = parse_figure(cell.strip())
+    others = [found for each in below if (found := parse_figure(each.strip()))]
+    return not figure or not others or any(_unit(each) == _unit(figure) for each in others)
+
+
+def _unit(figure: Quantity) -> str:
+    return sign_of(figure.unit).casefold().removesuffix("s")
 
 
 def _is_grouping(above: FileRow, header: FileRow) -> bool:
@@ -138,7 +159,15 @@ def _header_depth(rows: Sequence[Sequence[str]]) -> int:
     repeats = len(list(filter(str.strip, first))) - len(set(filter(str.strip, first)))
     below = any(_is_figure(cell) for cell in third)
     is_second = below and not any(map(_is_figure, second)) and _filled(second) >= 2
+    if is_second and _are_units(second):
+        return 2
     return 2 if (gaps or repeats) and is_second and _fills_gaps(first, second) else 1
+
+
+def _are_units(row: Sequence[str]) -> bool:
+    """`kg`, `(mm)`, `in EUR`: the row says of what the figures of each column are."""
+    said = [cell.strip("[]() ").casefold().removeprefix("in ") for cell in row if cell.strip()]
+    return len(said) > 1 and all(each in UNIT_SIGNS for each in said)
 
 
 def _fills_gaps(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -155,12 +184,13 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
         joined = [" ".join(cell.split()) for cell in header[0]]
     else:
         above, reach = [], ""
+        are_units = _are_units(header[1])
         for cell, below in zip(header[0], header[1], strict=True):
             reach = cell.strip() or (reach if below.strip() else "")
             above.append(reach)
+        under = [f"({cell.strip('[]() ')})" if are_units and cell else cell for cell in header[1]]
         joined = [
-            " ".join(dict.fromkeys(f"{a} {b}".split()))
-            for a, b in zip(above, header[1], strict=True)
+            " ".join(dict.fromkeys(f"{a} {b}".split())) for a, b in zip(above, under, strict=True)
         ]
     seen: dict[str, int] = {}
     names = []
@@ -171,18 +201,50 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def totals(rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Which rows add up others and are left out of every figure.
+
+    Where they are many, only those whose figures are the sum of rows above them: `Total assets`
+    among `Total …` is a row like any other.
+    """
+    flags = list(map(is_total, rows))
+    if sum(flags) > max(3, len(flags) / 4):
+        for at, flag in enumerate(flags):
+            flags[at] = flag and _adds_up(rows, flags[:at], at)
+    return [False] * len(flags) if all(flags) else flags
+
+
 def is_total(row: Sequence[str]) -> bool:
-    """Whether a row adds up the others: it is left out of every figure."""
-    cells = [cell.strip() for cell in row if cell.strip()]
+    """Whether its first words say that a row adds up the others: `Grand total`, `Kiel total`."""
+    cells = [cell.strip() for cell in row if cell and cell.strip()]
     return bool(cells) and bool(TOTAL.fullmatch(cells[0])) and not _is_figure(cells[0])
+
+
+def _adds_up(rows: Sequence[Sequence[str]], flags: Sequence[bool], at: int) -> bool:
+    """Whether it is the sum of the rows since the last total, or of all above that are none."""
+    last = max((i for i in range(at) if flags[i]), default=-1)
+    above = [row for row, flag in zip(rows, flags, strict=False) if not flag]
+    for column in range(len(rows[at]) - 1, 0, -1):
+        whole = parse_figure(rows[at][column] or "")
+        if whole is None:
+            continue
+        parts = [
+            sum(found.value for row in some if (found := parse_figure(row[column] or "")))
+            for some in (rows[last + 1 : at], above)
+        ]
+        return any(abs(part - whole.value) <= abs(whole.value) / 100 for part in parts)
+    return False
 
 
 def _filled(row: Sequence[str]) -> int:
     return sum(1 for cell in row if cell.strip())
 
 
+def is_blank(text: str) -> bool:
+    """Whether a cell says that it says nothing."""
+    return text.strip().casefold() in BLANK
+
+
 def _is_figure(cell: str) -> bool:
     text = cell.strip()
-    if is_blank(text):
-        return False
-    return read_number(text) is not None or read_date(text) is not None
+    return not is_blank(text) and (parse_figure(text) is not None or is_date(text))

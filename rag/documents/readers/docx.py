@@ -1,0 +1,487 @@
+"""DOCX to sections: paragraphs, lists and tables in the order of the document.
+
+The XML is walked itself: python-docx leaves out content controls and text boxes. Text is made of
+runs (`rag.documents.runs`); equations (Office Math, ECMA-376 part 1, 22.1) become LaTeX; numbers of
+paragraphs stand in no text and are counted as Word does.
+"""
+
+import io
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers import packages
+from rag.documents.readers.packages import check_package, damage_told
+from rag.documents.runs import Mark, Run, written
+from rag.documents.tables import spread
+
+WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+MATH = "{http://schemas.openxmlformats.org/officeDocument/2006/math}"
+HEADING_STYLE = re.compile(r"(?:heading|überschrift|titre|título|titolo)\s*([1-9])", re.IGNORECASE)
+LIST_STYLE = re.compile(r"list|aufzählung", re.IGNORECASE)
+TEXT_BOX_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+PICTURE = "{http://schemas.openxmlformats.org/drawingml/2006/main}blip"
+UNSEEN = {f"{WORD}{name}" for name in ("pPr", "rPr", "sdtPr", "sdtEndPr", "instrText")}
+TRANSPARENT = {
+    f"{WORD}{name}" for name in ("sdt", "sdtContent", "ins", "moveTo", "customXml", "smartTag")
+}
+NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
+RUNNING = re.compile(r"(header|footer)\d*\.xml")
+COMMENTS = re.compile(r"comments\d*\.xml")
+OTHER_KINDS = (
+    "application/vnd.ms-word.document.macroEnabled.main+xml",
+    "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.template.main+xml",
+)
+PARTS = re.compile(  # of which text is read here, or is none
+    r"word/(?:document|(?:foot|end)notes\d*|(?:header|footer)\d*|comments\d*|styles|numbering|settings"
+    r"|fontTable|webSettings|theme/.*|glossary/.*)\.xml|docProps/.*|customXml/.*|.*\.rels"
+)
+PLACE = re.compile(r"%([1-9])")
+ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+Numbering = tuple[str, int]  # id of a list, level from 0
+LEVELS = 9
+DEEPEST_MATH = 40
+DEEPEST = 12  # tables and content controls inside each other
+
+
+# Signs of fonts that have no letters (ECMA-376, `sym`): the last byte of their code.
+SYMBOLS = {
+    font: {int(code, 16): sign for code, sign in re.findall(r"(\w\w)(\S)", signs)}
+    for font, signs in (
+        ("wingdings", "6F☐ A8☐ FE☑ FD☒ 78☒ FC✓ FB✗ E0→ A7▪"),
+        ("wingdings 2", "52☑ 53☒ 54☒ A3☐ 50✓ 4F✗ 51☒"),
+        (
+            "symbol",
+            "A3≤ B3≥ B1± B0° 6Dµ B4× B8÷ B9≠ BB≈ A5∞ AE→ AC← D7⋅ B7• D6√ 2D− A2′ B2″ 57Ω 44Δ 53Σ "
+            "61α 62β 67γ 64δ 65ε 6Cλ 70π 73σ 74τ 66φ 77ω 71θ 72ρ 68η",
+        ),
+    )
+}
+UNKNOWN_SIGN = "\ufffd"
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; notes, headers, footers and comments stand behind the text."""
+    from docx.opc.exceptions import OpcError
+
+    check_package(outline.name, data, limits)
+    with damage_told(outline.name, OpcError):
+        document = _opened(data)
+        outline.fallback_title = document.core_properties.title or ""
+        styles = Styles(document)
+        body = document.element.body
+        behind = [*_notes(document), *_running(document), *_comments(document)]
+        walk = _DocxWalk(outline, styles, Numbers(document, styles))
+    if body is not None:
+        walk.blocks(body, 0)
+        for text in behind:
+            outline.paragraph(text)
+        outline.count_unseen(_runs(body))
+        outline.pictures = sum(1 for _picture in body.iter(PICTURE))
+    packages.read_drawings(data, outline, PARTS)
+
+
+def _opened(data: bytes) -> Any:
+    """As `docx.Document` does, which refuses templates and documents with macros."""
+    from docx.opc.part import PartFactory
+    from docx.package import Package
+    from docx.parts.document import DocumentPart
+
+    PartFactory.part_type_for.update(dict.fromkeys(OTHER_KINDS, DocumentPart))
+    return Package.open(io.BytesIO(data)).main_document_part.document
+
+
+def _line(element: Any) -> str:
+    return " ".join(written(_runs(element)).split())
+
+
+def _notes(document: Any) -> Iterator[str]:
+    """Footnotes and endnotes, behind the text."""
+    for _kind, part in _parts(document, NOTES):
+        for note in part.iterchildren(f"{WORD}footnote", f"{WORD}endnote"):
+            text = _line(note)
+            if text:
+                yield text
+
+
+def _running(document: Any) -> Iterator[str]:
+    """What stands above and below every page, each once."""
+    told: set[str] = set()
+    for kind, part in _parts(document, RUNNING):
+        text = _line(part)
+        if text and text not in told and not text.isdecimal():
+            told.add(text)
+            yield f"{kind[1].capitalize()}: {text}"
+
+
+def _comments(document: Any) -> Iterator[str]:
+    for _kind, part in _parts(document, COMMENTS):
+        for comment in part.iterchildren(f"{WORD}comment"):
+            text = _line(comment)
+            if text:
+                yield f"Comment by {comment.get(f'{WORD}author') or 'somebody'}: {text}"
+
+
+def _parts(document: Any, shape: re.Pattern[str]) -> Iterator[tuple[re.Match[str], Any]]:
+    """The parts of the package with such names, parsed."""
+    from docx.oxml import parse_xml
+
+    for part in document.part.package.iter_parts():
+        if kind := shape.fullmatch(part.partname.rsplit("/", 1)[-1]):
+            yield kind, parse_xml(part.blob)
+
+
+class Styles:
+    """Of each style its name, what it is based on, and what it says of headings and lists."""
+
+    def __init__(self, document: Any) -> None:
+        found = document.styles.element.iterchildren(f"{WORD}style")
+        self._styles = {style.get(f"{WORD}styleId"): style for style in found}
+
+    def _line(self, style_id: str) -> Iterator[Any]:
+        """The style and those that it is based on, the nearest first."""
+        passed: set[str] = set()
+        while style_id in self._styles and style_id not in passed:
+            passed.add(style_id)
+            yield self._styles[style_id]
+            style_id = _value(self._styles[style_id], "basedOn")
+
+    def name(self, style_id: str) -> str:
+        style = self._styles.get(style_id)
+        return style_id if style is None else _value(style, "name") or style_id
+
+    def level(self, style_id: str) -> int:
+        """Of a heading, from 1; 0 of any other paragraph."""
+        for style in self._line(style_id):
+            level = _outline_level(style) or _named_level(_value(style, "name"))
+            if level is not None:
+                return level
+        return _named_level(style_id) or 0
+
+    def numbering(self, style_id: str) -> Numbering | None:
+        return next(filter(None, map(_numbering, self._line(style_id))), None)
+
+
+def _named_level(name: str) -> int | None:
+    match = HEADING_STYLE.match(name)
+    return int(match.group(1)) if match else None
+
+
+def _outline_level(element: Any) -> int | None:
+    """From 1; 0 of body text; None where nothing is said."""
+    found = element.find(f"{WORD}pPr/{WORD}outlineLvl")
+    value = found.get(f"{WORD}val", "9") if found is not None else ""
+    return None if not value else int(value) + 1 if value in "012345678" else 0
+
+
+class _DocxWalk:
+    """Fills the outline in reading order."""
+
+    def __init__(self, outline: Outline, styles: Styles, numbers: "Numbers") -> None:
+        self.outline = outline
+        self.styles = styles
+        self.numbers = numbers
+
+    def blocks(self, parent: Any, depth: int) -> None:
+        for element in _opened_controls(parent):
+            if element.tag == f"{WORD}p":
+                self.paragraph(element)
+            elif element.tag == f"{WORD}tbl" and depth < DEEPEST:
+                self.table(element, depth)
+
+    def paragraph(self, element: Any) -> None:
+        text = written(_runs(element)).strip()
+        if not text:
+            return
+        style_id = _style_id(element)
+        style = self.styles.name(style_id)
+        own = _outline_level(element)
+        level = self.styles.level(style_id) if own is None else own
+        label = self.numbers.label(element, style_id)
+        if style.lower() == "title" and not self.outline.title:
+            self.outline.title = text
+        elif level and len(text) < 250:
+            self.outline.heading(level, f"{label or ''} {text}")
+        elif label is not None or LIST_STYLE.match(style):
+            self.outline.entry(text, depth=_list_depth(element), mark=f"- {label or ''}".strip())
+        else:
+            self.outline.paragraph(text)
+
+    def table(self, element: Any, depth: int) -> None:
+        rows = _rows(element)
+        if len(rows) == 1 or all(len(row) == 1 for row in rows):
+            for row in _opened_controls(element, f"{WORD}tr"):  # a frame around text
+                for cell in _opened_controls(row, f"{WORD}tc"):
+                    self.blocks(cell, depth + 1)
+            return
+        self.outline.table(spread([list(map(tuple, row)) for row in rows]))
+        self.inner_tables(element, depth)
+
+    def inner_tables(self, element: Any, depth: int) -> None:
+        """Tables that stand in cells, each under what its row is called."""
+        for row in _opened_controls(element, f"{WORD}tr"):
+            cells = list(_opened_controls(row, f"{WORD}tc"))
+            for table in (each for cell in cells for each in _opened_controls(cell, f"{WORD}tbl")):
+                name = next(filter(None, map(_cell_text, cells)), "")
+                self.outline.paragraph(f"{name}:" if name else "")
+                if depth < DEEPEST:
+                    self.table(table, depth + 1)
+
+
+def _opened_controls(parent: Any, tag: str = f"{WORD}*") -> Iterator[Any]:
+    """The children, those inside content controls and tracked insertions among them."""
+    for child in parent.iterchildren():
+        if child.find(f"{WORD}trPr/{WORD}del") is not None:
+            continue
+        if child.tag in TRANSPARENT:
+            yield from _opened_controls(child, tag)
+        elif child.tag == tag or tag.endswith("*"):
+            yield child
+
+
+def _style_id(element: Any) -> str:
+    found = element.find(f"{WORD}pPr/{WORD}pStyle")
+    return found.get(f"{WORD}val", "") if found is not None else ""
+
+
+def _runs(element: Any, marks: frozenset[Mark] = frozenset()) -> Iterator[Run]:
+    """With tabs, breaks and signs; fall-back copies left out."""
+    for child in element.iterchildren():
+        name = str(child.tag).removeprefix(WORD)
+        if name in SIMPLE:
+            yield Run(SIMPLE[name] or child.text or "", marks)
+        elif name in SIGNS:
+            yield Run(SIGNS[name](child), marks)
+        elif child.tag == f"{MATH}oMath":
+            yield Run(f" ${latex(child)}$ ", marks)
+        elif name in MARKED:
+            yield from _runs(child, marks | MARKED[name](child))
+        elif child.tag not in {*UNSEEN, TEXT_BOX_FALLBACK}:
+            edge = Run("\n" * (name == "p"), marks)  # a paragraph of a text box
+            yield from (edge, *_runs(child, marks), edge)
+
+
+def _marks(run: Any) -> frozenset[Mark]:
+    properties = run.find(f"{WORD}rPr")
+    if properties is None:
+        return frozenset()
+    align = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}
+    found = {align.get(_value(properties, "vertAlign"))}
+    for name, mark in (("strike", Mark.STRUCK), ("dstrike", Mark.STRUCK), ("vanish", Mark.HIDDEN)):
+        said = properties.find(f"{WORD}{name}")
+        found |= {mark} if said is not None and said.get(f"{WORD}val", "1") not in OFF else set()
+    return frozenset(mark for mark in found if mark)
+
+
+def _symbol(element: Any) -> str:
+    font = element.get(f"{WORD}font", "").lower()
+    code = int(element.get(f"{WORD}char", "0")[:6] or "0", 16)
+    sign = UNKNOWN_SIGN if code >= 0xF000 else chr(code)
+    return str(SYMBOLS.get(font, {}).get(code & 0xFF, sign))
+
+
+def _field(element: Any) -> str:
+    """The state of a check box of an old form."""
+    box = element.find(f"{WORD}ffData/{WORD}checkBox")
+    if box is None:
+        return ""
+    state = box.find(f"{WORD}checked")
+    state = box.find(f"{WORD}default") if state is None else state
+    return "☑ " if state is not None and state.get(f"{WORD}val", "1") not in OFF else "☐ "
+
+
+def _of_row(row: Any) -> frozenset[Mark]:
+    return DELETED if row.find(f"{WORD}trPr/{WORD}del") is not None else frozenset()
+
+
+DELETED = frozenset({Mark.DELETED})
+MARKED: dict[str, Callable[[Any], frozenset[Mark]]] = {
+    "r": _marks,
+    "tr": _of_row,
+    "del": lambda _element: DELETED,
+    "moveFrom": lambda _element: DELETED,
+}
+SIMPLE = {"t": "", "delText": "", "tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
+SIGNS = {"sym": _symbol, "fldChar": _field}
+OFF = {"0", "false", "off"}
+
+
+def _list_depth(element: Any) -> int:
+    level = element.find(f"{WORD}pPr/{WORD}numPr/{WORD}ilvl")
+    value = level.get(f"{WORD}val", "0") if level is not None else "0"
+    return int(value[:2]) if value.isdecimal() else 0
+
+
+def _rows(table: Any) -> list[list[list[Any]]]:
+    """Of each cell the text, and over how many columns and rows it reaches."""
+    rows: list[list[list[Any]]] = []
+    last: dict[int, list[Any]] = {}  # cell of each column
+    for row in _opened_controls(table, f"{WORD}tr"):
+        at = min(_number(_value_of(row, "trPr/gridBefore"), 0), 200)
+        rows.append([["", 1, 1] for _column in range(at)])
+        for cell in _opened_controls(row, f"{WORD}tc"):
+            width = min(max(1, _number(_value_of(cell, "tcPr/gridSpan"), 1)), 200)
+            merged = cell.find(f"{WORD}tcPr/{WORD}vMerge")
+            if merged is not None and merged.get(f"{WORD}val") != "restart" and at in last:
+                last[at][2] += 1
+            else:
+                last[at] = [_cell_text(cell), width, 1]
+                rows[-1].append(last[at])
+            at += width
+    return rows
+
+
+def _cell_text(cell: Any) -> str:
+    """Its paragraphs; tables in it stand behind the table that it is of."""
+    paragraphs = (written(_runs(each)) for each in _opened_controls(cell, f"{WORD}p"))
+    return " ".join(filter(None, map(str.strip, paragraphs)))
+
+
+# ── Numbers of paragraphs ────────────────────────────────────────────────────────────────────
+
+
+class Numbers:
+    """Counts as Word does; `label` is asked for each paragraph in reading order."""
+
+    def __init__(self, document: Any, styles: "Styles") -> None:
+        self._levels: dict[str, dict[int, Any]] = {}
+        self._lists: dict[str, str] = {}
+        self._restarts: dict[str, dict[int, int]] = {}  # levels that a list begins anew, once
+        self._styles = styles
+        self._counts: dict[str, list[Any]] = defaultdict(lambda: [None] * LEVELS)
+        part = next((p for p in document.part.package.iter_parts() if _holds_lists(p)), None)
+        if part is not None:
+            self._read(part)
+
+    def _read(self, part: Any) -> None:
+        from docx.oxml import parse_xml
+
+        lists = parse_xml(part.blob)
+        for each in lists.iterchildren(f"{WORD}abstractNum"):
+            levels = {_level(level): level for level in each.iterchildren(f"{WORD}lvl")}
+            self._levels[each.get(f"{WORD}abstractNumId", "")] = levels
+        for each in lists.iterchildren(f"{WORD}num"):
+            name = each.get(f"{WORD}numId", "")
+            self._lists[name] = _value(each, "abstractNumId")
+            self._restarts[name] = {
+                _level(level): _number(_value(level, "startOverride"), 1)
+                for level in each.iterchildren(f"{WORD}lvlOverride")
+                if level.find(f"{WORD}startOverride") is not None
+            }
+
+    def label(self, paragraph: Any, style_id: str) -> str | None:
+        """What stands before the paragraph; "" for a bullet, None where it is of no list."""
+        name, level = _numbering(paragraph) or self._styles.numbering(style_id) or ("0", 0)
+        its_list = self._lists.get(name)
+        levels = self._levels.get(its_list or "", {})
+        if its_list is None or level not in levels:
+            return None
+        counts = self._counts[its_list]
+        for again, start in self._restarts.pop(name, {}).items():
+            counts[again] = start - 1
+        first = _number(_value(levels[level], "start"), 1) - 1
+        counts[level] = (first if counts[level] is None else counts[level]) + 1
+        counts[level + 1 :] = [None] * (LEVELS - level - 1)
+        if _value(levels[level], "numFmt") in ("bullet", "none"):
+            return ""
+
+        def written(place: re.Match[str]) -> str:
+            at = int(place[1]) - 1
+            return _figure(max(counts[at] or 1, 1), _value(levels.get(at, levels[level]), "numFmt"))
+
+        return PLACE.sub(written, _value(levels[level], "lvlText")).strip()
+
+
+def _holds_lists(part: Any) -> bool:
+    return bool(re.search(r"/numbering\d*\.xml$", part.partname))
+
+
+def _numbering(element: Any) -> Numbering | None:
+    found = element.find(f"{WORD}pPr/{WORD}numPr")
+    if found is None or not _value(found, "numId"):
+        return None
+    return _value(found, "numId"), _level_of(_value(found, "ilvl"))
+
+
+def _level(element: Any) -> int:
+    return _level_of(element.get(f"{WORD}ilvl", ""))
+
+
+def _level_of(value: str) -> int:
+    return min(_number(value, 0), LEVELS - 1)
+
+
+def _number(value: str, otherwise: int) -> int:
+    return int(value[:9]) if value.isdecimal() else otherwise
+
+
+def _value(element: Any, name: str) -> str:
+    found = element.find(f"{WORD}{name}")
+    return found.get(f"{WORD}val", "") if found is not None else ""
+
+
+def _figure(count: int, kind: str) -> str:
+    if kind.endswith("Letter"):
+        text = chr(ord("a") + (count - 1) % 26) * (1 + (count - 1) // 26 % 4)
+    elif kind.endswith("Roman") and count < 40:
+        text, rest = "", count
+        for value, letters in ROMAN:
+            text += letters * (rest // value)
+            rest %= value
+    else:
+        text = str(count)
+    return text.upper() if kind.startswith("upper") else text
+
+
+def _value_of(element: Any, path: str) -> str:
+    found = element.find("/".join(f"{WORD}{name}" for name in path.split("/")))
+    return found.get(f"{WORD}val", "") if found is not None else ""
+
+
+# ── Equations ────────────────────────────────────────────────────────────────────────────────
+
+MATH_SIGNS = {"∑": r"\sum", "∏": r"\prod", "∫": r"\int", "∞": r"\infty", "√": r"\sqrt"}
+MATH_FORMS = {
+    "f": r"\frac{{{num}}}{{{den}}}",
+    "sSup": "{e}^{{{sup}}}",
+    "sSub": "{e}_{{{sub}}}",
+    "sSubSup": "{e}_{{{sub}}}^{{{sup}}}",
+    "d": "({e})",
+}
+
+
+def latex(element: Any, depth: int = 0) -> str:
+    """The formula; what has no form of its own is told by its parts, in order."""
+    if depth > DEEPEST_MATH:
+        return ""
+    name = element.tag.removeprefix(MATH)
+    if name == "t":
+        return "".join(MATH_SIGNS.get(sign, sign) for sign in element.text or "")
+    if name not in (*MATH_FORMS, "rad", "nary"):
+        return "".join(latex(child, depth + 1) for child in element)
+    parts = _MathParts({child.tag.removeprefix(MATH): latex(child, depth + 1) for child in element})
+    if name == "rad":
+        return rf"\sqrt{'[' + parts['deg'] + ']' if parts['deg'] else ''}{{{parts['e']}}}"
+    if name == "nary":
+        limits = ((mark, parts[key]) for mark, key in (("_", "sub"), ("^", "sup")))
+        told = "".join(f"{mark}{{{limit}}}" for mark, limit in limits if limit)
+        return f"{_sign(element)}{told} {parts['e']}"
+    return MATH_FORMS[name].format_map(parts)
+
+
+class _MathParts(dict[str, str]):
+    """Parts that are not there are empty."""
+
+    def __missing__(self, key: str) -> str:
+        return ""
+
+
+def _sign(element: Any) -> str:
+    """Of a sum, a product or an integral; without a word of it, an integral."""
+    found = element.find(f"{MATH}naryPr/{MATH}chr")
+    sign = found.get(f"{MATH}val", "∫") if found is not None else "∫"
+    return MATH_SIGNS.get(sign, sign)
