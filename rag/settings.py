@@ -7,11 +7,13 @@ Variables win over the file, the file over the defaults. `GROUNDNOTE_LLM__MODEL`
 import json
 import logging
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     ConfigDict,
     Field,
@@ -37,6 +39,10 @@ NESTED = "__"
 GROUP = "group:"  # begins the name of a group where members are named
 FILE_VARIABLE = "GROUNDNOTE_SETTINGS"
 HOME = Path(__file__).resolve().parent.parent
+HomePath = Annotated[Path, AfterValidator(Path.expanduser)]  # ~ is the home folder
+# Names that Kubernetes sets for each service, and values that it gives them.
+_OF_KUBERNETES = re.compile(r"GROUNDNOTE_(?:\w+_)?(?:SERVICE_\w+|PORT(?:_\d+_\w+)?)")
+_ADDRESS = re.compile(r"(?:tcp|udp|sctp)://")
 
 
 class _EmptyIsUnset(BaseModel):
@@ -72,6 +78,7 @@ class LlmSettings(_SettingsSection):
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float = Field(0.2, ge=0, le=2)
     timeout_seconds: float = Field(ANSWER.seconds, gt=0)
+    answer_seconds: float = Field(600, gt=0)  # that an answer may take in all
     max_retries: int = Field(2, ge=0, le=10)
     max_tokens: int | None = Field(None, ge=50)  # of one answer at most; it follows the window
     context_window: int | None = Field(None, ge=512)  # at most so much, whatever the server says
@@ -122,7 +129,7 @@ class ChecksSettings(_SettingsSection):
     """Who judges statements that words leave open."""
 
     model: str = "auto"  # the language model of answers, if there is one; "off"; or another's name
-    nli_model: Path | None = None  # a cross-encoder on disk, asked instead of a language model
+    nli_model: HomePath | None = None  # a cross-encoder on disk, asked instead of a language model
     timeout_seconds: float = Field(JUDGEMENT.seconds, gt=0)
 
 
@@ -204,7 +211,7 @@ class TableSettings(_SettingsSection):
 class SourceSettings(_SettingsSection):
     """What collections are kept in step with."""
 
-    folders: tuple[Path, ...] = ()  # below these, who manages a collection may add folders
+    folders: tuple[HomePath, ...] = ()  # below these, who manages a collection may add folders
     stores: tuple[str, ...] = ()  # with these, addresses begin that such a one may add
     kinds: tuple[str, ...] = ()  # of installed packages, whose addresses such a one may add
     private_hosts: tuple[str, ...] = ()  # of this network, that may be asked
@@ -227,6 +234,11 @@ class WebSettings(_SettingsSection):
     rate_limit: str | None = None
     rate_limit_storage: str = "memory://"
     allowed_hosts: tuple[str, ...] = ()  # named where others than this machine reach it
+    # The address at which people open the library, for links in answers; else as it was called.
+    public_url: str | None = Field(None, pattern=r"^https?://[^/\s]+(/[^\s?#]*)?$")
+    allowed_origins: tuple[str, ...] = ()  # of apps that call /v1 with a token from a browser
+    link_keys: tuple[SecretStr, ...] = ()  # sign links to single sources; the first signs
+    link_hours: float = Field(168, gt=0)  # that such a link opens
     metrics_token: SecretStr | None = None  # without one, only this machine is told figures
 
 
@@ -291,7 +303,7 @@ class Settings(BaseSettings, _EmptyIsUnset):
         env_ignore_empty=True,
     )
 
-    data_dir: Path = Path("var")
+    data_dir: HomePath = Path("var")
     llm: LlmSettings = LlmSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     retrieval: RetrievalSettings = RetrievalSettings()
@@ -345,6 +357,7 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
     """
     path = settings_file(named)
     _refuse_unknown_sections(os.environ)
+    _check_single_underscores(os.environ)
     values = _merged(_from_file(path) if path else {}, _from_plain_variables(os.environ))
     values = _merged(values, overrides)
     try:
@@ -353,6 +366,11 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
         raise SetupError(_explain(error, path)) from error
     except SettingsError as error:
         raise SetupError(_explain_variable(error, os.environ)) from error
+    if settings.llm.base_url and not settings.llm.model:
+        raise SetupError(
+            f"llm.base_url is {settings.llm.base_url!r}, but llm.model is not set: answers would "
+            "have no model. Name the model that the server has, or remove llm.base_url."
+        )
     if settings.data_dir.is_absolute():
         return settings
     from_file = path is not None and not os.environ.get(f"{PREFIX}DATA_DIR")
@@ -362,7 +380,8 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
 
 def _from_file(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
+        values = json.loads(text, object_pairs_hook=lambda pairs: _once_each(pairs, path))
     except OSError as error:
         raise SetupError(
             f"The settings file {path} cannot be read ({error.strerror}). Name another one with "
@@ -372,6 +391,16 @@ def _from_file(path: Path) -> dict[str, Any]:
         raise SetupError(f"{path} is not valid JSON: {error}.") from error
     if not isinstance(values, dict):
         raise SetupError(f"{path} must hold one JSON object, not {type(values).__name__}.")
+    return values
+
+
+def _once_each(pairs: list[tuple[str, Any]], path: Path) -> dict[str, Any]:
+    """An object of the file; of a key that stands twice, one value would be lost in silence."""
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise SetupError(f"{path}: {', '.join(twice)} stands twice in one object. Merge them.")
     return values
 
 
@@ -400,6 +429,36 @@ def _refuse_unknown_sections(environ: Mapping[str, str]) -> None:
         if is_ours and section not in Settings.model_fields:
             known = ", ".join(name for name in Settings.model_fields if name != "data_dir")
             raise SetupError(f"{variable}: {section} is not a section. Known: {known}.")
+
+
+def _check_single_underscores(environ: Mapping[str, str]) -> None:
+    """A variable that was meant to set something and does not is refused, or at least named."""
+    for variable, value in environ.items():
+        name = variable.upper()
+        if not name.startswith(PREFIX) or NESTED in name or name in _OWN_VARIABLES:
+            continue
+        meant = _setting_meant(name.removeprefix(PREFIX).lower())
+        if meant and not _ADDRESS.match(value):
+            raise SetupError(
+                f"{variable} sets nothing: between section and key stand two underscores. "
+                f"Write {PREFIX}{meant}, or remove it."
+            )
+        if meant or not _OF_KUBERNETES.fullmatch(name):
+            log.warning("%s is no setting and is passed over.", variable)
+
+
+_OWN_VARIABLES = (FILE_VARIABLE, f"{PREFIX}TOKEN", f"{PREFIX}DATA_DIR", f"{PREFIX}SECRET_KEY")
+
+
+def _setting_meant(name: str) -> str:
+    """`LLM__MODEL` of `llm_model`; "" where that is no setting."""
+    for section, field in Settings.model_fields.items():
+        key = name.removeprefix(f"{section}_")
+        kind = field.annotation
+        is_section = isinstance(kind, type) and issubclass(kind, BaseModel)
+        if key != name and is_section and key in kind.model_fields:  # type: ignore[union-attr]
+            return f"{section}{NESTED}{key}".upper()
+    return ""
 
 
 def _merged(values: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -168,3 +168,59 @@ class TestEmptyText:
 
     def test_before_a_file_may_be_a_mark_of_its_encoding(self, write):
         assert load_settings(write('\ufeff{"web": {"port": 1}}')).web.port == 1
+
+
+class TestNearMisses:
+    @pytest.mark.parametrize(
+        ("variable", "meant"),
+        [
+            ("GROUNDNOTE_LLM_MODEL", "GROUNDNOTE_LLM__MODEL"),
+            ("GROUNDNOTE_LLM_BASE_URL", "GROUNDNOTE_LLM__BASE_URL"),
+            ("groundnote_retrieval_limit", "GROUNDNOTE_RETRIEVAL__LIMIT"),
+            ("GROUNDNOTE_FOLLOW_UP_ENABLED", "GROUNDNOTE_FOLLOW_UP__ENABLED"),
+            ("GROUNDNOTE_WEB_PORT", "GROUNDNOTE_WEB__PORT"),
+        ],
+    )
+    def test_of_a_setting_are_refused_by_name(self, write, monkeypatch, variable, meant):
+        monkeypatch.setenv(variable, "8")
+
+        with pytest.raises(SetupError, match=f"{variable} sets nothing.*{meant}"):
+            load_settings(write({}))
+
+    @pytest.mark.parametrize(
+        ("variable", "value", "warns"),
+        [
+            ("GROUNDNOTE_MODEL", "llama", True),
+            ("GROUNDNOTE_WEB_PORT", "tcp://10.0.0.1:8000", True),
+            ("GROUNDNOTE_PORT_8000_TCP_ADDR", "10.0.0.1", False),
+            ("GROUNDNOTE_SERVICE_HOST", "10.0.0.1", False),
+            ("GROUNDNOTE_TOKEN", "anna", False),
+        ],
+    )
+    def test_of_others_are_named_at_most(self, write, monkeypatch, caplog, variable, value, warns):
+        monkeypatch.setenv(variable, value)
+
+        load_settings(write({}))
+
+        assert (variable in caplog.text) is warns
+
+    def test_a_key_that_stands_twice_is_refused(self, tmp_path):
+        path = tmp_path / "settings.json"
+        path.write_text('{"llm": {"model": "a"}, "web": {"port": 1}, "llm": {}}')
+
+        with pytest.raises(SetupError, match="llm stands twice"):
+            load_settings(path)
+
+    def test_a_server_without_a_model_is_refused(self, write):
+        with pytest.raises(SetupError, match=r"llm\.model is not set"):
+            load_settings(write({"llm": {"base_url": "http://127.0.0.1:1/v1"}}))
+
+    @pytest.mark.parametrize("by_variable", [False, True])
+    def test_a_tilde_is_home(self, write, monkeypatch, tmp_path, by_variable):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        if by_variable:
+            monkeypatch.setenv("GROUNDNOTE_DATA_DIR", "~/gn")
+
+        settings = load_settings(write({} if by_variable else {"data_dir": "~/gn"}))
+
+        assert settings.data_dir == tmp_path / "gn"

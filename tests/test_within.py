@@ -12,6 +12,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import pytest
 from sqlalchemy import select
@@ -170,6 +171,7 @@ CASES = {
     f"{LISTS}page": lambda t, w: paged(t.app.documents.page(w, limit=1, words="nimbus aero")),
     f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),
     f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
+    f"{LISTS}read_before": lambda t, w: named(of_older_readers(t.app, w)),
     f"{LISTS}spread": lambda t, w: named(t.app.documents.spread(w, limit=9)),
     "chat/follow_ups/resolve.py FollowUps.resolve": followed,
     f"{WORDS}search": lambda t, w: t.app.words.search(QUERY, w, limit=9),
@@ -233,6 +235,12 @@ NO_DOCUMENT = Within(frozenset({"404"}))
 
 def named(documents):
     return [document.name for document in documents]
+
+
+def of_older_readers(app, within):
+    """As after an update that reads better."""
+    with patch("rag.documents.storing.lists.READER", 99):
+        return app.documents.read_before(within)
 
 
 def paged(page):

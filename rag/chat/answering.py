@@ -50,6 +50,7 @@ from rag.seams.judging import Judge
 from rag.tokens import count_tokens
 
 USER_LOOKED_AT = 20  # messages, whose figures a user has said
+BROKE_OFF = "The model broke off; this is what it wrote until then. {}"
 log = logging.getLogger(__name__)
 EarlierTurns = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
@@ -173,7 +174,10 @@ class Answering:
         fallback = self._writer if is_by_words else self._fallback
         wishes = draft.wishes
         is_models = wishes.insists if isinstance(error, TooLarge) else wishes.needs_model
-        if fallback is None or has_hung_up() or draft.cited or is_models:
+        if draft.cited and not (has_hung_up() or is_models):
+            draft.notices.append(Notice(NoticeKind.CUT, BROKE_OFF.format(error)))
+            return
+        if fallback is None or has_hung_up() or is_models:
             raise error
         if draft.text:
             yield draft.discard("The model broke off.")

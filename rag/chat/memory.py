@@ -213,7 +213,7 @@ class Memory:
 
         def plan(past: Past, last: int) -> tuple[int, Room] | None:
             turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
-            free = room.budget - lists_tokens(past, room.budget) - int(room.budget / 3)
+            free = room.budget - lists_tokens(past, room.budget) - room.budget // 4
             high, low = int(rules.high_water * free), int(rules.low_water * free)
             is_over = turns > high or many > rules.max_pairs
             if not (force or is_over or is_due):

@@ -47,14 +47,18 @@ def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
 
     found = url or running_server(settings.data_dir)
     if found is not None:
-        library = LibraryApi(found, secrets=SecretBox(settings.data_dir))
+        library = LibraryApi(
+            found, secrets=SecretBox(settings.data_dir), public_url=settings.web.public_url
+        )
         try:
             yield library
         finally:
             library.close()
         return
     with _application_here(settings) as app:
-        yield LibraryApi(HERE, app=app, secrets=SecretBox(settings.data_dir))
+        yield LibraryApi(
+            HERE, app=app, secrets=SecretBox(settings.data_dir), public_url=settings.web.public_url
+        )
 
 
 @contextmanager

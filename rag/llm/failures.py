@@ -40,6 +40,7 @@ _FITS = re.compile(
 LEAST_WINDOW = 512  # tokens: a smaller number is not what a window takes
 _KEY_LIKE = re.compile(r"\b(sk|pk|rk|key|hf|gsk)[-_][\w*.-]{6,}|\bBearer\s+\S+", re.IGNORECASE)
 _TAGS = re.compile(r"<(style|script|head)\b.*?</\1\s*>|<[!/a-z][^<>]*>", re.IGNORECASE | re.DOTALL)
+LEAST_KEY = 8  # characters: what is shorter is no secret, and stands in many words
 KEY_ADVICE = "Set OPENAI_API_KEY, or the variable that llm.api_key_env names, to a valid key."
 
 
@@ -90,7 +91,7 @@ class Server:
 
     def quote(self, text: str, *, limit: int = 200) -> str:
         """What the server said, short, on one line, and without anything that looks like a key."""
-        if self.api_key:
+        if self.api_key and len(self.api_key) >= LEAST_KEY:
             text = text.replace(self.api_key, "…")
         text = " ".join(_KEY_LIKE.sub("…", _TAGS.sub(" ", text)).split())
         return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -24,6 +24,7 @@ from rag.errors import (
     SetupError,
     UnreadableReply,
 )
+from rag.llm.bounds import BoundedReply
 from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
 from rag.llm.habits import Asking, Habits, afforded_tokens
 from rag.llm.replies import ArrivingReply
@@ -141,7 +142,9 @@ class OpenAIChatModel:
             with self._open(client, request) as response:
                 events = patience.renewed_by(read_events(patience.over(response.iter_bytes())))
                 reply = self._reply_to(request)
-                for delta in reply.read(events):
+                ends = BoundedReply(request.max_tokens, self._habits.asking.answer_seconds)
+                for delta in reply.read(ends.checked(events)):
+                    ends.note(delta.text)
                     yield delta
                     wrote = True
                 self._habits.notice(reply)

@@ -44,18 +44,21 @@ class LibraryApi:
     """Calls of the JSON API. Each raises Refused."""
 
     def __init__(
-        self, url: str, *, app: "Flask | None" = None, secrets: SecretBox | None = None
+        self,
+        url: str,
+        *,
+        app: "Flask | None" = None,
+        secrets: SecretBox | None = None,
+        public_url: str | None = None,
     ) -> None:
-        """Of the server at `url`, or of `app` where it is given.
+        """Of the server at `url`, or of `app` where it is given; links lead to its public address.
 
         With its `secrets` it is told from where each call comes, for wrong tokens are counted so.
         """
         self._secrets = secrets
         transport = httpx.WSGITransport(app=app) if app is not None else None
-        self.url = url.rstrip("/")
-        self._http = httpx.Client(
-            base_url=f"{self.url}/api/v1", timeout=TIMEOUT, transport=transport
-        )
+        self.url, server = (public_url or url).rstrip("/"), url.rstrip("/")
+        self._http = httpx.Client(base_url=f"{server}/api/v1", timeout=TIMEOUT, transport=transport)
 
     def close(self) -> None:
         self._http.close()
@@ -68,6 +71,9 @@ class LibraryApi:
         given = {key: value for key, value in body.items() if value is not None}
         return self._call("POST", path, asker, json=given)
 
+    def delete(self, path: str, asker: Asker) -> None:
+        self._call("DELETE", path, asker)
+
     def _call(self, method: str, path: str, asker: Asker, **options: Any) -> Any:
         headers = {"Authorization": f"Bearer {asker.token}"} if asker.token else {}
         if self._secrets is not None and asker.address:
@@ -78,7 +84,7 @@ class LibraryApi:
             raise Refused(UNREACHED.format(url=self.url, error=error), status=503) from error
         if answer.is_error:
             raise Refused(_problem(answer), status=answer.status_code)
-        return answer.json()
+        return answer.json() if answer.content else None
 
 
 def _problem(answer: httpx.Response) -> str:

@@ -133,7 +133,8 @@ class TurnEvidence:
     def quotation(self, message: int, sentence: SpokenSentence) -> str:
         """A sentence word for word with what limits it; short messages stand whole."""
         text = self.messages[message].text
-        if size(text) <= WHOLE and "\n" not in text.strip():
+        is_answer = self.messages[message].role != Role.USER
+        if is_answer and size(text) <= WHOLE and "\n" not in text.strip():
             quoted, needs_question = flat(text), any(s.leans for s in self.sentences(message))
         else:
             quoted, needs_question = sentence.quotation, sentence.leans

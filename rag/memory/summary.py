@@ -35,7 +35,7 @@ from rag.seams import TokenCounter
 LISTS_SHARE = 0.5  # of the history's room, at most: numbers and names
 LISTS_AND_LINES = 0.45  # of it, for both, where lists are short …
 LEAST_LINES_SHARE = 0.25  # … and for lines where they are long
-MOST_LINES_SHARE = 1 / 3  # of it, at most: lines; what lists leave is at least a quarter
+MOST_LINES_SHARE = 0.25  # of it, at most, where turns stand behind them
 ABOUT_SHARE, OPEN_SHARE = 0.6, 0.2  # of the lines, as long as answers want room as well
 INF = float("inf")
 NOTES_FROM = 500  # tokens of history from which the summary says what it is

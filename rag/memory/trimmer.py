@@ -28,9 +28,9 @@ TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
 OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
-LINES_SHARE = 1 / 3  # of the room, that the lines of a summary are expected to take
+LINES_SHARE = 0.25  # of the room, that the lines of a summary are expected to take
 # Of what a summary leaves: where it is made anew, and what then stays word for word.
-HIGH_WATER, KEPT_SHARE, LOW_WATER = 0.75, 0.5, 0.35
+HIGH_WATER, KEPT_SHARE, LOW_WATER = 0.6, 0.3, 0.2
 RECALL_SHARE = 0.1  # of the room, at least, for what is recalled
 UNFOLDED_SHARE = 0.5  # of it for lines that nothing but a summary holds any more
 LEAST_SUMMARY = 60  # tokens

@@ -12,6 +12,7 @@ from rag.llm.connection import SecretBox
 from rag.sessions.recognition import FingerprintTable
 from rag.web import turns
 from rag.web.access.limits import limit_rates
+from rag.web.access.origins import admit_origins
 from rag.web.access.owner import find_owners
 from rag.web.access.proxies import believe_proxies
 from rag.web.access.security import protect
@@ -129,6 +130,7 @@ def configure(app: Flask, application: "Application") -> None:
     find_owners(app, settings, application.engine)
     handle_errors(app)
     compress_texts(app)
+    admit_origins(app, settings)
     protect(app, policy)
     give_budgets(app)
     limit_rates(app, settings)

@@ -27,6 +27,7 @@ from rag.records import (
     Failed,
     Finished,
     MessageStatus,
+    NoticeKind,
     Resolved,
     SetAside,
     Source,
@@ -271,6 +272,18 @@ class TestWithAModel:
         answer = session.message(1)
         assert answer.status is MessageStatus.INTERRUPTED
         assert answer.content.startswith("Refunds take")
+
+    def test_what_it_cited_before_it_broke_off_is_an_answer_that_says_so(self, session, with_model):
+        said = "Refunds take five working days [1]. And "
+        assistant, _ = with_model([said, ModelInterrupted("It broke off.")])
+
+        finished = list(assistant.ask(session, "How long do refunds take?"))[-1]
+
+        answer = session.message(1)
+        assert isinstance(finished, Finished)
+        assert (answer.status, answer.content.strip()) == (MessageStatus.COMPLETE, said.strip())
+        (notice,) = [each for each in answer.answer.notices if each.kind is NoticeKind.CUT]
+        assert "It broke off." in notice.text
 
     def test_an_empty_reply_is_a_failure_not_an_answer(self, session, with_model):
         assistant, _ = with_model("  ")

@@ -251,14 +251,14 @@ class TestWithTheModel:
 
         assert "1 unchanged" in run("ingest", folder).output
         assert "five working days" not in run("ask", "How long do refunds take?").output
-        assert "1 files ingested" in run("reread").output
+        assert "1 files ingested" in run("reread", "--all").output
         assert "five working days" in run("ask", "How long do refunds take?").output
 
     def test_reread_says_what_was_not_kept(self, run, folder, tmp_path):
         run("ingest", folder)
         shutil.rmtree(tmp_path / "var" / "originals")
 
-        assert "1 documents have no kept file" in run("reread").output
+        assert "1 documents have no kept file" in run("reread", "--all").output
         assert "five working days" in run("ask", "How long do refunds take?").output
 
     def test_regress_writes_reports_and_sets_runs_beside_each_other(self, run, folder, tmp_path):

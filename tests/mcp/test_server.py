@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import httpx2
 import pytest
 import uvicorn
@@ -27,6 +28,9 @@ from rag.web.access.guesses import WRONG_PER_MINUTE
 from rag.wiring.listeners import RELAY_HEADER, listener_policy
 from tests.applications import app_of, application_of, application_over
 from tests.asynchronous import finished
+from tests.openai_server import slowly
+from tests.waiting import until
+from tests.web.kit import product
 
 FRAMEWORKS = Path(sys.prefix) / "frameworks" / "bin" / "python"
 FILES = {
@@ -76,7 +80,7 @@ class TestTools:
 
         assert set(tools) == {
             *("search", "fetch", "ask", "check"),
-            *("query_table", "list_documents", "list_collections"),
+            *("query_table", "list_tables", "list_documents", "list_collections"),
         }
         assert all(tool.description for tool in tools.values())
         assert {name for name, tool in tools.items() if not tool.annotations.read_only_hint} == {
@@ -325,3 +329,51 @@ class TestCommand:
         finally:
             running.shutdown()
             thread.join()
+
+
+class TestLongWork:
+    @pytest.fixture(scope="class")
+    def slow(self, tmp_path_factory):
+        """A server whose model takes its time."""
+        with product(tmp_path_factory.mktemp("product") / "home") as kit:
+            kit.model.behaviours[:] = [slowly("It weighs 120 g [1]. " * 40, seconds_a_word=0.2)]
+            yield kit
+
+    def test_says_where_the_answer_will_stand_and_ends_with_the_call(self, slow):
+        told = []
+
+        async def progress(_done, _total, message):
+            told.append(message)
+
+        async def called():
+            async with Client(mcp_server(LibraryApi(slow.url))) as client:
+                asked = {"question": "How heavy is the Aero 5?"}
+                async with anyio.create_task_group() as group:
+                    group.start_soon(client.call_tool, "ask", asked, None, progress)
+                    while not slow.model.requests:
+                        await anyio.sleep(0.05)
+                    group.cancel_scope.cancel()
+
+        finished(called())
+
+        assert told[0].startswith("Session ")
+        assert slow.model.disconnected.wait(10)
+        until(lambda: not slow.call("GET", "/api/v1/sessions")[1]["sessions"])
+
+    @pytest.mark.parametrize(
+        ("name", "arguments"),
+        [
+            ("search", {"query": "weight", "collection": "", "limit": None}),
+            ("ask", {"question": "How heavy is the Aero 5?", "session": "", "collection": ""}),
+            ("check", {"text": "It weighs 410 g [1].", "session": "", "sources": ["It is 410 g."]}),
+            ("list_documents", {"collection": ""}),
+        ],
+    )
+    def test_an_empty_text_is_as_if_it_was_left_out(self, server, name, arguments):
+        assert isinstance(call(server, name, **arguments), dict)
+
+    def test_tables_are_listed_with_their_ids(self, server):
+        listed = call(server, "list_tables")["tables"]
+
+        assert [each["name"] for each in listed] == ["prices"]
+        assert listed[0]["id"]

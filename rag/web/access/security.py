@@ -2,7 +2,7 @@
 
 import hmac
 
-from flask import Flask, Response, request
+from flask import Flask, Response, g, request
 from werkzeug.exceptions import Forbidden, MisdirectedRequest
 
 from rag.db.audit import act, act_no_more
@@ -25,6 +25,7 @@ PUBLIC_ENDPOINTS = frozenset(
         "login.log_in",
         "login.go",
         "login.come_back",
+        "pages.linked",
     }
 )
 CSRF_FIELD = "csrf_token"
@@ -52,7 +53,8 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
             refuse_foreign_hosts(policy)
         if request.endpoint is None:
             return
-        refuse_foreign_origins()
+        if not g.get("is_admitted"):
+            refuse_foreign_origins()
         if request.endpoint not in PUBLIC_ENDPOINTS:
             current_owner()
 

@@ -3,13 +3,13 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from flask import Response, current_app, request
+from flask import Response, current_app
 from pydantic_core import to_jsonable_python
 
 from rag.citations.fingerprints import stored_keys
@@ -41,6 +41,7 @@ from rag.sessions.recognition import (
     reserve_numbers,
 )
 from rag.web.access import rights
+from rag.web.access.links import source_links
 from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
@@ -66,7 +67,7 @@ class AnswerToClient(ABC):
     asked: ClientRequest
     body: AskingBody
     user: str = ""  # whom the client asks for
-    base_url: str = field(default_factory=lambda: request.host_url)
+    url_of: Callable[[int], str] = field(init=False)  # where a source is read
     created: int = field(default_factory=lambda: int(time.time()))
 
     @staticmethod
@@ -79,9 +80,8 @@ class AnswerToClient(ABC):
     def refused(problem: dict[str, Any]) -> str:
         """In a stream, before there is an answer."""
 
-    def url_of(self, number: int) -> str:
-        """The page of a source."""
-        return f"{self.base_url}sessions/{self.session.id}/sources/{number}"
+    def __post_init__(self) -> None:
+        self.url_of = source_links(self.session)
 
     def told(self, end: Finished) -> Rewritten:
         """The answer's text as this client is told it."""

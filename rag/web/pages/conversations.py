@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from flask import Blueprint, redirect, request, url_for
+from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from rag.chat.markdown import gist
@@ -11,6 +11,7 @@ from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.seams import SessionHandle
 from rag.tables.plan import plan_from
+from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, readable
 from rag.web.current import application, default_config
@@ -184,6 +185,12 @@ def source(session_id: str, number: int) -> str:
         table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
+
+
+@pages.get("/links/<token>")
+def linked(token: str) -> str:
+    """One source for whoever holds a signed link; nothing else leads on from there."""
+    return render_template("linked_source.html", source=linked_source(token))
 
 
 def _original(evidence: Evidence, stated: Sequence[Stated]) -> dict[str, Any] | None:
