@@ -25,7 +25,6 @@ from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
 from rag.settings import Settings
-from rag.tables.asking.which import offered
 from rag.tables.plan import Choice
 from rag.tables.running.result import TableResult, result_from
 from rag.wiring.application import Application
@@ -308,16 +307,12 @@ def web(data: Path, half: str, *, is_chosen: bool) -> None:
 
 def _graded(application: Application, query: dict[str, Any], among: list[Table] | None) -> str:
     """What a person gets: an answer, buttons, or the passages alone."""
-    library = application.asked.library
-    choices = library.understand(query["text"], EVERYTHING, among=among)
-    best = choices[0].understood if choices else None
-    if best is None:
-        return "passages"
-    if not (best.unused or best.is_partly):
-        return f"claimed, {_result(application, choices[0], query)}"
-    offers = getattr(offered(choices), "offers", ())
-    plans = [offer.plan for offer in offers]
-    shown = [each for each in choices if each.understood.plan.as_dict() in plans]
+    asked = application.asked
+    choices = asked.library.understand(query["text"], EVERYTHING, among=among)
+    sure = asked.claimed(choices)
+    if sure is not None:
+        return f"claimed, {_result(application, sure, query)}"
+    shown = asked.offered(query["text"], choices)
     if not shown:
         return "passages"
     is_right = "right" in [_result(application, each, query) for each in shown]
@@ -326,7 +321,7 @@ def _graded(application: Application, query: dict[str, Any], among: list[Table] 
 
 def _result(application: Application, choice: Choice, query: dict[str, Any]) -> str:
     try:
-        result = application.asked.library.run(choice.table, choice.understood.plan)
+        result = application.asked.library.run(choice.table, choice.plan)
     except RagError:
         return "wrong"
     columns = (dict.fromkeys(map(str, column)) for column in zip(*result.rows, strict=True))

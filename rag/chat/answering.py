@@ -110,6 +110,7 @@ class Answering:
                 answer = each.answer(session, question, resolution)
             if answer is not None:
                 draft.offers += answer.offers
+                draft.cells += () if answer.text else answer.sources
             if answer is not None and answer.text:
                 return answer
         return None
@@ -282,7 +283,7 @@ class Answering:
         user = _said_by_user(session, draft)
         checked = check(text, by_number, embedder=self._checks.embedder, user=user)
         sources = () if declined else tuple(by_number.values())
-        notices = notices_beside(draft, text, sources)
+        notices = notices_beside(draft, text, sources, self._checks.embedder)
         ours = len(draft.preface)  # which is no statement of the writer
         unsourced = tuple(each for each in checked.unsourced if each.start >= ours)
         citations = tuple(

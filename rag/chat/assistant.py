@@ -59,6 +59,7 @@ GOES_ON = re.compile(
     rf"(?:(?:{told('polite')}) )?(?:{told('goes_on')})(?: (?:{told('polite')}))?\W*", re.IGNORECASE
 )
 POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
+LOOKED_UP = 0.5  # relevance of a cell that a table was asked for
 CITED_LAST = 3  # sources of the last answer whose documents are preferred by the next search
 WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
 log = logging.getLogger(__name__)
@@ -316,6 +317,9 @@ class Assistant:
             source.number: max(hit.relevance, POINTED_AT * (source.document_id in about))
             for hit, source in zip(hits, found, strict=True)
         }
+        if draft.cells:
+            cells = dict.fromkeys((each.number for each in draft.cells), LOOKED_UP)
+            return Found((*draft.cells, *found), relevance | cells, resolution, within)
         return Found(tuple(found), relevance, resolution, within)
 
     def _write(

@@ -1,7 +1,9 @@
-"""The card of an answer: passages open, in the order of the search, nothing claimed."""
+"""The card of an answer: what the passages say of it, then these, in the order of the search."""
 
 from collections.abc import Callable, Sequence
 
+from rag.chat.decision import decide
+from rag.chat.evidence import EvidenceReader
 from rag.chat.marking import EmbedTexts, MarkedSpans, marked_in
 from rag.chat.units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
@@ -39,7 +41,13 @@ def card_of(
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
-    return Card(passages, mentions=tuple(each for each in told if each is not None))
+    lead = decide(EvidenceReader(request.question, lexicon).read(sources, embed), sources)
+    return Card(
+        passages,
+        mentions=tuple(each for each in told if each is not None),
+        lead=lead.text,
+        denied=tuple(each.source.number for each in lead.said if lead.is_denied),
+    )
 
 
 def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rag.chat.card import card_of
 from rag.chat.markdown import markdown_of
-from rag.chat.marking import EmbedTexts
+from rag.chat.marking import EmbedTexts, once
 from rag.chat.prompts import says_declined
 from rag.chat.wishes import kept_to
 from rag.records import Mention, Within
@@ -37,7 +37,8 @@ class CardWriter:
     def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
         within = request.within
         names = self._lexicon(within)
-        card = card_of(request, self._embed, names, lambda name: self._mentions(name, within))
+        embed = once(self._embed)
+        card = card_of(request, embed, names, lambda name: self._mentions(name, within))
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)
         if card.passages:

@@ -1,11 +1,18 @@
 """Answers that are put together by rules: cards, what stands above another, what is told beside."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rag.chat.disagreeing import disagreement, other_product
+from rag.chat.decision import NOTHING, decide
 from rag.chat.drafting import Draft
+from rag.chat.evidence import EvidenceReader
+from rag.citations.checking.naming import are_siblings, same_name
+from rag.citations.checking.reading import read, read_source
 from rag.citations.markers import find_markers
+from rag.language.figures import read_figures
+from rag.language.names import Lexicon
+from rag.language.words import language_of
 from rag.records import (
     Answer,
     Card,
@@ -17,6 +24,7 @@ from rag.records import (
     Source,
     Verdict,
 )
+from rag.seams import Embedder
 
 SAID = "The model said:"
 
@@ -24,8 +32,11 @@ SAID = "The model said:"
 def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
     """A card: what it says stands in its sources word for word, so nothing is left to check."""
     text = draft.preface + draft.text
-    citations = all_cited(text, Verdict.SUPPORTED)
-    notices = notices_beside(draft, text, shown)
+    citations = tuple(
+        replace(each, verdict=Verdict.OPEN) if each.number in card.denied else each
+        for each in all_cited(text, Verdict.SUPPORTED)
+    )
+    notices = (*draft.notices, *_of_sibling(draft, text, shown))
     return Answer(
         text, citations, declined=card.is_weak, model=draft.model, card=card, notices=notices
     )
@@ -61,11 +72,46 @@ def all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
     )
 
 
-def notices_beside(draft: Draft, text: str, sources: Sequence[Source]) -> tuple[Notice, ...]:
-    """What people are told beside the answer: also where sources disagree, or it is off."""
+def notices_beside(
+    draft: Draft, text: str, sources: Sequence[Source], embedder: Embedder | None
+) -> tuple[Notice, ...]:
+    """What people are told beside a model's answer: also where sources disagree, or it is off."""
     asked = draft.resolution.query if draft.resolution else ""
-    told = (
-        (NoticeKind.DISAGREEMENT, disagreement(asked, sources)),
-        (NoticeKind.OTHER_PRODUCT, other_product(asked, text, sources)),
-    )
-    return (*draft.notices, *(Notice(kind, said) for kind, said in told if said))
+    lead = NOTHING
+    if embedder is not None:
+        names = {n for each in sources for n in read_source(each).lexicon.names if _tells_apart(n)}
+        lead = decide(EvidenceReader(asked, sorted(names)).read(sources, embedder.embed), sources)
+    told = [Notice(NoticeKind.DISAGREEMENT, lead.text)] if lead.is_denied else []
+    return (*draft.notices, *told, *_of_sibling(draft, text, sources))
+
+
+def _of_sibling(draft: Draft, text: str, sources: Sequence[Source]) -> list[Notice]:
+    asked = draft.resolution.query if draft.resolution else ""
+    said = other_product(asked, text, sources)
+    return [Notice(NoticeKind.OTHER_PRODUCT, said)] if said else []
+
+
+def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
+    """What to say of an answer that names only a sibling of the product that was asked about."""
+    named = (word for word in question.split()[1:] if word.strip(".,?!") != "I")
+    if not any(any(map(str.isupper, word)) for word in named) and not re.search(r"\d", question):
+        return ""  # it names nothing, and no source is read for it
+    lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
+    asked, told = (_product_names(each, lexicon) for each in (question, answer))
+    if len(asked) != 1 or any(same_name(asked[0], name) for name in told):
+        return ""
+    sibling = next((name for name in told if are_siblings(asked[0], name)), None)
+    if sibling is None or read_figures(answer[: answer.lower().find(sibling)]):
+        return ""  # something was said before, of what `it` stands for
+    spelled = {name.lower(): name for name in lexicon.names}
+    about = spelled.get(asked[0], asked[0])
+    return f"You asked about the {about}; this speaks of the {spelled.get(sibling, sibling)}."
+
+
+def _product_names(text: str, lexicon: Lexicon) -> list[str]:
+    """Those that tell one product from another."""
+    return [name for name in read(text, lexicon, language_of(text)).names if _tells_apart(name)]
+
+
+def _tells_apart(name: str) -> bool:
+    return any(each.isdigit() or each in " +" for each in name)

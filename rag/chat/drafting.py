@@ -88,6 +88,7 @@ class Draft:
     wishes: Wishes = field(default_factory=Wishes)
     notices: list[Notice] = field(default_factory=list)
     offers: tuple[Offer, ...] = ()
+    cells: tuple[Source, ...] = ()  # of tables, looked up by the words of the question
     stats: Mapping[str, Any] = field(default_factory=dict)
     has_ended: bool = False
     trace: Span = field(default_factory=Span)

@@ -26,8 +26,8 @@ def markdown_of(card: Card) -> Iterator[str]:
 def _paragraphs(card: Card) -> Iterator[str]:
     if not card.passages:
         yield DECLINE
-    if card.said:
-        yield card.said
+    if card.said or card.lead:
+        yield card.said or card.lead
     for passage in card.open:
         yield f"{in_words(passage.heading)} [{passage.number}]"
         yield _quoted(passage)

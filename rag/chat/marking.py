@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from itertools import chain
+from typing import Any
+
+import numpy as np
 
 from rag.chat.units import Unit, units_of
 from rag.errors import ModelError
@@ -38,6 +41,19 @@ def marked_in(
         for both in zip(shared, read, strict=True)
     ]
     return marks, max(alike, default=0.0)
+
+
+def once(embed: EmbedTexts) -> EmbedTexts:
+    """Each text is embedded once, however often it is asked for."""
+    known: dict[str, Any] = {}
+
+    def embedded(texts: Sequence[str]) -> Matrix:
+        new = [text for text in dict.fromkeys(texts) if text not in known]
+        if new:
+            known.update(zip(new, embed(new), strict=True))
+        return np.array([known[text] for text in texts])
+
+    return embedded
 
 
 def _named(text: str, names: Lexicon) -> frozenset[str]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from rag.chat.markdown import cited
 from rag.citations.markers import neutralise
 from rag.language.languages import told
-from rag.library.asked import LibraryQuestion, LibraryTopic, library_question
+from rag.library.asked import LibraryQuestion, LibraryTopic, courtesy, library_question
 from rag.library.naming import (
     DocumentStretch,
     documents_hinted,
@@ -58,6 +58,11 @@ class LibraryAnswers:
         """The answer; None for a question to the documents."""
         if resolution.source_numbers:
             return None
+        polite = courtesy(question) if self._is_without_model else None
+        if polite is not None:
+            kind, language = polite
+            own = Resolution(question, is_followup=False, method="unchanged")  # nothing is searched
+            return replace(_told(Speech(language).say(kind)), resolution=own)
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
             return self._empty(session, Speech())

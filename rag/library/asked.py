@@ -41,7 +41,19 @@ _FORMS = [
 _POLITE = told("polite")
 _OPENS = re.compile(rf"(?:(?:{told('opens')})(?: (?:{_POLITE}))*[,.!:]* )+", re.IGNORECASE)
 _ENDS = re.compile(rf"[\s?!.。？…]*(?:,? (?:{_POLITE}))?[\s?!.。？…]*$", re.IGNORECASE)
+# Whole messages that ask nothing of the documents, and what each is.
+_COURTESIES = {
+    text: (kind, language)
+    for language in reversed(LANGUAGES)
+    for kind, texts in language.manners.items()
+    for text in texts
+}
 LONGEST = 200  # characters of a question that is looked at
+
+
+def courtesy(message: str) -> tuple[str, Language] | None:
+    """What a message is that only greets, thanks, or asks what can be done here."""
+    return _COURTESIES.get(message.strip().strip("?!.,:;) ").lower())
 
 
 def library_question(question: str) -> LibraryQuestion | None:

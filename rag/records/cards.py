@@ -40,6 +40,8 @@ class Card:
     passages: tuple[ShownPassage, ...] = ()
     said: str = ""  # first, in our own words: that these hardly answer. Then all are folded.
     mentions: tuple[Mention, ...] = ()
+    lead: str = ""  # quoted words in a fixed frame, each with its number: what answers
+    denied: tuple[int, ...] = ()  # the numbers of a lead whose sources say different things
 
     @property
     def is_weak(self) -> bool:

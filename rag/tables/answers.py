@@ -17,34 +17,19 @@ from rag.records import (
     Within,
 )
 from rag.seams import TABLES, DirectAnswer, SessionHandle
-from rag.tables.asking.assumed import notes_of, of_columns, still_assumed
-from rag.tables.asking.changes import edited, standing
-from rag.tables.asking.which import (
-    WORTH_ASKING,
-    asking_which,
-    counts_one,
-    differing,
-    is_asking,
-    keys_of,
-    named_in,
-    not_understood,
-    offered,
-    only_picks,
-)
-from rag.tables.asking.words import IDLE, may_ask_rows, said_in, words_of
 from rag.tables.bounds import LONGEST_QUESTION, refuse_long
+from rag.tables.follow_ups import changed
 from rag.tables.library import TableLibrary
-from rag.tables.plan import Choice, Op, Understood, plan_from
+from rag.tables.plan import Choice, TablePlan, in_words, plan_from
 from rag.tables.running.result import TableResult, result_from
 from rag.tables.running.sentences import said
+from rag.tables.vocabulary import IDLE, may_ask_rows
 from rag.tables.wordforms import normalised
 
 PAST = 10  # entries of the conversation that feed follow-ups
-AS_GOOD = 0.1  # of the score: two readings this close fit equally well
-KNOWN = 0.6  # of the score: one thing of the table is named
-LISTING = 1.0  # of the score: what rows are called, and a condition
-MOST_LISTED = 20  # rows of cells that are asked for
-SURE = 2.0  # of the score: an offer that was taken
+OFFERED = 3  # readings
+LEFT_UNSAID = 1  # word of an offer
+MOST_CELLS = 3  # rows that are looked up
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
@@ -70,36 +55,35 @@ class TableAnswers:
     def answer(
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
-        """The figures; a plain no where the table cannot say; None where no table is asked."""
+        """The figures; offers or cells beside what is found; None where no table is asked."""
         within = session.within()
         if len(question) > LONGEST_QUESTION or not self.library.store.ids(within):
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
-        entries = self.past(session)
-        if not entries and points_back(question):
-            question = resolution.query
-        choice = self._reply(session, question, within) or self._of_the_talk(
-            question, entries, within
-        )
-        if isinstance(choice, TableResult):
-            return self._told(session, choice)
-        if isinstance(choice, DirectAnswer):
-            return self._each_told(session, question, choice, within)
-        return None if choice is None else self._computed(session, question, choice, bool(entries))
+        choice = self._taken(session, question, within) or self._changed(session, question, within)
+        if choice is not None:
+            return self._told(session, self._result(choice, question), is_followup=True)
+        choices = self.library.understand(question, within)
+        planned = self._planned(resolution.query, choices, within)
+        if planned is not None:
+            return self._told(session, planned)
+        sure = self.claimed(choices)
+        if sure is not None and not sure.is_cell:
+            return self._told(session, self._result(sure, question))
+        return self._beside(session, question, choices)
 
     def ask(self, question: str, within: Within, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
         refuse_long(question)
-        choice = self._of_the_talk(question, past, within, is_asked=True)
-        if isinstance(choice, DirectAnswer):
-            raise UserError(choice.text)
-        if isinstance(choice, TableResult):
-            return choice
+        choice = self._follow_up(question, past, within)
         if choice is None:
-            raise UserError("No table answers this. Name a column or a value that a table has.")
-        result = self.library.run(choice.table, choice.understood.plan, question=question)
-        return replace(result, notes=notes_of(choice.understood))
+            choices = self.library.understand(question, within)
+            planned = self._planned(question, choices, within, is_asked=True)
+            if planned is not None:
+                return planned
+            choice = self.claimed(choices) or self._only(choices)
+        return self._result(choice, question)
 
     def told(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
@@ -128,6 +112,8 @@ class TableAnswers:
                 entries.append(TableTurn(question.content, resolved, result, line, when))
         return entries
 
+    # ── What is asked ────────────────────────────────────────────────────────────────────────
+
     def _of_source(
         self, session: SessionHandle, question: str, numbers: Sequence[int]
     ) -> DirectAnswer | None:
@@ -141,90 +127,39 @@ class TableAnswers:
             return self._told(session, result)
         entry = TableTurn(rest, rest, result, "", "")
         choice = self._follow_up(rest, [entry], session.within())
-        return choice if choice is None else self._computed(session, question, choice, True)
+        return None if choice is None else self._told(session, self._result(choice, rest))
 
-    # ── What is asked ────────────────────────────────────────────────────────────────────────
-
-    def _reply(self, session: SessionHandle, reply: str, within: Within) -> Choice | None:
-        """An offer that is taken; what was asked before, of the table that is named now."""
-        told = list(pairwise(session.recent(4)))  # this turn's messages are stored already
-        asked, answer = next((pair for pair in reversed(told) if _is_told(pair[1])), (None, None))
-        if asked is None or answer is None or answer.answer is None:
+    def _taken(self, session: SessionHandle, reply: str, within: Within) -> Choice | None:
+        """An offer that is taken: its words are the question."""
+        for message in reversed(session.recent(4)):
+            if not _is_told(message) or message.answer is None:
+                continue
+            for offer in message.answer.offers:
+                if normalised(offer.label) == normalised(reply):
+                    return self._chosen(offer, within)
             return None
-        for offer in answer.answer.offers:
-            if normalised(offer.label) == normalised(reply):
-                return self._taken(offer, within)
-        if not is_asking(answer.content):
-            return None
-        return named_in(reply, self.library.understand(asked.content, within))
+        return None
 
-    def _each_told(
-        self, session: SessionHandle, question: str, asked: DirectAnswer, within: Within
-    ) -> DirectAnswer:
-        """Of one cell that tables say otherwise, each is told with its source; all stay buttons."""
-        choices = [self._taken(offer, within) for offer in asked.offers]
-        found = [
-            (each.table, self.library.run(each.table, each.understood.plan, question=question))
-            for each in choices
-            if asked.text and each and only_picks(each.understood.plan)
-        ]
-        tables = {table.id for table, _result in found}  # columns of one are several readings
-        if len(tables) < max(2, len(choices)) or not all(
-            result.is_figure for _table, result in found
-        ):
-            return asked
-        told = [(table, result, self.keep(session, result)) for table, result in found]
-        lines = [f"- {t.label}: {said(result, source.marker)}" for t, result, source in told]
-        text = "\n".join([differing(question), "", *lines])
-        sources = tuple(source for _table, _result, source in told)
-        return replace(asked, text=text, sources=sources, declined=False)
-
-    def _taken(self, offer: Offer, within: Within) -> Choice | None:
+    def _chosen(self, offer: Offer, within: Within) -> Choice | None:
         plan = plan_from(offer.plan)
         try:
-            table = self.library.store.table(plan.table, within)
+            return Choice(self.library.store.table(plan.table, within), plan, is_sure=True)
         except NotFound:
             return None
-        return Choice(table, Understood(plan, SURE))
 
-    def _of_the_talk(
-        self, question: str, past: Sequence[TableTurn], within: Within, *, is_asked: bool = False
-    ) -> Choice | DirectAnswer | TableResult | None:
-        """What it changes of the table before; what it asks by itself, where it does not say."""
-        followed = self._follow_up(question, past, within)
-        if followed is not None and not followed.understood.unused:
-            return followed
-        fresh = self._fresh(question, within, is_asked=is_asked)
-        if fresh is None and followed is not None:
-            return offered([followed])
-        if fresh is None and past and points_at_rows(question):
-            return self._asked_back(question, past[-1].result, within)
-        return fresh
-
-    def _asked_back(self, question: str, last: TableResult, within: Within) -> DirectAnswer | None:
-        """ "How many of those are tourists?": the words that the table of those lacks."""
-        table = self.table_of(last, within)
-        if table is None:
-            return None
-        knows = self.library.index(table).knows
-        words = [each for each in words_of(question) if each not in IDLE and not knows(each)]
-        pointing = {w for at, end, _ in said_in(words_of(question), "pointing", "opening")
-            for w in words_of(question)[at:end]}  # fmt: skip
-        words = [each for each in words if each not in pointing]
-        return _declined(not_understood(table, last.words, words)) if words else None
+    def _changed(self, session: SessionHandle, question: str, within: Within) -> Choice | None:
+        return self._follow_up(question, self.past(session), within)
 
     def _follow_up(self, question: str, past: Sequence[TableTurn], within: Within) -> Choice | None:
-        if not past:
+        if not past or past[-1].result.is_sql:
             return None
         last = past[-1].result
         table = self.table_of(last, within)
         if table is None:
             return None
-        same = [e for e in past if e.result.table_id == last.table_id and not e.result.is_sql]
-        plans = [replace(plan_from(e.result.plan), table=table.id) for e in same]
-        plans = standing([e.query for e in same], plans)
-        understood = edited(question, self.library.index(table), plans)
-        return None if understood is None else Choice(table, still_assumed(last, understood))
+        before = replace(plan_from(last.plan), table=table.id)
+        plan = changed(question, self.library.words(table), before)
+        return None if plan is None else self.library.checked(Choice(table, plan, is_sure=True))
 
     def table_of(self, result: TableResult, within: Within) -> Table | None:
         """The table of a result, or the one that took its place when its document changed."""
@@ -234,104 +169,76 @@ class TableAnswers:
             tables = self.library.store.tables(within, document_id=result.document_id)
             return next((each for each in tables if each.name == result.table_name), None)
 
-    def _fresh(
-        self, question: str, within: Within, *, is_asked: bool = False
-    ) -> Choice | DirectAnswer | TableResult | None:
-        if points_back(question) or (is_fragment(question) and not is_asked):
-            return None  # at something that was shown, and nothing of it is known
-        choices = self.library.understand(question, within)
-        planned = self._planned(question, choices, within, is_asked=is_asked)
-        if planned is not None or not choices:
-            return planned
-        return choices[0] if is_asked and len(choices) == 1 else self._said_of(choices, is_asked)
-
     def _planned(
-        self, question: str, choices: Sequence[Choice], within: Within, *, is_asked: bool
+        self,
+        question: str,
+        choices: Sequence[Choice],
+        within: Within,
+        *,
+        is_asked: bool = False,
     ) -> TableResult | None:
-        """A model's plan, where there is a model and the words alone are not enough."""
-        if self._planner is None or not (is_asked or may_ask_rows(question)):
+        """A model's plan, where there is a model, rows are asked for and words are not enough."""
+        if self._planner is None or self.claimed(choices) is not None:
             return None
-        if not choices:
-            return self._planner(question, self.library.likely(question, within))
-        understood = choices[0].understood
-        is_open = bool(understood.unused or understood.doubts)
-        is_open = is_open and (is_asked or not only_picks(understood.plan))
-        if not is_open or (understood.score < WORTH_ASKING and not is_asked):
+        if not (is_asked or may_ask_rows(question)):
             return None
-        return self._planner(question, choices)
+        return self._planner(question, choices or self.library.likely(question, within))
 
-    def _said_of(self, choices: Sequence[Choice], is_asked: bool) -> Choice | DirectAnswer | None:
-        """The one reading that uses every word; else some are offered."""
-        best = choices[0]
-        if not is_asked and (best.understood.unused or best.understood.is_partly):
-            return offered(choices)
-        if not is_asked and self._is_empty(best):
-            return offered([best])
-        if not is_asked and not self._is_for_us(best):
+    def claimed(self, choices: Sequence[Choice]) -> Choice | None:
+        """The one reading that may be claimed: others that are as good give the same."""
+        sure = [choice for choice in choices if choice.is_sure]
+        if not sure or any(not c.unused for c in choices if c not in sure and not c.is_cell):
             return None
-        rivals = [each for each in choices[1:] if self._is_as_good(each, best)]
-        rivals = self._saying_otherwise(best, rivals)
-        return asking_which([best, *rivals]) if rivals else best
-
-    def _is_as_good(self, choice: Choice, best: Choice) -> bool:
-        """Near in score; of cells that are looked up, any reading in full that names a row."""
-        mine, other = choice.understood, best.understood
-        if mine.unused or mine.is_partly:
-            return False
-        subject = self.library.index(choice.table).subject
-        names_row = any(each.column == subject for each in mine.plan.filters)
-        both_pick = only_picks(mine.plan) and only_picks(other.plan) and names_row
-        is_elsewhere = choice.table.id != best.table.id
-        return other.score - mine.score <= AS_GOOD or (both_pick and is_elsewhere)
-
-    def _saying_otherwise(self, best: Choice, rivals: Sequence[Choice]) -> list[Choice]:
-        """Those that give another result: what says the same needs no asking."""
-        if not rivals:
-            return []
-        told = self._cells(best)
-        return [each for each in rivals if self._cells(each) != told]
+        cells = [self._cells(choice) for choice in sure]
+        return sure[0] if all(each == cells[0] for each in cells) else None
 
     def _cells(self, choice: Choice) -> list[list[object]]:
-        rows = self.library.run(choice.table, choice.understood.plan).rows
+        rows = self.library.run(choice.table, choice.plan).rows
         return [list(map(_plain, row)) for row in rows]
 
-    def _is_empty(self, choice: Choice) -> bool:
-        """Whether no row is behind values that stand together: they may be meant otherwise."""
-        plan = choice.understood.plan
-        is_joint = sum(each.op is Op.IS and not each.part for each in plan.filters) > 1
-        return is_joint and not self.library.run(choice.table, plan).used
-
-    def _is_for_us(self, choice: Choice) -> bool:
-        """Whether the question asks over rows of this table, and not something of a text."""
-        plan, score = choice.understood.plan, choice.understood.score
-        if not only_picks(plan):
-            return score >= KNOWN and not counts_one(choice)
-        if score < LISTING:
-            return False
-        subject, keys = self.library.index(choice.table).subject, keys_of(choice.table)
-        named = {each.column for each in plan.filters}
-        if plan.columns in ((subject,), ()) and not named & keys:
-            return True
-        rows = {str(row) for row in self.library.run(choice.table, plan).rows}
-        is_shown = len(plan.columns) > 1 and subject in plan.columns
-        return len(rows) == 1 or (is_shown and 0 < len(rows) <= MOST_LISTED)
-
-    def _told(self, session: SessionHandle, result: TableResult) -> DirectAnswer:
-        """A result of a model's plan; its figures are the table's."""
-        source = self.keep(session, result)
-        text = said(result, source.marker)
-        return DirectAnswer(text, (source,), made_by=TABLES, result=source.number)
+    def _only(self, choices: Sequence[Choice]) -> Choice:
+        """For who asks rows alone. Raises UserError."""
+        whole = [choice for choice in choices if not choice.unused]
+        if len(whole) == 1:
+            return whole[0]
+        if whole:
+            asked = ", ".join(f"“{label_of(choice, whole)}”" for choice in whole[:OFFERED])
+            raise UserError(f"This can be read in several ways: {asked}. Ask one of them.")
+        raise UserError("No table answers this. Name a column or a value that a table has.")
 
     # ── What is said ─────────────────────────────────────────────────────────────────────────
 
-    def _computed(
-        self, session: SessionHandle, question: str, choice: Choice, is_followup: bool
+    def _beside(
+        self, session: SessionHandle, question: str, choices: Sequence[Choice]
+    ) -> DirectAnswer | None:
+        """Cells that are surely asked for, as sources; else readings to choose from."""
+        cells = [choice for choice in choices if choice.is_cell and choice.is_sure]
+        sources = []
+        for choice in cells[:MOST_CELLS]:
+            result = self._result(choice, question)
+            if 0 < len(result.rows) <= MOST_CELLS:
+                sources.append(self.keep(session, result))
+        offered = self.offered(question, choices)
+        labels = {label_of(each, offered): each.plan.as_dict() for each in offered}
+        offers = tuple(Offer(label, plan) for label, plan in labels.items())
+        if not (sources or offers):
+            return None
+        return DirectAnswer("", tuple(sources), made_by=TABLES, offers=offers)
+
+    def offered(self, question: str, choices: Sequence[Choice]) -> list[Choice]:
+        """The readings that a person may choose from; at most three."""
+        found = [c for c in choices if not c.is_cell and len(c.unused) <= LEFT_UNSAID]
+        return found[:OFFERED] if may_ask_rows(question) else []
+
+    def _result(self, choice: Choice, question: str) -> TableResult:
+        result = self.library.run(choice.table, choice.plan, question=question)
+        return replace(result, notes=_notes(choice))
+
+    def _told(
+        self, session: SessionHandle, result: TableResult, *, is_followup: bool = False
     ) -> DirectAnswer:
-        plan = choice.understood.plan
-        notes = (*notes_of(choice.understood), *of_columns(choice))
-        result = replace(self.library.run(choice.table, plan, question=question), notes=notes)
         source = self.keep(session, result)
-        note = f"\n\n*{' '.join(notes)}*" if notes else ""
+        note = f"\n\n*{' '.join(result.notes)}*" if result.notes else ""
         words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
         return DirectAnswer(
             text=said(result, source.marker) + note,
@@ -342,19 +249,20 @@ class TableAnswers:
         )
 
 
-def points_back(question: str) -> bool:
-    """Whether it points at what was shown: "those", "of them", "there"."""
-    return bool(said_in(words_of(question), "back"))
+def label_of(choice: Choice, among: Sequence[Choice]) -> str:
+    """A plan as a button in plain words; with the table's name where several are offered."""
+    words = in_words(choice.plan)
+    several = len({each.table.id for each in among}) > 1
+    return f"{words[:1].upper()}{words[1:]}{f' ({choice.table.label})' if several else ''}"
 
 
-def points_at_rows(question: str) -> bool:
-    """Whether it surely means rows: no text is called "those"."""
-    return bool(said_in(words_of(question), "rows"))
-
-
-def is_fragment(question: str) -> bool:
-    """Whether it begins as a part of a question does."""
-    return any(start == 0 for start, _end, _name in said_in(words_of(question), "fragment"))
+def _notes(choice: Choice) -> tuple[str, ...]:
+    """What is known of the columns whose values are compared, put in order or added up."""
+    plan: TablePlan = choice.plan
+    compared = {each.column for each in plan.filters if each.op not in ("is", "is not")}
+    compared |= {each.column for each in plan.measures} | {each.by for each in plan.order}
+    used = [each for each in choice.table.columns if each.name in compared and each.note]
+    return tuple(f"{each.name}: {each.note}." for each in used)
 
 
 def _is_told(message: Message) -> bool:
@@ -376,7 +284,3 @@ def _plain(cell: object) -> object:
         return float(str(cell))
     except ValueError:
         return str(cell)
-
-
-def _declined(text: str) -> DirectAnswer:
-    return DirectAnswer(text, made_by=TABLES, declined=True)

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any
 from rag.errors import TooLarge, UserError
 from rag.records import ColumnType, Table, TableColumn, Within
 from rag.runtime.budget import paced
-from rag.tables.asking.index import MOST_VALUES, Probe, TableIndex
-from rag.tables.asking.meaning import Meaning, Told, descriptions
-from rag.tables.asking.planner import understand
-from rag.tables.asking.words import ADJECTIVES, IDLE, SYNONYMS, parted, stems, words_of
 from rag.tables.bounds import LONGEST_QUESTION
-from rag.tables.plan import Choice, TablePlan, Understood, checked, in_words, of_group, plan_from
+from rag.tables.matcher import MOST_VALUES, Probe, TableWords, readings
+from rag.tables.plan import Choice, TablePlan, checked, in_words, of_group, plan_from
 from rag.tables.running.engine import Answered, QueryLimits, run
 from rag.tables.running.result import (
     MODEL_SQL,
@@ -26,6 +23,7 @@ from rag.tables.running.result import (
     sql_columns,
 )
 from rag.tables.store import TableStore
+from rag.tables.vocabulary import ADJECTIVES, IDLE, PRICED, is_priced, stems, words_of
 from rag.tables.wordforms import LONGEST_EXAMPLE
 
 if TYPE_CHECKING:
@@ -34,28 +32,18 @@ if TYPE_CHECKING:
     from rag.tables.running.sql import Sql
 
 SHORTLIST = 12
-MOST_BESIDE = 20  # tables of a folder in which columns may be described
-KEPT_INDEXES = 256
-KEPT_DICTIONARIES = 256  # tables of few rows, which may say what columns of others are
+KEPT_WORDS = 256
 KEPT_LIBRARIES = 16
 
 
 class TableLibrary:
     """Answers plans and questions over the stored tables."""
 
-    def __init__(
-        self,
-        store: TableStore,
-        limits: QueryLimits | None = None,
-        *,
-        meaning: Meaning | None = None,
-    ) -> None:
+    def __init__(self, store: TableStore, limits: QueryLimits | None = None) -> None:
         self.store = store
-        self._meaning = meaning
         self._limits = limits or QueryLimits()
         self._turn = threading.Lock()
-        self._indexes: OrderedDict[str, TableIndex] = OrderedDict()
-        self._dictionaries: OrderedDict[str, Answered] = OrderedDict()
+        self._words: OrderedDict[str, TableWords] = OrderedDict()
         # By the ids of the tables: askers who may read the same share it.
         self._known: OrderedDict[tuple[str, ...], tuple[list[Table], Counter[str]]] = OrderedDict()
 
@@ -148,30 +136,33 @@ class TableLibrary:
         if len(question) > LONGEST_QUESTION:
             return []
         tables = self._shortlist(question, within) if among is None else among
-        choices = []
-        for table in paced(tables, weight=64):
-            found = understand(question, self.index(table))
-            for understood in [] if among is None and found and self._describes(table) else found:
-                plan = replace(understood.plan, table=table.id)
-                try:
-                    checked(plan, table)
-                except UserError:
-                    continue
-                choices.append(Choice(table, replace(understood, plan=plan)))
-        return sorted(choices, key=_how_sure)
+        found = [
+            self.checked(Choice(table, r.plan, r.unused, r.is_sure, r.used))
+            for table in paced(tables, weight=64)
+            for r in readings(question, self.words(table))
+        ]
+        choices = [choice for choice in found if choice is not None]
+        return sorted(choices, key=lambda c: (len(c.unused), -c.used, not c.is_sure))
+
+    def checked(self, choice: Choice) -> Choice | None:
+        """The choice, if its table can answer it."""
+        try:
+            checked(choice.plan, choice.table)
+        except UserError:
+            return None
+        return choice
 
     def likely(self, question: str, within: Within) -> list[Choice]:
         """The tables that share words with a question of which no plan is known."""
-        tables = self._shortlist(question, within)
-        return [Choice(each, Understood(TablePlan(each.id), 0.0)) for each in tables]
+        return [Choice(each, TablePlan(each.id)) for each in self._shortlist(question, within)]
 
     def _shortlist(self, question: str, within: Within) -> list[Table]:
         """Tables that share the rarest words with the question."""
         tables, spread = self._library(within)
-        asked = [part for w in words_of(question) if w not in IDLE for part in (w, *parted(w))]
+        asked = [word for word in words_of(question) if word not in IDLE]
         words = {form for word in asked for form in (word, *stems(word))}
-        words |= {other for word in words for other in SYNONYMS.get(word, ())}
         words |= {hint for w in asked if w in ADJECTIVES for hint in ADJECTIVES[w].measures}
+        words |= {other for w in asked if is_priced(w) for other in PRICED}
         words |= {word.rstrip("s") for word in words} | {f"{word}s" for word in words}
         total = len(tables)
         scored = []
@@ -192,42 +183,23 @@ class TableLibrary:
             known = tables, spread
             with self._turn:
                 self._known[ids] = known
-                self._indexes.clear()  # what describes their columns may have come or gone
                 while len(self._known) > KEPT_LIBRARIES:
                     self._known.popitem(last=False)
         return known
 
-    def index(self, table: Table) -> TableIndex:
-        """Of names and values; kept for the tables that were asked last."""
+    def words(self, table: Table) -> TableWords:
+        """Names and values; kept for the tables that were asked last."""
         with self._turn:
-            found = self._indexes.get(table.id)
+            found = self._words.get(table.id)
             if found is not None:
-                self._indexes.move_to_end(table.id)
+                self._words.move_to_end(table.id)
                 return found
-        described = descriptions(table, self.store.beside(table, MOST_BESIDE), self._short)
-        told = Told(described, self._meaning)
-        made = TableIndex(table, self._values(table), self._probe(table), told)
+        made = TableWords(table, self._values(table), self._probe(table))
         with self._turn:
-            self._indexes[table.id] = made
-            while len(self._indexes) > KEPT_INDEXES:
-                self._indexes.popitem(last=False)
+            self._words[table.id] = made
+            while len(self._words) > KEPT_WORDS:
+                self._words.popitem(last=False)
         return made
-
-    def _describes(self, table: Table) -> bool:
-        """Whether it is a data dictionary: its rows are about other tables' columns."""
-        beside = self.store.beside(table, MOST_BESIDE)
-        return any(descriptions(each, [table], self._short) for each in beside)
-
-    def _short(self, table: Table, offset: int, limit: int) -> Answered:
-        """Rows of a table that may be a dictionary: each question looks at the same ones."""
-        with self._turn:
-            found = self._dictionaries.pop(table.id, None)
-        read = found or self.rows(table, offset, limit)
-        with self._turn:
-            self._dictionaries[table.id] = read
-            while len(self._dictionaries) > KEPT_DICTIONARIES:
-                self._dictionaries.popitem(last=False)
-        return read
 
     def _values(self, table: Table) -> dict[str, Sequence[str]]:
         found: dict[str, Sequence[str]] = {}
@@ -262,11 +234,6 @@ class TableLibrary:
             return [(name, str(row[0])) for name, each in answered for row in each.rows]
 
         return probe if long else None
-
-
-def _how_sure(choice: Choice) -> tuple[int, bool, float]:
-    understood = choice.understood
-    return len(understood.unused), understood.is_partly, -understood.score
 
 
 def _sql(table: Table) -> "Sql":

@@ -3,7 +3,7 @@
 import re
 from calendar import month_name
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -134,22 +134,19 @@ class TablePlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Understood:
-    """A plan with what the planner made of the question."""
-
-    plan: TablePlan
-    score: float
-    unused: tuple[str, ...] = ()  # words of the question that the plan does not use
-    doubts: tuple[str, ...] = field(default=())
-    is_partly: bool = False  # a condition is of a value that the question does not say in full
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """A table with what a question asks of it."""
+    """A table with a plan that a question may mean."""
 
     table: Table
-    understood: Understood
+    plan: TablePlan
+    unused: tuple[str, ...] = ()  # words of the question that the plan does not use
+    is_sure: bool = False  # it may be claimed
+    used: int = 0  # words of columns, values, rows, times and figures
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it only looks cells up, as texts give them too."""
+        return not (self.plan.measures or self.plan.order or self.plan.group)
 
 
 def plan_from(given: Mapping[str, Any]) -> TablePlan:
@@ -308,24 +305,48 @@ def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
 
 
 def in_words(plan: TablePlan) -> str:
-    """The plan in one line: "Quarter is Q3, sum of Revenue by Product, highest 10"."""
-    parts = [filter_words(each, plan) for each in plan.filters]
+    """The plan in one line: "add up Revenue by Product with Quarter Q3, highest 10"."""
+    parts = [_subject_words(plan)]
+    if plan.filters:
+        parts[0] += f" with {' and '.join(filter_words(each, plan) for each in plan.filters)}"
     if plan.among is not None:
-        parts.insert(0, f"of those ({in_words(plan.among)})")
+        parts.append(f"of those ({in_words(plan.among)})")
     if plan.step is not None:
         side = "after" if plan.step.rows > 0 else "before"
         of = " and ".join(map(filter_words, plan.step.of))
-        parts.append(f"the row {side} the one where {of}")
-    measured = " and ".join(map(measure_words, plan.measures))
-    by = " and ".join(map(key_words, plan.group))
-    what = measured or ", ".join(plan.columns) or "all columns"
-    if plan.outer is not None:
-        what = f"{plan.outer} of the {measured}"
-    parts.append(f"{what} by {by}" if by else what)
-    parts += _order_words(plan)
+        parts.append(f"the row {side} the one with {of}")
+    parts += [] if _is_extreme(plan) else _order_words(plan)
     if plan.each:
         parts.append(f"in each {' and '.join(map(key_words, plan.each))}")
     return ", ".join(parts)
+
+
+def _is_extreme(plan: TablePlan) -> bool:
+    """Rows at an end: their name, and what they are ordered by."""
+    by = plan.order[0].by if plan.order else ""
+    return bool(plan.limit and not plan.measures and by in plan.columns and plan.columns[1:])
+
+
+def _subject_words(plan: TablePlan) -> str:
+    if _is_extreme(plan):
+        end, count = plan.order[0], "" if plan.limit == 1 else f"{plan.limit} "
+        rows = " and ".join(column_words(each) for each in plan.columns if each != end.by)
+        return f"the {count}{rows} with the {_side(end)} {column_words(end.by)}"
+    by = " and ".join(map(key_words, plan.group))
+    what = " and ".join(map(measure_words, plan.measures))
+    what = what or ", ".join(map(column_words, plan.columns)) or "all columns"
+    if plan.outer is not None:
+        what = f"{plan.outer} of the {what}"
+    return f"{what} by {by}" if by else what
+
+
+def _side(order: Order) -> str:
+    return "highest" if order.descending else "lowest"
+
+
+def column_words(name: str) -> str:
+    """A column's name as it is read: `price_eur` is two words."""
+    return name.replace("_", " ")
 
 
 def filter_words(each: Filter, plan: TablePlan | None = None) -> str:
@@ -334,12 +355,13 @@ def filter_words(each: Filter, plan: TablePlan | None = None) -> str:
     if plan is not None and name.startswith(MEASURED):
         name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])
     if each.other:
-        return f"{name} {'=' if each.op is Op.IS else each.op} {each.other}"
+        told = "equal to" if each.op is Op.IS else str(each.op)
+        return f"{name} {told} {column_words(each.other)}"
     shown = [part_words(value, each.part) for value in each.values[:MOST_SAID]]
     more = len(each.values) - len(shown)
     values = " or ".join(shown) + (f" or {more} more" if more else "")
-    sign = "=" if each.op is Op.IS else each.op
-    return f"{name} {sign} {values}".rstrip()
+    sign = "" if each.op is Op.IS else f"{each.op} "
+    return f"{name} {sign}{values}".rstrip()
 
 
 def part_words(value: Scalar, part: Part) -> str:
@@ -361,18 +383,26 @@ def value_words(value: Scalar) -> str:
 def key_words(key: Key) -> str:
     """What rows are put together by."""
     is_same = key.part.casefold() == key.column.casefold()
-    return f"{key.part} of {key.column}" if key.part and not is_same else key.column
+    name = column_words(key.column)
+    return f"{key.part} of {name}" if key.part and not is_same else name
 
 
 def measure_words(measure: Measure) -> str:
-    """What a measure is called over its column."""
+    """What is made of a column."""
+    name = column_words(measure.column)
     if measure.column == ROWS:
-        return "share of rows" if measure.kind is Kind.SHARE else "number of rows"
+        return "share of rows" if measure.kind is Kind.SHARE else "count of rows"
     if measure.kind is Kind.DISTINCT:
-        return f"number of different {measure.column}"
+        return f"count of different {name}"
     if measure.kind is Kind.SPREAD:
-        return f"difference in {measure.column}"
-    return f"{measure.kind} of {measure.column}"
+        return f"difference in {name}"
+    return f"{_CALLED.get(measure.kind, measure.kind)} {name}"
+
+
+_CALLED = {
+    Kind.SUM: "total", Kind.MIN: "lowest", Kind.MAX: "highest", Kind.SHARE: "share of",
+    Kind.CHANGE: "change of",
+}  # fmt: skip
 
 
 def measure_names(measures: Sequence[Measure]) -> list[str]:

@@ -142,20 +142,6 @@ class TableStore:
         with reading(self._engine) as connection:
             return [_from_row(row) for row in connection.execute(query)]
 
-    def beside(self, table: Table, most: int) -> list[Table]:
-        """The other tables of its folder and collection: what the same people put together."""
-        folder = table.document_name.rpartition("/")[0]
-        own = select(document_table.c.collection_id).where(document_table.c.id == table.document_id)
-        query = _QUERY.where(
-            document_table.c.collection_id == own.scalar_subquery(),
-            document_table.c.name.startswith(f"{folder}/" if folder else "", autoescape=True),
-            table_table.c.id != table.id,
-        ).order_by(document_table.c.name, table_table.c.position)
-        with reading(self._engine) as connection:
-            found = [_from_row(row) for row in connection.execute(query.limit(10 * most))]
-        own_folder = (e for e in found if e.document_name.rpartition("/")[0] == folder)
-        return list(own_folder)[:most]
-
     def ids(self, within: Within) -> tuple[str, ...]:
         """Of all tables: other documents have others."""
         query = select(table_table.c.id).order_by(table_table.c.id)

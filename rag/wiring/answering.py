@@ -12,7 +12,6 @@ from rag.chat.model_writer import ModelWriter
 from rag.chat.session_tools import Actions
 from rag.chat.tool_room import ToolOffer, ToolRoom
 from rag.library.answers import LibraryAnswers
-from rag.library.manners import Manners
 from rag.library.remarks import Remarks
 from rag.library.unread import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
@@ -25,9 +24,9 @@ from rag.seams.patience import FOLLOW_UP, SUMMARY
 from rag.search.mentions import NameMentions
 from rag.search.search import HybridRetriever
 from rag.tables.answers import TableAnswers
-from rag.tables.asking.words import may_ask_rows
 from rag.tables.library import TableLibrary
 from rag.tables.model_planner import ModelPlanner
+from rag.tables.vocabulary import may_ask_rows
 from rag.wiring.parts import open_judge, open_model, open_reranker, open_window
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ def retriever_of(application: "Application") -> HybridRetriever:
 
 def tables_asked(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
-    embedder = _measured(application)
-    library = TableLibrary(application.tables, meaning=embedder.embed if embedder else None)
+    library = TableLibrary(application.tables)
     model = application.model
     return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
 
@@ -192,11 +190,7 @@ def _beside(application: "Application", mentions: NameMentions) -> Beside:
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    if settings.llm.model is not None:  # which has manners of its own
-        return Beside((told, application.asked), remarks)
-    embedder = _measured(application)
-    manners = Manners(embedder.embed if embedder else None)
-    return Beside((told, application.asked, manners), remarks)  # a figure is surer than nearness
+    return Beside((told, application.asked), remarks)
 
 
 def _tools(application: "Application") -> ToolRoom:

@@ -153,7 +153,7 @@ def cards():
             yield line | {"told": short(message.content)}
             continue
         yield line | {
-            "said": card.said,
+            "said": card.said or card.lead,
             "open": [f"[{each.number}] {places[each.number]}" for each in card.open],
             "marked": [short(each.text[a:b]) for each in card.open for a, b in each.marked],
             "folded": len(card.folded),

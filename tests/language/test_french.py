@@ -10,11 +10,9 @@ from rag.language.languages import LANGUAGES
 from rag.language.names import Lexicon
 from rag.language.sentences import split_sentences
 from rag.language.words import content_words, language_of
-from rag.library.asked import library_question
-from rag.library.manners import Manners
+from rag.library.asked import courtesy, library_question
 from rag.library.remarks import other_language
-from rag.records import EVERYTHING, Resolution
-from tests.fakes import HashEmbedder
+from rag.records import EVERYTHING
 from tests.library.test_remarks import source
 
 FRENCH = next(each for each in LANGUAGES if each.code == "fr")
@@ -126,11 +124,13 @@ def test_a_question_to_the_documents_is_none():
     assert library_question("Quels documents faut-il pour la demande ?") is None
 
 
-@pytest.mark.parametrize(("text", "told"), [("Bonjour", "Bonjour."), ("Merci !", "Je vous en")])
-def test_what_asks_nothing_is_answered(text, told):
-    answer = Manners(HashEmbedder().embed).answer(None, text, Resolution(text, False, "unchanged"))
+@pytest.mark.parametrize(("text", "kind"), [("Bonjour", "greeting"), ("Merci !", "thanks")])
+def test_what_asks_nothing_is_a_courtesy(text, kind):
+    assert courtesy(text) == (kind, FRENCH)
 
-    assert answer.text.startswith(told)
+
+def test_a_question_is_no_courtesy():
+    assert courtesy("Et quand je pars ?") is None
 
 
 def test_a_follow_up_goes_on_from_the_question_before():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from benchmarks.corpora import data_dir
-from rag.library.asked import library_question
+from rag.library.asked import courtesy, library_question
 
 ASKED = {
     "contents": [
@@ -89,3 +89,19 @@ def test_hardly_any_question_that_people_asked_of_documents_has_such_a_form():
 
     assert len(asked) > 10_000
     assert len(taken) <= len(asked) / 1_000, taken
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [("hello", "greeting"), ("Thanks!", "thanks"), ("What can you do?", "help"),
+     ("Guten Tag", "greeting"), ("Was kannst du?", "help"), ("Bonjour", "greeting")],
+)  # fmt: skip
+def test_a_whole_message_may_be_a_courtesy(message, kind):
+    assert courtesy(message)[0] == kind
+
+
+@pytest.mark.parametrize(
+    "message", ["How long do refunds take?", "", "  ?", "hello world example", "Et quand je pars ?"]
+)
+def test_what_only_lies_near_one_is_none(message):
+    assert courtesy(message) is None

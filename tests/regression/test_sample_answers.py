@@ -21,13 +21,13 @@ pytestmark = pytest.mark.slow
 # Of those that nothing answers: how many are declined.
 FLOORS = {
     "fact": (33, 33, 33),
-    "table": (15, 15, 16),
-    "howto": (7, 6, 7),
-    "comparison": (4, 2, 4),
+    "table": (16, 16, 16),
+    "howto": (7, 7, 7),
+    "comparison": (4, 4, 4),
     "contradiction": (2, 1, 2),
     "discontinued": (3, 3, 3),
     "name_trap": (8, 8, 8),
-    "unanswerable": (1, 1, 6),
+    "unanswerable": (4, 4, 6),
 }
 
 

@@ -113,11 +113,16 @@ class TestAModelThatPlans:
         assert result.rows == (("South", 250),)
         assert "cannot be run" in model.requests[1].messages[-1].content
 
-    @pytest.mark.parametrize("reply", ["No table says that.", [ModelUnavailable("down")]])
-    def test_that_gives_no_object_is_asked_once_and_done_without(self, asked, reply):
-        result, model = asked(reply)
+    @pytest.mark.parametrize("reply", ["No table says that.", ModelUnavailable("down")])
+    def test_that_gives_no_object_is_asked_once_and_done_without(self, application, reply):
+        model = ScriptedModel(reply)
+        library = application.asked.library
 
-        assert result.rows
+        planned = ModelPlanner(model, library).result(
+            "sum of it", library.likely("Revenue", EVERYTHING)
+        )
+
+        assert planned is None
         assert len(model.requests) == 1
 
 

@@ -21,16 +21,15 @@ from rag.tables.plan import (
     key_words,
     part_words,
     plan_from,
-    value_words,
 )
 from rag.tables.running.result import SHOWN_IN_TEXT, TableResult, cell_text, markdown, unmarked
-from rag.tables.wordforms import normalised, spoken
+from rag.tables.wordforms import normalised
 
 _TOLD = read_lists("rows")
 _FORMS = {code: _TOLD[f"said_{code}"] for code in ("en", "de")}
 _OPS = {code: meanings(forms["ops"]) for code, forms in _FORMS.items()}
 _FIGURES = _TOLD["figures"]
-_PRICES, _CURRENCIES = (frozenset(_FIGURES[name].split()) for name in ("prices", "currencies"))
+_CURRENCIES = frozenset(_FIGURES["currencies"].split())
 _SUPERLATIVE, _DECLINED, _PLAIN = (
     re.compile(_FIGURES[name], re.IGNORECASE) for name in ("superlative", "declined", "plain")
 )
@@ -149,14 +148,7 @@ class Telling:
             count = f"{len(result.rows):,}"
             return "" if result.has_more else self._say("listed", count=count, rows=rows)
         value, name = f"**{cell_text(result.shown(result.rows[0])[0])}**", plan.columns[0]
-        only = plan.filters[0] if len(plan.filters) == 1 else None
-        if only is None or only.op is not Op.IS or len(only.values) != 1 or only.part:
-            return self._say("figure", kind="", column=_spoken(name), value=value)
-        row = unmarked(value_words(only.values[0]))
-        is_price = bool(result.columns[0].unit) and bool(_PRICES & set(spoken(name).split()))
-        if is_price:
-            return self._say("cost", row=row, value=value)
-        return self._say("cell", column=_spoken(name), row=row, value=value)
+        return self._say("figure", kind="", column=_spoken(name), value=value)
 
 
 def _is_of_words(values: Sequence[Scalar]) -> bool:

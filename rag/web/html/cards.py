@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
+from rag.citations.markers import find_markers
 from rag.language.sentences import Span
 from rag.records import Card, ShownPassage
 from rag.web.html.evidence import NOWHERE, Marks, text_html
@@ -34,6 +35,15 @@ def passage_html(shown: ShownPassage) -> Markup:
     """A passage with what is nearest to the question marked."""
     said = tuple(Span(start, end) for start, end in shown.marked)
     return text_html(shown.text, Marks(NOWHERE, said), is_target=False)
+
+
+def lead_of(card: Card) -> list[tuple[str, int]]:
+    """The words of a card's lead, each stretch with the number behind it; 0 behind the last."""
+    parts, at = list[tuple[str, int]](), 0
+    for marker in find_markers(card.lead):
+        parts.append((card.lead[at : marker.start], marker.numbers[0]))
+        at = marker.end
+    return [*parts, (card.lead[at:], 0)]
 
 
 def marked_in(card: Card, number: int) -> list[str]:

@@ -15,7 +15,7 @@ from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, readable
 from rag.web.current import application, default_config
-from rag.web.html.cards import marked_in, parts_of, passage_html
+from rag.web.html.cards import lead_of, marked_in, parts_of, passage_html
 from rag.web.html.evidence import Evidence, evidence_of
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
@@ -29,7 +29,7 @@ from rag.web.serving.originals import PDF, has_original
 from rag.web.turns import RunningTurn, turns
 
 pages = Blueprint("pages", __name__)
-for part_of_a_card in (parts_of, passage_html, gist):
+for part_of_a_card in (lead_of, parts_of, passage_html, gist):
     pages.add_app_template_filter(part_of_a_card)
 SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12

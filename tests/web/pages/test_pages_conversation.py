@@ -1,11 +1,14 @@
 """The conversation without scripts: plain forms, from the question to the answer."""
 
+import sys
+from collections import OrderedDict
 from dataclasses import replace
 
 import pytest
 
 from rag.errors import ModelUnavailable
 from rag.records import (
+    EVERYTHING,
     Judging,
     LineMark,
     MessageStatus,
@@ -20,6 +23,7 @@ from tests.browser.paged_application import (
     UNSUPPORTED,
     answer_to,
 )
+from tests.made import made_chunk, made_hit
 from tests.web.fake_application import REPORT
 
 SCRIPT = "<script>alert('question')</script>"
@@ -122,20 +126,27 @@ class TestAsking:
 
 
 class TestNewConversation:
-    def test_offers_questions_made_from_the_library(self, application, get):
-        text = "Use a dry cloth. " * 8
-        asking = [("2026-01-01", text), ("How do I clean it without water?", text)]
-        plain = [("2.6.0", text), ("CABLES", text), ("Why?", text), ("Storing", text)]
-        application.add("faq.md", "Questions", asking, ["dry"] * 2)
-        application.add("care.md", "Care guide", plain, ["dry"] * 4)
+    TEXT = "Use a dry cloth. " * 8
+    ASKING = (("2026-01-01", TEXT), ("How do I clean it without water?", TEXT), ("Why?", TEXT))
+
+    @pytest.mark.parametrize(("relevance", "offered"), [(0.9, True), (0.1, False)])
+    def test_offers_a_question_of_a_document_that_the_search_answers(
+        self, application, get, monkeypatch, relevance, offered
+    ):
+        monkeypatch.setattr(sys.modules["rag.web.pages.starters"], "_tried", OrderedDict())
+        application.add("faq.md", "Questions", list(self.ASKING), ["dry"] * 3)
+        (faq,) = [d for d in application.documents.documents(EVERYTHING) if d.name == "faq.md"]
+        chunk = made_chunk("faq", self.TEXT, document_id=faq.id)
+        application.retriever.hits = [made_hit(chunk, relevance=relevance)]
 
         starters = [button.text().strip() for button in get("/").all(".starters button")]
 
-        assert starters == [
-            "How do I clean it without water?",
-            "What does “Care guide” say about “Storing”?",
-            "What does “Aero 5 manual” say about “Weight”?",
-        ]
+        assert starters == ["How do I clean it without water?"] * offered
+
+    def test_offers_no_heading_as_a_question(self, application, get):
+        application.add("care.md", "Care guide", [("Storing", self.TEXT)], ["dry"])
+
+        assert not get("/").all(".starters")
 
     def test_an_empty_library_is_told_what_to_do(self, application, get):
         application.documents.delete(application.retriever.hits[0].chunk.document_id)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from rag.records import ColumnType, TableColumn
-from rag.tables.asking.words import MONTHS, has_years, number_in, ordinal_in
 from rag.tables.plan import Filter, Op, Part
+from rag.tables.vocabulary import MONTHS, has_years, number_in, ordinal_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,18 +47,10 @@ NUMBERS = {word: int(value) for word, value in _SPELLED.items() if value < 100}
 SCALES: dict[str, int] = meanings(_FIGURES["scales"])
 UNITS = {normalised(word): sign for word, sign in UNIT_SIGNS.items()} | meanings(_FIGURES["units"])
 UNITS.pop("", "")  # what is written in signs alone
-MAIN = tuple(_FIGURES["main"].split())
 RANKS = frozenset(_FIGURES["ranks"].split())
 NOT_ADDED = frozenset(_FIGURES["not_added"].split())
-PEOPLE, PERSONAL = (frozenset(_FIGURES[name].split()) for name in ("people", "personal"))
-LISTING, COUNTED, MOST, TABLE_WORDS = (
-    frozenset(_FIGURES[name].split()) for name in ("listing", "counted", "most", "tables")
-)
-ASKED = {name: tuple(text.split()) for name, text in _TOLD["asked"].items()}
-CURRENCIES = frozenset(word for word, sign in UNITS.items() if sign in "€$£¥")
-BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
-YES_OR_NO = frozenset(_FIGURES["yes_or_no"].split())
-_COMPOUND = re.compile(_FIGURES["compound"])
+_BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
+PRICED = frozenset(_FIGURES["prices"].split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +81,6 @@ def _adjectives() -> dict[str, Adjective]:
 
 ADJECTIVES = _adjectives()
 
-
-def _synonyms() -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for line in _TOLD["synonyms"]["lines"].strip().splitlines():
-        same, _, also = line.partition("|")
-        for word in same.split():
-            others = [each for each in (*same.split(), *also.split()) if each != word]
-            found[word] = tuple(dict.fromkeys((*found.get(word, ()), *others)))
-    return found
-
-
-SYNONYMS = _synonyms()
 
 # ── A question ───────────────────────────────────────────────────────────────────────────────
 
@@ -136,11 +116,6 @@ def _apart(whole: str, figure: str, unit: str) -> str:
     return f"{figure} {unit}" if normalised(unit) in UNITS.keys() | SCALES.keys() else whole
 
 
-def parted(word: str) -> list[str]:
-    """ "Durchschnittspreis" is an average of a price."""
-    return _COMPOUND.sub(r"\1 ", word).split() if _COMPOUND.match(word) else [word]
-
-
 def number_in(word: str) -> float | int | None:
     """A figure in digits or in words."""
     ordinal = _ORDINAL.match(word)
@@ -173,11 +148,6 @@ def is_idle(word: str) -> bool:
     return word in IDLE or word.removesuffix("s") in IDLE
 
 
-def stem(word: str) -> str:
-    """A word without its English ending."""
-    return text_stem(word) if word.isalpha() else word
-
-
 def stems(word: str) -> tuple[str, ...]:
     """A word without its ending, as an English and as a German one."""
     if not word.isalpha():
@@ -207,10 +177,21 @@ def is_of_money(column: TableColumn) -> bool:
 def has_unit(column: TableColumn, unit: str) -> bool:
     """Whether a figure in this unit can be one of the column's."""
     own = UNITS.get(normalised(column.unit), column.unit).casefold()
-    inner = BRACKETS.findall(column.name)
+    inner = _BRACKETS.findall(column.name)
     said = normalised(inner[0]) if inner else list(parts_of(column.name))[-1:]
     is_named = unit == UNITS.get(said if isinstance(said, str) else "".join(said))
     return column.type in FIGURES and (own == unit.casefold() or is_named)
+
+
+def numbers_rows(column: TableColumn, rows: int) -> bool:
+    """Whether it only counts the rows of its table: 1, 2, 3 …"""
+    return column.distinct == rows and column.high in (str(rows), str(rows - 1))
+
+
+def is_mixed(column: TableColumn) -> bool:
+    """Whether its figures are in several units: "3 kg" beside "200 g"."""
+    figures = [text for text in column.examples if re.search(r"\d", text)]
+    return len({re.sub(r"[\d.,\s+-]", "", text).casefold() for text in figures}) > 1
 
 
 def has_years(column: TableColumn) -> bool:
@@ -218,6 +199,11 @@ def has_years(column: TableColumn) -> bool:
     if column.type is not ColumnType.NUMBER or column.decimals or not column.low:
         return False
     return float(column.low) >= 1000 and 1500 <= float(column.high) <= 2200
+
+
+def is_priced(word: str) -> bool:
+    """Whether it asks for a price: the one column of money there is."""
+    return word in PRICED
 
 
 def is_rank(column: TableColumn) -> bool:
@@ -238,16 +224,6 @@ def is_added(column: TableColumn) -> bool:
         and not is_rank(column)
         and not has_years(column)
     )
-
-
-def is_unit(part: str) -> bool:
-    """Of a name: the "EUR" of "Price EUR", not the "Min" of "Min.Price"."""
-    return part in UNITS and part not in ADJECTIVES
-
-
-def of_price(measures: Sequence[str]) -> bool:
-    """Whether nothing but an amount of money can be so: cheap, expensive."""
-    return "$" in measures
 
 
 def is_hinted(column: TableColumn, hint: str) -> bool:

@@ -1,0 +1,144 @@
+"""The one decision over the evidence: a lead of quoted words, each with its number, or nothing.
+
+Values are compared only in one unit, of one subject, with a word of the question that stands with
+both. What is denied by other evidence is never said alone: the source leads that says itself that
+it supersedes, else the newer one, else both stand side by side.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rag.chat.evidence import LONGEST, LOOKED_UP, SourceEvidence, is_looked_up
+from rag.citations.markers import neutralise
+from rag.language.amounts import UNIT_SIGNS, Figure, agree
+from rag.language.dates import dates
+from rag.language.figures import read_figures
+from rag.language.languages import told
+from rag.language.sentences import split_sentences
+from rag.language.words import language_of, stem
+from rag.records import Source
+
+SURE = 0.9  # likeness from which evidence is said
+UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what they are of
+BESIDE = 0.35  # less of it, and evidence may still deny what is said
+MOST_DENIALS = 2
+_SUPERSEDES = re.compile(rf"\b(?:{told('prevails')}|{told('supersedes')})\b", re.IGNORECASE)
+_QUOTES = str.maketrans('“”„"', "''''")
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """What is said first, as Markdown with its numbers."""
+
+    text: str = ""
+    said: tuple[SourceEvidence, ...] = ()  # what it quotes, what holds first
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether other evidence says otherwise."""
+        return len(self.said) > 1
+
+
+NOTHING = Lead()
+
+
+def decide(evidence: Sequence[SourceEvidence], sources: Sequence[Source]) -> Lead:
+    """The lead; nothing where no evidence is near enough to be said."""
+    if not evidence or evidence[0].likeness < SURE:
+        return NOTHING
+    best = evidence[0]
+    least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
+    others = [each for each in evidence if each.likeness >= least]
+    denials = _of_each_document([each for each in others if denies(best, each)])
+    if not denials:
+        return Lead(_quoted(best), (best,))
+    first, *rest = _by_precedence([best, *denials], sources)
+    words = language_of(first.quote).speech["otherwise"]
+    rest = rest[:MOST_DENIALS]
+    told_after = "; ".join(map(_quoted, rest))
+    return Lead(words.format(first=_quoted(first), others=told_after), (first, *rest))
+
+
+def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
+    """Whether two documents give other values for the same."""
+    few, many = sorted((one.attribute, other.attribute), key=len)
+    if one.subject != other.subject or not few <= many or not few - UNIT_WORDS:
+        return False
+    if one.source.document_id == other.source.document_id and one.kind == other.kind == "row":
+        return False  # of two rows, or columns, of one table each has its own
+    pairs = [
+        (a, b)
+        for a in _amounts(one)
+        for b in _amounts(other)
+        if a.unit and b.unit and a.dimension == b.dimension
+    ]
+    return bool(pairs) and not any(agree(a, b) for a, b in pairs)
+
+
+def _amounts(evidence: SourceEvidence) -> list[Figure]:
+    return _holding(evidence.quote, evidence.values)
+
+
+def _holding(text: str, figures: Sequence[Figure]) -> list[Figure]:
+    """The amounts that a text says hold: not the 24 of "36 months instead of 24 months"."""
+    amounts = [each for each in figures if each.kind == "amount"]
+    cue = _SUPERSEDES.search(text)
+    before = [each for each in amounts if cue and each.start < cue.start()]
+    return before or amounts
+
+
+def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]:
+    """The nearest of each document; another one only where it says something else again."""
+    found: list[SourceEvidence] = []
+    for each in denials:
+        same = [e for e in found if not denies(e, each)]
+        if not same:
+            found.append(each)
+    return found
+
+
+def _by_precedence(
+    found: Sequence[SourceEvidence], sources: Sequence[Source]
+) -> list[SourceEvidence]:
+    """What supersedes first, then what is newer; else as they are found."""
+    superseding = [sentence for source in sources for sentence in _superseding(source)]
+    ranked = sorted(
+        enumerate(found),
+        key=lambda pair: (-_supersedes(pair[1], superseding), -_newest(pair[1].source), pair[0]),
+    )
+    return [each for _, each in ranked]
+
+
+def _superseding(source: Source) -> list[str]:
+    """The sentences of a source that say what holds instead of another."""
+    text = source.passage
+    return [
+        text[start:end]
+        for start, end in split_sentences(text)
+        if end - start <= LONGEST and _SUPERSEDES.search(text[start:end])
+    ]
+
+
+def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
+    """Whether a sentence that supersedes gives this very value before what it takes the place of.
+
+    "36 months instead of 24", "corrected to 250 W".
+    """
+    amounts = [each for each in _amounts(evidence) if each.unit]
+    held = [f for sentence in sentences for f in _holding(sentence, list(read_figures(sentence)))]
+    return any(agree(a, b) for a in amounts for b in held if b.unit and a.dimension == b.dimension)
+
+
+def _newest(source: Source) -> float:
+    """The latest date that a source bears; 0 for none."""
+    text = f"{source.document_title} {' '.join(source.heading_path)} {source.passage}"
+    return max((each.value for each in dates(text) if each.value > 1e6), default=0.0)
+
+
+def _quoted(evidence: SourceEvidence) -> str:
+    """`title: "words" [n]`."""
+    source = evidence.source
+    words = neutralise(" ".join(evidence.quote.split())).translate(_QUOTES)
+    title = neutralise(source.document_title or source.document_name)
+    return f'{title}: "{words}" {source.marker}'

@@ -1,0 +1,280 @@
+"""What passages say of a question, as one list: stretches that hold a figure, with what it is of.
+
+Nothing else decides what is said (`rag/chat/decision.py`): a sentence of a text, a row of a
+table and a cell that was looked up are read alike.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from rag.chat.marking import EmbedTexts
+from rag.chat.units import Unit, units_of, with_tables_joined
+from rag.citations.markers import as_it_stands
+from rag.errors import ModelError
+from rag.language.amounts import UNIT_SIGNS, Figure
+from rag.language.blocks import cells_of, plain
+from rag.language.figures import read_figures
+from rag.language.names import Lexicon
+from rag.language.words import content_words, language_of, stem, tokens
+from rag.records import Source
+
+READ = 6  # sources, best first
+WORDS = 0.25  # what all words of the question count beside a likeness of 1; once more with headings
+LOOKED_UP = 1.0  # of a cell that was looked up
+RANK = 0.06  # what a place behind the first counts less
+LONGEST = 320  # characters of a stretch that is quoted
+_NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEvidence:
+    """A stretch of a source that holds figures: what it says, of what, and how near it comes."""
+
+    values: tuple[Figure, ...]
+    subject: str  # the name that the question asks about, in small letters; "" where it names none
+    attribute: frozenset[str]  # the question's words that stand with it
+    kind: str  # sentence, entry, row
+    source: Source
+    quote: str  # word for word; of a row its label, header and cell
+    likeness: float  # to the question: by meaning and words
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as evidence is compared with it."""
+
+    text: str
+    names: tuple[str, ...]
+    words: tuple[str, ...]  # stems of what it asks beside the names
+
+    @property
+    def subject(self) -> str:
+        return self.names[0] if self.names else ""
+
+
+class EvidenceReader:
+    """Reads sources for one question."""
+
+    def __init__(self, question: str, lexicon: Iterable[str] = ()) -> None:
+        self._lexicon = _lowered(tuple(lexicon))
+        self._language = language_of(question)
+        names = tuple(dict.fromkeys(self.names(question)))
+        own = {word for name in names for word in self._words(name)}
+        words = tuple(w for w in dict.fromkeys(self._content(question)) if w not in own)
+        self.asked = Asked(question, names, words)
+
+    def names(self, text: str) -> list[str]:
+        """The product names of a text, in whatever case they are written."""
+        return [found.text for found in self._lexicon.find(text.casefold())]
+
+    def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
+        """The evidence, nearest first; none where several things are asked about at once."""
+        if len(self.asked.names) > 1 or not self.asked.text.strip():
+            return []
+        found = [
+            (rank, source, unit)
+            for rank, source in enumerate(sources[:READ])
+            for unit in self._units(source)
+        ]
+        alike = _alike(self.asked.text, [unit.said for _, _, unit in found], embed)
+        made = [
+            self._evidence(rank, source, unit, near)
+            for (rank, source, unit), near in zip(found, alike, strict=True)
+        ]
+        return sorted(made, key=lambda each: -each.likeness)
+
+    def _evidence(
+        self, rank: int, source: Source, unit: "_QuotedUnit", near: float
+    ) -> SourceEvidence:
+        own = frozenset(self._content(unit.said))
+        above = frozenset(self._content(_headings(source)))
+        shares = [_share(self.asked.words, words) for words in (own, own | above)]
+        return SourceEvidence(
+            values=unit.values,
+            subject=self.asked.subject,
+            attribute=frozenset(self.asked.words) & own,
+            kind=unit.kind,
+            source=source,
+            quote=unit.quote,
+            likeness=near + WORDS * sum(shares) - RANK * rank + LOOKED_UP * is_looked_up(source),
+        )
+
+    def _units(self, source: Source) -> Iterator["_QuotedUnit"]:
+        """What of a source is about what is asked, and holds a figure."""
+        text = with_tables_joined(as_it_stands(source.passage))
+        headed = self.names(_headings(source))
+        tables: dict[str, list[Unit]] = defaultdict(list)
+        for unit in units_of(text):
+            if unit.kind == "row":
+                tables[unit.above].append(unit)
+            elif len(unit.text) <= LONGEST and self._is_about(unit.text, headed):
+                said = " ".join(unit.text.split())
+                values = self._said(_NUMBERING.sub("", said))
+                told = said if unit.kind == "sentence" else f"{unit.above}: {said}"
+                if values:
+                    yield _QuotedUnit(told, said, values, unit.kind)
+        for above, rows in tables.items():
+            grid = [cells_of(above), *(cells_of(each.text) for each in rows)]
+            for cell in self._cells(grid[0], grid[1:], headed):
+                if cell.values or is_looked_up(source):
+                    yield cell
+
+    def _is_about(self, text: str, headed: Sequence[str]) -> bool:
+        """Whether it speaks of the name that is asked about, by itself or by its headings.
+
+        `Aero 5` is not `Aero 5 Mini`.
+        """
+        if not self.asked.names:
+            return True
+        return self._holds(self.names(text) or headed)
+
+    def _holds(self, names: Sequence[str]) -> bool:
+        """Whether the name that is asked about is one of these, or stands in brackets in one."""
+        subject = self.asked.subject
+        return any(subject == name or f"({subject})" in name for name in names)
+
+    def _said(self, text: str) -> tuple[Figure, ...]:
+        """The figures of a sentence; one without a unit only where what it counts is asked for."""
+        return tuple(each for each in self._figures(text) if self._is_asked(each, text))
+
+    def _is_asked(self, figure: Figure, text: str) -> bool:
+        if figure.kind != "amount" or figure.unit:
+            return True
+        counted = next((token for token in tokens(text[figure.end :])), None)
+        if counted is None or (counted.text[:1].isupper() and not self._language.capitalises_nouns):
+            return False
+        return bool({*self._words(counted.text)} & {*self.asked.words})
+
+    def _figures(self, text: str) -> tuple[Figure, ...]:
+        """Those that are no part of a name."""
+        places = self._lexicon.find(text.casefold())
+        return tuple(
+            each
+            for each in read_figures(text)
+            if each.kind != "ordinal"
+            and not any(n.start <= each.start and each.end <= n.end for n in places)
+        )
+
+    # ── Tables ───────────────────────────────────────────────────────────────────────────────
+
+    def _cells(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]], headed: Sequence[str]
+    ) -> Iterator["_QuotedUnit"]:
+        """The cells that the question may ask for, each with its label and header."""
+        column = self._column_of_subject(header, rows)
+        if self.asked.names and column is None and not self._holds(headed):
+            return
+        for row in filter(None, rows):
+            label, places = self._asked_of(header, row, column)
+            for place in places:
+                cell, head = row[place], header[place] if place < len(header) else ""
+                values = self._figures(cell)
+                values = tuple(_with_unit(each, head) for each in values)
+                if cell and len(cell) <= LONGEST:
+                    quote = " · ".join(filter(None, (label, f"{head}: {cell}" if head else cell)))
+                    yield _QuotedUnit(
+                        f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row"
+                    )
+
+    def _column_of_subject(
+        self, header: Sequence[str], rows: Sequence[Sequence[str]]
+    ) -> int | tuple[int] | None:
+        """Where the name stands: a column whose cells name the rows, or (in a tuple) a header."""
+        for place, head in enumerate(header):
+            if self.asked.names and self._holds(self.names(head)):
+                return (place,)
+        for place in range(len(header)):
+            cells = [row[place] for row in rows if place < len(row)]
+            is_key = len(set(cells)) == len(cells)
+            if self.asked.names and is_key and any(self._names(cell) for cell in cells):
+                return place
+        return None
+
+    def _names(self, cell: str) -> bool:
+        return self._holds(self.names(cell))
+
+    def _asked_of(
+        self, header: Sequence[str], row: Sequence[str], column: int | tuple[int] | None
+    ) -> tuple[str, list[int]]:
+        """The label of a row, and the places of the cells that may be asked for."""
+        if isinstance(column, tuple):
+            is_asked = {*self._content(row[0])} <= {*self.asked.words}  # "idle power" is no "power"
+            return row[0], [column[0]] if is_asked and column[0] < len(row) else []
+        if column is not None:
+            if column >= len(row) or not self._names(row[column]):
+                return "", []
+            others = [place for place in range(len(row)) if place != column]
+            return row[column], self._nearest(header, others)
+        return row[0], self._nearest(header, list(range(1, len(row))))
+
+    def _nearest(self, header: Sequence[str], places: Sequence[int]) -> list[int]:
+        """The columns whose header has most of what is asked; all where none has any."""
+        words = {*self.asked.words}
+        shared = {
+            place: len(words.intersection(self._content(header[place].replace("_", " "))))
+            for place in places
+            if place < len(header)
+        }
+        most = max(shared.values(), default=0)
+        return [place for place in places if shared.get(place, 0) == most]
+
+    # ── Words ────────────────────────────────────────────────────────────────────────────────
+
+    def _content(self, text: str) -> list[str]:
+        return list(content_words(text, self._language))
+
+    def _words(self, name: str) -> Iterator[str]:
+        for token in tokens(name):
+            yield token.lowered
+            yield stem(token.lowered, self._language.code)
+
+
+@dataclass(frozen=True, slots=True)
+class _QuotedUnit:
+    """What is compared, and what is quoted of it."""
+
+    said: str
+    quote: str
+    values: tuple[Figure, ...]
+    kind: str
+
+
+def is_looked_up(source: Source) -> bool:
+    """Whether it is a cell that a table was asked for by the words of the question."""
+    return source.chunk_id.startswith("table:")
+
+
+def _headings(source: Source) -> str:
+    return plain(" · ".join(dict.fromkeys((source.document_title, *source.heading_path))))
+
+
+def _share(words: Sequence[str], there: frozenset[str]) -> float:
+    return sum(map(there.__contains__, words)) / len(words) if words else 0.0
+
+
+def _with_unit(figure: Figure, head: str) -> Figure:
+    """With the unit that a column's header names: `warranty_months`."""
+    if figure.unit or figure.kind != "amount":
+        return figure
+    words = re.findall(r"[^\W_]+", head.casefold())
+    sign = next((UNIT_SIGNS[word] for word in words if word in UNIT_SIGNS), "")
+    return replace(figure, unit=sign)
+
+
+def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
+    """How near each is by meaning; 0 while the model is away."""
+    if not texts:
+        return []
+    try:
+        rows = embed([question, *texts])
+    except ModelError:
+        return [0.0] * len(texts)
+    return [float(each) for each in rows[1:] @ rows[0]]
+
+
+@lru_cache(16)
+def _lowered(names: tuple[str, ...]) -> Lexicon:
+    return Lexicon(name.casefold() for name in names)

@@ -1,1 +1,0 @@
-"""Questions over rows to plans, without a model."""

@@ -1,0 +1,641 @@
+"""The words of a question matched with one table: columns, values, and what is to be done.
+
+Plain on purpose: a word counts where it, or a form of it, stands in the table. A reading that
+`is_sure` may be claimed: one of four shapes (a cell, a count, an extreme, a named sum
+or average), its operation asked for by name, and every word that carries meaning used.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import islice, product
+from typing import Any
+
+from rag.records import ColumnType, Table, TableColumn
+from rag.runtime.budget import paced
+from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan
+from rag.tables.reading.types import read_number
+from rag.tables.times import columns_of, conditions_of, time_at
+from rag.tables.vocabulary import (
+    ADJECTIVES,
+    COMPARED,
+    CUES,
+    FIGURES,
+    PARTS,
+    SCALES,
+    THAN,
+    UNITS,
+    Adjective,
+    goes_down,
+    has_unit,
+    has_years,
+    is_added,
+    is_idle,
+    is_mixed,
+    is_of_money,
+    is_priced,
+    measured_by,
+    name_words,
+    number_in,
+    numbers_rows,
+    parts_of,
+    said_at,
+    stems,
+    words_of,
+)
+from rag.tables.wordforms import is_identifier, normalised, spoken
+
+LONGEST = 8  # words of a value or a name
+MOST_VALUES = 5_000  # of one column held in memory
+MOST_READINGS = 3
+KINDS = {"sum": Kind.SUM, "average": Kind.AVERAGE, "median": Kind.MEDIAN}
+FIRST = "measure 1"
+Probe = Callable[[Sequence[str]], list[tuple[str, str]]]
+_OPS = {
+    "=": Op.IS, ">=": Op.AT_LEAST, "<=": Op.AT_MOST, ">": Op.MORE, "<": Op.LESS,
+    "or >=": Op.AT_LEAST, "or <=": Op.AT_MOST,
+}  # fmt: skip
+_BRACKETS = re.compile(r"\s*[\[(][^\])]*[\])]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What the words `[start, end)` of a question stand for."""
+
+    start: int
+    end: int
+    kind: str  # column, value, rows, time, number, adjective, compared, or a cue
+    name: str = ""  # of a column; the comparison
+    values: tuple[str, ...] = ()
+    told: Any = None  # a time, an adjective, a figure with its unit
+    is_part: bool = False  # of a column's name only one word is said
+
+
+@dataclass(frozen=True, slots=True)
+class TableReading:
+    """One way to take a question: a plan, and the words that it does not use."""
+
+    plan: TablePlan
+    unused: tuple[str, ...] = ()
+    is_sure: bool = False
+    used: int = 0  # words of columns, values, rows, times and figures
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether it only looks cells up, as texts give them too."""
+        return not (self.plan.measures or self.plan.order or self.plan.group)
+
+
+@dataclass
+class TableWords:
+    """The words of one table: its columns, and the values of its texts."""
+
+    table: Table
+    values: Mapping[str, Sequence[str]] = field(default_factory=dict)  # by column
+    probe: Probe | None = None  # finds values of the columns that have too many
+
+    @cached_property
+    def by_name(self) -> dict[str, TableColumn]:
+        return {column.name: column for column in self.table.columns}
+
+    @cached_property
+    def names(self) -> dict[tuple[str, ...], list[str]]:
+        """Columns by their whole names as people say them, as stems."""
+        found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for column in self.table.columns:
+            for half in (column.name, _BRACKETS.sub("", column.name)):
+                words = [word for word in spoken(half).split() if word not in UNITS]
+                for form in (spoken(half).split(), words):
+                    for way in _ways(form):
+                        found[way].append(column.name) if column.name not in found[way] else None
+        return found
+
+    @cached_property
+    def parts(self) -> dict[str, list[str]]:
+        """Columns by one word of their name, as a stem."""
+        found: dict[str, list[str]] = defaultdict(list)
+        for column in self.table.columns:
+            for word in spoken(column.name).split():
+                if len(word) > 1 and not is_idle(word):
+                    for form in stems(word):
+                        found[form].append(column.name)
+        return found
+
+    @cached_property
+    def held(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
+        """Values by their words, as they are and as stems; by column."""
+        found: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        times = (ColumnType.QUARTER, ColumnType.DATE, ColumnType.BOOLEAN)
+        for name, values in self.values.items():
+            column = self.by_name[name]
+            if column.type in times:
+                continue
+            for value in paced(values):
+                if column.type in FIGURES and read_number(value) is not None:
+                    continue
+                for text in {value, _BRACKETS.sub("", value)}:
+                    plain = normalised(text).split()
+                    for way in _ways(plain) if 0 < len(plain) <= LONGEST else ():
+                        held = found.setdefault(way, defaultdict(list))[name]
+                        held.append(value) if value not in held else None
+        return found
+
+    @cached_property
+    def rows(self) -> frozenset[str]:
+        """What the rows are called: words of the table's name and of the column that names them."""
+        texts = (self.table.name, self.table.document_title, self.subject)
+        return frozenset(f for text in texts for w in spoken(text).split() for f in stems(w))
+
+    @cached_property
+    def subject(self) -> str:
+        """The column that names what a row is about; "" where none does."""
+        count = self.table.row_count
+        for column in self.table.columns:
+            is_text = column.type is ColumnType.TEXT and not is_identifier(column)
+            if is_text and column.distinct >= 0.8 * (count - column.blanks) > 0.5 * count:
+                return column.name
+        return ""
+
+    @property
+    def keys(self) -> set[str]:
+        """Columns of which each row has another value."""
+        return {c.name for c in self.table.columns if c.distinct == self.table.row_count}
+
+    def money(self) -> list[TableColumn]:
+        """What "cost" asks for: figures in a currency, or of a price."""
+        figures = [column for column in self.table.columns if column.type in FIGURES]
+        return [c for c in figures if is_of_money(c) or any(map(is_priced, parts_of(c.name)))]
+
+
+def readings(question: str, table: TableWords) -> list[TableReading]:
+    """The ways to take a question, those that use most of it first; at most three."""
+    words = words_of(question)
+    found: dict[str, TableReading] = {}
+    for pieces in islice(product(*cover(list(pieces_of(words, table, name_words(question))))), 6):
+        for reading in Matched(words, sorted(pieces, key=lambda p: p.start), table).readings():
+            found.setdefault(str(reading.plan), reading)
+    ordered = sorted(found.values(), key=lambda r: (len(r.unused), -r.used, not r.is_sure))
+    fewest = len(ordered[0].unused) if ordered else 0
+    best = [each for each in ordered if len(each.unused) == fewest]
+    is_one = sum(each.is_sure for each in best) == 1
+    return [r if is_one else replace(r, is_sure=False) for r in best[:MOST_READINGS]]
+
+
+# ── The pieces of a question ─────────────────────────────────────────────────────────────────
+
+
+def _ways(words: Sequence[str]) -> list[tuple[str, ...]]:
+    """Words as they are; without their endings, all as English, all as German."""
+    both = ((each[0], each[-1]) for each in map(stems, words))
+    return list(dict.fromkeys([tuple(words), *zip(*both, strict=True)])) if words else []
+
+
+def pieces_of(words: Sequence[str], table: TableWords, names: set[str]) -> Iterator[Piece]:
+    """All that words may stand for; `names` are words of names, no words of asking."""
+    yield from _probed(words, table)
+    for start in paced(range(len(words)), weight=8):
+        yield from _of_table(words, start, table)
+        if words[start] not in names:
+            yield from _of_asking(words, start)
+        yield from _figures(words, start)
+
+
+def _probed(words: Sequence[str], table: TableWords) -> Iterator[Piece]:
+    """Values of columns with very many, such as order numbers, by their exact words."""
+    if table.probe is None:
+        return
+    spans = {
+        sign.join(words[start : start + length]): (start, start + length)
+        for length in range(1, 7)
+        for start in range(len(words) - length + 1)
+        for sign in (" ", "-", "/", "_")
+    }
+    for column, value in table.probe(list(spans)):
+        yield Piece(*spans[value.lower()], "value", column, (value,))
+
+
+def _of_table(words: Sequence[str], start: int, table: TableWords) -> Iterator[Piece]:
+    for end in range(min(len(words), start + LONGEST), start, -1):
+        if not all(map(is_idle, words[start:end])):
+            yield from _whole(start, words[start:end], table)
+    if not is_idle(words[start]):
+        yield from _single(start, words[start], table)
+
+
+def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
+    """Columns of whose names this word is one, or that it asks for; what the rows are called."""
+    for name in dict.fromkeys(n for form in stems(word) for n in table.parts.get(form, ())):
+        yield Piece(start, start + 1, "column", name, is_part=True)
+    for column in table.money() if word in UNITS else ():
+        if has_unit(column, UNITS[word]):
+            yield Piece(start, start + 1, "column", column.name)
+    if is_priced(word) and len(table.money()) == 1:
+        yield Piece(start, start + 1, "column", table.money()[0].name)
+    if set(stems(word)) & table.rows:
+        yield Piece(start, start + 1, "rows")
+
+
+def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece]:
+    """Columns and values of which these words are all."""
+    end = start + len(gram)
+    for name in dict.fromkeys(n for way in _ways(gram) for n in table.names.get(way, ())):
+        yield Piece(start, end, "column", name)
+    held: dict[str, list[str]] = {}
+    for way in _ways(gram):
+        held = {**table.held.get(way, {}), **held}
+    for name, values in held.items():
+        if len(gram) > 1 or not _says_nothing(gram[0]):
+            yield Piece(start, end, "value", name, tuple(values))
+
+
+def _says_nothing(word: str) -> bool:
+    return number_in(word) is not None or word in ADJECTIVES or (word,) in CUES
+
+
+def _of_asking(words: Sequence[str], start: int) -> Iterator[Piece]:
+    for said, kind in ((CUES, ""), (COMPARED, "compared")):
+        length, name = said_at(words, start, said)
+        if length:
+            yield Piece(start, start + length, kind or name, name)
+    if words[start] in ADJECTIVES:
+        yield Piece(start, start + 1, "adjective", words[start], told=ADJECTIVES[words[start]])
+    if words[start].removesuffix("s") in PARTS:
+        yield Piece(start, start + 1, "part", words[start].removesuffix("s"))
+
+
+def _figures(words: Sequence[str], start: int) -> Iterator[Piece]:
+    time = time_at(words, start)
+    if time is not None:
+        yield Piece(start, time.end, "time", told=time)
+    number = number_in(words[start])
+    if number is None:
+        return
+    end = start + 1
+    if words[end : end + 1] and words[end] in SCALES:
+        number, end = number * SCALES[words[end]], end + 1
+    unit = UNITS.get(words[end], "") if end < len(words) else ""
+    yield Piece(start, end + bool(unit), "number", told=(number, unit))
+
+
+_PLACES = ["value", "column", "rows", "time", "adjective", "part", "compared", "number"]
+
+
+def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
+    """Of pieces that overlap the longest; those that say as much of the same words beside it."""
+
+    def rank(piece: Piece) -> tuple[int, bool, int, int]:
+        place = _PLACES.index(piece.kind) if piece.kind in _PLACES else 4
+        return (piece.start - piece.end, piece.is_part, place, piece.start)
+
+    chosen: list[list[Piece]] = []
+    taken: set[int] = set()
+    ranked = sorted(pieces, key=rank)
+    for piece in ranked:
+        span = set(range(piece.start, piece.end))
+        if span & taken:
+            continue
+        taken |= span
+        alike = [
+            other
+            for other in ranked
+            if (other.start, other.end, other.is_part) == (piece.start, piece.end, piece.is_part)
+            and {other.kind, piece.kind} <= {"value", "column", "rows"}
+            and other != piece
+        ]
+        chosen.append([piece, *alike])
+    return chosen
+
+
+# ── Plans ────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Matched:
+    """The words of a question, each taken for one thing."""
+
+    words: Sequence[str]
+    pieces: Sequence[Piece]
+    table: TableWords
+    used: list[Piece] = field(default_factory=list)
+
+    def of(self, *kinds: str) -> list[Piece]:
+        return [piece for piece in self.pieces if piece.kind in kinds]
+
+    def use(self, *pieces: Piece) -> None:
+        self.used += [piece for piece in pieces if piece not in self.used]
+
+    def column(self, piece: Piece) -> TableColumn:
+        return self.table.by_name[piece.name]
+
+    def free(self, *, figures: bool | None = None) -> list[Piece]:
+        """Columns that are named and not yet used."""
+        named = [piece for piece in self.of("column") if piece not in self.used]
+        return [
+            piece
+            for piece in named
+            if figures is None or (self.column(piece).type in FIGURES) is figures
+        ]
+
+    def readings(self) -> Iterator[TableReading]:
+        """The plans that the pieces make, one for each column that fits alike."""
+        filters = self.filters()
+        base = list(self.used)
+        for make in (self._extremes, self._counts, self._figures_of, self._cells):
+            self.used = list(base)
+            found = [(plan, is_shape, list(self.used)) for plan, is_shape in make(filters)]
+            if found:
+                yield from (self._reading(*each) for each in found)
+                return
+
+    def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
+        taken = {at for piece in used for at in range(piece.start, piece.end)}
+        if any(piece.kind in ("compared", "adjective") for piece in used):
+            taken |= {at for at, word in enumerate(self.words) if word in THAN}
+        left = [w for at, w in enumerate(self.words) if at not in taken and not is_idle(w)]
+        kinds = ("column", "value", "rows", "time", "number")
+        said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
+        is_sure = is_shape and not left and not any(piece.is_part for piece in used)
+        return TableReading(replace(plan, table=self.table.table.id), tuple(left), is_sure, said)
+
+    # ── Conditions ───────────────────────────────────────────────────────────────────────────
+
+    def filters(self) -> tuple[Filter, ...]:
+        found = [*self._values(), *self._times(), *self._bounds(), *self._truths()]
+        self.use(*self._rows())
+        return tuple(dict.fromkeys(found))
+
+    def _rows(self) -> list[Piece]:
+        """What the rows are called: "the tickets"."""
+        named = [p for p in self.of("column") if p.name == self.table.subject and not p.is_part]
+        return [*self.of("rows"), *named]
+
+    def _values(self) -> Iterator[Filter]:
+        by_column: dict[tuple[str, Op], list[str]] = defaultdict(list)
+        for piece in self.of("value"):
+            denied = self._before(piece, "not")
+            self.use(piece, *denied)
+            by_column[piece.name, Op.NOT if denied else Op.IS] += piece.values
+        for (name, op), values in by_column.items():
+            yield Filter(name, op, tuple(dict.fromkeys(values)))
+            self.use(*(p for p in self.of("column") if p.name == name and not p.is_part))
+            self.use(*self.of("or", "and") if len(values) > 1 else ())
+
+    def _times(self) -> Iterator[Filter]:
+        columns = self.table.table.columns
+        for piece in self.of("time"):
+            fitting = columns_of(columns, piece.told)
+            if len(fitting) != 1:
+                continue
+            compared = self._before(piece, "compared")
+            op = _OPS[compared[0].name] if compared else Op.IS
+            made = conditions_of(fitting[0], piece.told, op, columns)
+            if made:
+                named = [p for p in self.of("column") if p.name == fitting[0].name]
+                self.use(piece, *compared, *named)
+                yield from made
+
+    def _bounds(self) -> Iterator[Filter]:
+        """ "More than 500": of the column that is named before, or that has the unit."""
+        for piece in self.of("number"):
+            around = self._before(piece, "compared") or [
+                p for p in self._after(piece, "compared") if p.name.startswith("or ")
+            ]
+            if piece in self.used:
+                continue
+            number, unit = piece.told
+            if not around:
+                yield from self._equal(piece, number)
+                continue
+            column = self._bounded(piece, unit)
+            if column is not None:
+                self.use(piece, *around)
+                yield Filter(column.name, _OPS[around[0].name], (number,))
+
+    def _equal(self, piece: Piece, number: float) -> Iterator[Filter]:
+        """ "A warranty of 36 months"."""
+        named = self._before(piece, "column")
+        if named and self.column(named[0]).type in FIGURES:
+            self.use(piece, *named)
+            yield Filter(named[0].name, Op.IS, (number,))
+
+    def _bounded(self, piece: Piece, unit: str) -> TableColumn | None:
+        named = [p for p in self.of("column") if self.column(p).type in FIGURES]
+        before = [p for p in named if p.end <= piece.start] or named
+        if before:
+            self.use(before[-1])
+            return self.column(before[-1])
+        fitting = [c for c in self.table.table.columns if unit and has_unit(c, unit)]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def _truths(self) -> Iterator[Filter]:
+        """ "How many are refundable": a column of yes and no."""
+        for piece in self.of("column"):
+            if self.column(piece).type is ColumnType.BOOLEAN and piece not in self.used:
+                denied = self._before(piece, "not")
+                self.use(piece, *denied)
+                yield Filter(piece.name, Op.IS, (not denied,))
+
+    def _before(self, piece: Piece, kind: str) -> list[Piece]:
+        found = [p for p in self.of(kind) if p.end <= piece.start]
+        return found[-1:] if found and self._joins(found[-1].end, piece.start) else []
+
+    def _after(self, piece: Piece, kind: str) -> list[Piece]:
+        found = [p for p in self.of(kind) if p.start >= piece.end]
+        return found[:1] if found and self._joins(piece.end, found[0].start) else []
+
+    def _joins(self, start: int, end: int) -> bool:
+        return all(is_idle(word) or word in THAN for word in self.words[start:end])
+
+    # ── Shapes ───────────────────────────────────────────────────────────────────────────────
+
+    def _extremes(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
+        """ "Which ticket is the most expensive?", "top 10 products by revenue"."""
+        ends = [p for p in self.of("adjective") if p.told.degree == "most"]
+        if not ends:
+            return
+        limit = self._limit(ends[0])
+        counted = self._most_rows(ends[0], filters, limit)
+        if counted is not None:
+            yield counted, False
+            return
+        adjective = next((p for p in self.of("adjective") if p not in ends), None)
+        told = ends[0].told
+        columns = self.measured(adjective or ends[0])
+        keys = self._keys(ends[0])
+        self.use(*ends, *([adjective] if adjective else []), *self.of("group"))
+        is_named = len(columns) == 1
+        for column in columns[:MOST_READINGS]:
+            falls = goes_down(told, column)
+            plain = not is_identifier(column) and not is_mixed(column)
+            if keys and not self._names_rows(keys):
+                kind = Kind.SUM if is_added(column) else Kind.AVERAGE
+                grouped = TablePlan("", filters, keys, (Measure(kind, column.name),),
+                    (Order(FIRST, falls),), limit)  # fmt: skip
+                yield grouped, False
+            else:
+                shown = (*(key.column for key in keys), self.table.subject, column.name)
+                names = tuple(dict.fromkeys(filter(None, shown)))
+                order = (Order(column.name, falls),)
+                yield (
+                    TablePlan("", filters, order=order, limit=limit, columns=names),
+                    is_named and plain and bool(names[1:]),
+                )
+
+    def _most_rows(self, end: Piece, filters: tuple[Filter, ...], limit: int) -> TablePlan | None:
+        """ "Which group has the most products?": rows are counted."""
+        behind = [p for p in self._rows() if p.start >= end.end and self._joins(end.end, p.start)]
+        keys = self._keys(end)
+        if not behind or not keys or end.told.measures or self._names_rows(keys):
+            self.used = [p for p in self.used if p.name not in {key.column for key in keys}]
+            return None
+        self.use(end, *behind)
+        order = (Order(FIRST, bool(end.told.up)),)
+        return TablePlan("", filters, keys, (Measure(Kind.COUNT),), order, limit)
+
+    def _limit(self, end: Piece) -> int:
+        for piece in self.of("number"):
+            if (
+                piece not in self.used
+                and abs(piece.start - end.end) * abs(piece.end - end.start) <= 2
+            ):
+                self.use(piece)
+                return int(piece.told[0])
+        return 1
+
+    def measured(self, piece: Piece) -> list[TableColumn]:
+        """What an end is of: the figure that is named, else what its adjective measures."""
+        named = [p for p in self.free() if self.column(p).type is not ColumnType.TEXT]
+        if named:
+            whole = [p for p in named if not p.is_part] or named
+            self.use(*whole[:1])
+            return [self.column(whole[0])]
+        adjective = piece.told
+        assert isinstance(adjective, Adjective)
+        found = measured_by(adjective, self.table.table.columns) if adjective.measures else []
+        if found or adjective.measures:
+            return list(found)
+        return [c for c in self.table.table.columns if is_added(c)]
+
+    def _keys(self, end: Piece) -> tuple[Key, ...]:
+        """The texts that are named and not compared: what is ranked."""
+        named = [p for p in self.free(figures=False) if self.column(p).type is ColumnType.TEXT]
+        self.use(*named[:1])
+        return tuple(Key(p.name) for p in named[:1])
+
+    def _names_rows(self, keys: Sequence[Key]) -> bool:
+        return all(
+            key.column == self.table.subject or key.column in self.table.keys for key in keys
+        )
+
+    def _counts(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
+        """ "How many tickets …": rows; a figure that is counted already is no count of rows."""
+        cues = self.of("count")
+        if not cues:
+            return
+        self.use(cues[0], *self.of("much"))
+        keys = self.groups()
+        figures = self.free(figures=True)
+        counted = [p for p in figures if self._joins(cues[0].end, p.start)]
+        if counted:
+            self.use(*counted)
+            column = self.column(counted[0])
+            if self._is_of_row(filters):
+                yield self._looked_up(filters, [column.name]), True
+                return
+            if is_added(column) and not has_years(column):
+                yield TablePlan("", filters, keys, (Measure(Kind.SUM, column.name),)), False
+            if filters:
+                yield self._looked_up(filters, [column.name]), False
+            return
+        start = max(piece.end for piece in (cues[0], *self.of("distinct")))
+        noun = [p for p in self.free(figures=False) if self._joins(start, p.start)]
+        self.use(*noun)
+        if noun and not self._names_rows([Key(noun[0].name)]):
+            measure = Measure(Kind.DISTINCT, noun[0].name)
+            self.use(*self.of("distinct"))
+            yield TablePlan("", filters, keys, (measure,)), bool(self.of("distinct")) and not keys
+            return
+        is_of_rows = bool(noun or self._rows())
+        yield TablePlan("", filters, keys, (Measure(Kind.COUNT),)), is_of_rows and not keys
+
+    def _figures_of(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
+        """ "The total price of …", "revenue by region"."""
+        named = self.of(*KINDS)
+        keys = self.groups()
+        if not named and not keys:
+            return
+        self.use(*named, *self.of("much"))
+        kind = KINDS[named[0].kind] if named else None
+        figures = self.free(figures=True)
+        columns = [self.column(p) for p in figures[:1]]
+        self.use(*figures[:1])
+        if not columns and keys and kind is None:
+            yield TablePlan("", filters, keys, (Measure(Kind.COUNT),)), False
+        for column in columns:
+            wanted = kind or (Kind.SUM if is_added(column) else Kind.AVERAGE)
+            is_sound = not is_identifier(column) and not has_years(column)
+            is_sound = is_sound and not numbers_rows(column, self.table.table.row_count)
+            is_sound = is_sound and not is_mixed(column)
+            is_sound = is_sound and (wanted is not Kind.SUM or column.unit != "%")
+            plan = TablePlan("", filters, keys, (Measure(wanted, column.name),))
+            yield plan, bool(kind) and not keys and is_sound
+
+    def groups(self) -> tuple[Key, ...]:
+        """What stands behind "by" or "per"."""
+        found: list[Key] = []
+        for cue in self.of("group"):
+            for piece in self.of("column", "part"):
+                if (
+                    piece in self.used
+                    or piece.start < cue.end
+                    or not self._lists(cue.end, piece.start)
+                ):
+                    continue
+                keys = self._part(piece) if piece.kind == "part" else [Key(piece.name)]
+                if keys:
+                    self.use(cue, piece, *self.of("and"))
+                    found += keys
+        return tuple(dict.fromkeys(found))
+
+    def _lists(self, start: int, end: int) -> bool:
+        taken = {at for piece in self.used for at in range(piece.start, piece.end)}
+        return all(
+            is_idle(word) or at in taken or (word,) in CUES
+            for at, word in enumerate(self.words[start:end], start)
+        )
+
+    def _part(self, piece: Piece) -> list[Key]:
+        """ "Per month": of the one column of dates, with the year where there are several."""
+        dates = [c for c in self.table.table.columns if c.type is ColumnType.DATE]
+        if len(dates) != 1:
+            return []
+        part, column = PARTS[piece.name], dates[0]
+        is_more = column.low[:4] != column.high[:4] and part is not Part.YEAR
+        return [*([Key(column.name, Part.YEAR)] if is_more else []), Key(column.name, part)]
+
+    def _cells(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
+        """The cells of rows that are named."""
+        if not filters:
+            return
+        compared = {each.column for each in filters}
+        named = [p for p in self.free() if p.name not in compared]
+        whole = [p for p in named if not p.is_part] or named
+        self.use(*named, *self.of("much"))
+        columns = tuple(dict.fromkeys(p.name for p in whole))
+        if not columns and self.of("much") and len(self.table.money()) == 1:
+            columns = (self.table.money()[0].name,)
+        if not columns:
+            return
+        yield self._looked_up(filters, columns), self._is_of_row(filters)
+
+    def _is_of_row(self, filters: Sequence[Filter]) -> bool:
+        """Whether rows are named, whose cells are asked for and no sum of them."""
+        keys = self.table.keys | {self.table.subject}
+        return any(each.column in keys and each.op is Op.IS for each in filters)
+
+    def _looked_up(self, filters: tuple[Filter, ...], columns: Sequence[str]) -> TablePlan:
+        compared = (each.column for each in filters)
+        shown = dict.fromkeys(filter(None, (self.table.subject, *compared, *columns)))
+        return TablePlan("", filters, columns=tuple(shown))

@@ -1,0 +1,133 @@
+"""What is said first: quoted words with their numbers, and never one of two values alone."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rag.chat.decision import SURE, decide
+from rag.chat.evidence import EvidenceReader
+from rag.citations.markers import cited_numbers
+from tests.made import made_source
+
+NAMES = ("Heron", "Heron 2", "Heron 2 Plus")
+
+
+def near(texts):
+    """Each text as near to the first as any: words alone decide."""
+    return np.ones((len(texts), 1), dtype=np.float32)
+
+
+def lead(question, *texts, names=NAMES, embed=near):
+    sources = [
+        made_source(number, text, document_id=f"d{number}", document_title=title)
+        for number, (title, text) in enumerate(texts, start=1)
+    ]
+    return decide(EvidenceReader(question, names).read(sources, embed), sources)
+
+
+QUESTION = "How long is the warranty of the Heron 2?"
+HANDBOOK = ("Handbook", "The warranty of the Heron 2 is 24 months.")
+MEMO = ("Memo", "From now on the warranty of the Heron 2 is 36 months instead of 24 months.")
+
+
+def test_a_lead_quotes_words_with_their_title_and_number():
+    assert lead(QUESTION, HANDBOOK).text == f'Handbook: "{HANDBOOK[1]}" [1]'
+
+
+@pytest.mark.parametrize("order", [(HANDBOOK, MEMO), (MEMO, HANDBOOK)])
+def test_what_supersedes_leads_and_the_other_is_told_behind_it(order):
+    found = lead(QUESTION, *order)
+
+    assert found.is_denied
+    assert found.text.startswith('Memo: "From now on')
+    assert "Otherwise Handbook" in found.text
+
+
+def test_the_newer_leads_where_none_supersedes():
+    old = ("Price list of 3 May 2021", "The fee of the Heron 2 is € 20.")
+    new = ("Price list of 4 June 2025", "The fee of the Heron 2 is € 25.")
+
+    found = lead("What is the fee of the Heron 2?", old, new)
+
+    assert found.text.startswith("Price list of 4 June 2025")
+
+
+def test_the_same_value_in_other_words_is_no_disagreement():
+    other = ("Leaflet", "The Heron 2 has a warranty of 2 years.")
+
+    assert not lead(QUESTION, HANDBOOK, other).is_denied
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("Leaflet", "The warranty of the Heron 2 Plus is 48 months."),  # of another product
+        ("Leaflet", "The warranty of the Heron is 12 months."),
+        ("Leaflet", "The battery of the Heron 2 lasts 30 months."),  # another attribute
+        ("Leaflet", "The warranty of the Heron 2 costs € 30."),  # another unit
+        ("Leaflet", "| Product | Warranty |\n| --- | --- |\n| Heron 2 Plus | 48 months |\n"),
+    ],
+)
+def test_values_are_compared_only_of_one_subject_one_attribute_and_one_unit(other):
+    found = lead(QUESTION, HANDBOOK, other)
+
+    assert (found.text, found.is_denied) == (lead(QUESTION, HANDBOOK).text, False)
+
+
+def test_a_row_is_quoted_by_its_label_and_the_header_of_the_cell():
+    rows = "| Product | Warranty | Fee |\n| --- | --- | --- |\n| Heron 2 | 24 months | € 20 |\n"
+    rows += "| Heron 2 Plus | 36 months | € 30 |\n"
+
+    assert lead(QUESTION, ("Prices", rows)).text == 'Prices: "Heron 2 · Warranty: 24 months" [1]'
+
+
+def test_a_property_list_gives_the_cell_of_the_product():
+    rows = "| Property | Heron | Heron 2 |\n| --- | --- | --- |\n| Weight | 310 g | 540 g |\n"
+    rows += "| Idle weight | 1 g | 2 g |\n"
+
+    found = lead("What is the weight of the Heron 2?", ("Data", rows))
+
+    assert found.text == 'Data: "Weight · Heron 2: 540 g" [1]'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Subject: warranty of the Heron 2",  # a figure that is a part of a name
+        "The Heron 2 has a long warranty.",
+        "See 18 Warranty Street.",
+    ],
+)
+def test_nothing_is_said_without_a_figure(text):
+    assert lead(QUESTION, ("Memo", text)).text == ""
+
+
+def test_nothing_is_said_of_two_products_at_once():
+    assert lead("Is the Heron or the Heron 2 longer under warranty?", HANDBOOK).text == ""
+
+
+def test_nothing_is_said_where_nothing_is_near():
+    def far(texts):
+        return np.array([[1.0, 0.0], *[[0.0, 1.0]] * (len(texts) - 1)], dtype=np.float32)
+
+    found = lead("How long is the lease of the Heron 2?", HANDBOOK, embed=far)
+
+    assert SURE > 0
+    assert found.text == ""
+
+
+@given(st.lists(st.tuples(st.sampled_from("AB"), st.integers(1, 90)), min_size=1, max_size=5))
+def test_only_given_numbers_are_cited_and_every_quotation_stands_in_its_source(values):
+    texts = [(f"Paper {name}", f"The warranty of the Heron 2 is {n} months.") for name, n in values]
+
+    found = lead(QUESTION, *texts)
+
+    assert set(cited_numbers(found.text)) <= set(range(1, len(texts) + 1))
+    assert all(each.quote in each.source.passage for each in found.said)
+
+
+def test_words_of_a_document_cannot_cite():
+    found = lead(QUESTION, ("Memo [7]", "The warranty of the Heron 2 is 24 months [9]."))
+
+    assert cited_numbers(found.text) == [1]

@@ -1,0 +1,110 @@
+"""What is claimed of rows, what is offered, and what is left alone."""
+
+import pytest
+
+from rag.documents.files import IncomingFile
+from rag.records import EVERYTHING
+from rag.settings import Settings
+from rag.tables.plan import in_words
+from tests.applications import application_of
+
+CRATES = "Crate;Depot;Kind;Booked;Mass;Fee;Fragile\n" + "\n".join(
+    f"C-{i};{('Aarhus', 'Brest', 'Chur')[i % 3]};{('glass', 'tools')[i % 2]};"
+    f"2024-{i % 12 + 1:02}-1{i % 9};{20 + i * 7 % 90} kg;€{100 + i * 13 % 80};"
+    f"{('yes', 'no')[i % 4 > 0]}"
+    for i in range(80)
+)
+SEASONS = "Season,Title,Rating,Episodes\n" + "\n".join(
+    f"{i},The part {i},{6 + i % 4}.5,{8 + i}" for i in range(1, 25)
+)
+SWITCHES = "Switch,Ports,Weight\nOsprey 8,8,310 g\nOsprey 24,24,3.6 kg\nHeron,8,540 g\n"
+FILES = {"crates.csv": CRATES, "seasons.csv": SEASONS, "switches.csv": SWITCHES}
+
+
+@pytest.fixture(scope="module")
+def application(tmp_path_factory):
+    application = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
+    files = [IncomingFile.from_bytes(name, text.encode()) for name, text in FILES.items()]
+    list(application.ingestion.ingest(files))
+    yield application
+    application.stop()
+
+
+@pytest.fixture
+def claimed(application):
+    """The plan in words, or "" where nothing may be claimed."""
+
+    def claimed(question):
+        sure = application.asked.claimed(application.asked.library.understand(question, EVERYTHING))
+        return in_words(sure.plan) if sure else ""
+
+    return claimed
+
+
+@pytest.mark.parametrize(
+    ("question", "plan"),
+    [
+        ("How many crates are there?", "count of rows"),
+        ("How many crates are fragile?", "count of rows with Fragile yes"),
+        ("how many glass crates are in Brest?", "count of rows with Kind glass and Depot Brest"),
+        ("how many crates have a mass above 40?", "count of rows with Mass above 40"),
+        ("What is the total fee of crates in Chur?", "total Fee with Depot Chur"),
+        ("average mass of the tools", "average Mass with Kind tools"),
+        ("Which crate is the heaviest?", "the Crate with the highest Mass"),
+        ("top 3 crates by fee", "the 3 Crate with the highest Fee"),
+        ("How many ports does the Osprey 24 have?", "Switch, Ports with Switch Osprey 24"),
+        ("wie viele crates gibt es in Aarhus?", "count of rows with Depot Aarhus"),
+    ],
+)
+def test_four_shapes_are_claimed_where_every_word_is_used(claimed, question, plan):
+    assert claimed(question) == plan
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many crates were stolen in Brest?",  # a word that no table knows
+        "What is the total fee of refurbished crates?",
+        "How many seasons rated above 9 were cancelled?",
+        "How many ports does the switch have?",  # of several
+        "What is the total season?",  # numbers that name rows
+        "What is the total weight of the switches?",  # grams beside kilograms
+        "Which kind has the most crates?",  # a group: offered
+        "fee by depot",
+    ],
+)
+def test_anything_else_is_not(claimed, question):
+    assert claimed(question) == ""
+
+
+def test_seasons_are_counted_and_not_added_up(application, claimed):
+    choices = application.asked.library.understand("How many seasons are there?", EVERYTHING)
+
+    assert not any(each.plan.measures[0].column == "Season" and each.is_sure for each in choices)
+
+
+class TestOffers:
+    @pytest.fixture
+    def asked(self, application):
+        session = application.store.create("ada")
+
+        def asked(question):
+            *_, end = application.assistant.ask(session, question)
+            return end.message.answer
+
+        return asked
+
+    def test_are_buttons_in_plain_words_and_one_click_computes(self, asked):
+        offers = [each.label for each in asked("total fee by depot").offers]
+
+        assert offers == ["Total Fee by Depot"]
+        assert asked(offers[0]).result is not None
+
+    def test_name_no_more_than_three_readings(self, asked):
+        assert len(asked("Which kind has the most crates by far?").offers) <= 3
+
+    def test_an_offer_says_nothing_by_itself(self, asked):
+        answer = asked("total fee by depot")
+
+        assert answer.result is None
+        assert answer.model != "tables"
