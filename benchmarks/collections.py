@@ -20,8 +20,8 @@ from ir_measures import Qrel, ScoredDoc, calc_aggregate, nDCG
 
 from benchmarks.corpora import Corpus, Entry, data_option, distractors, judged, packaged
 from benchmarks.retrieval import CachingEmbedder, Installation, by_document
-from rag.documents.storing.collections import Collections
-from rag.records import EVERYTHING, Within
+from rag.documents.collections import Collections
+from rag.records import EVERYTHING, Readable
 from rag.seams import Matrix
 
 COLLECTIONS = 200
@@ -54,7 +54,7 @@ class Library:
 
     name: str
     place: Installation
-    within: Within
+    within: Readable
     ours: list[ScoredDoc] = field(default_factory=list)
     words: list[ScoredDoc] = field(default_factory=list)
     times: list[float] = field(default_factory=list)  # CPU ms of each search
@@ -110,7 +110,7 @@ def crowded(place: Installation, corpus: Corpus, others: Sequence[Entry]) -> lis
     return ids
 
 
-def guess(place: Installation, within: Within) -> None:
+def guess(place: Installation, within: Readable) -> None:
     """CPU time of a search for a word that others' documents hold, beside an unknown one's.
 
     Pairs are asked in turn. Were there no difference, either of a pair could be the dearer one: by
@@ -160,14 +160,14 @@ def main(data: Path, names: tuple[str, ...], cache: Path | None) -> None:
             alone, crowd = (Installation(root, embedder) for root in roots)
             alone.ingest(corpus.entries)
             ids = crowded(crowd, corpus, others)
-            only = Within(frozenset(ids[:1]))
+            only = Readable(frozenset(ids[:1]))
             measure(
                 [
                     Library("alone", alone, EVERYTHING),
-                    Library("its only collection", alone, Within(frozenset({"1"}))),
+                    Library("its only collection", alone, Readable(frozenset({"1"}))),
                     Library(f"1 of {COLLECTIONS} collections", crowd, only),
-                    Library(f"3 of {COLLECTIONS} collections", crowd, Within(frozenset(ids[:3]))),
-                    Library("each of them", crowd, Within(frozenset(ids))),
+                    Library(f"3 of {COLLECTIONS} collections", crowd, Readable(frozenset(ids[:3]))),
+                    Library("each of them", crowd, Readable(frozenset(ids))),
                     Library("everything, crowded", crowd, EVERYTHING),
                 ],
                 corpus,

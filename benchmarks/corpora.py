@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from rag.documents.chunk import cut
+from rag.documents.chunking import cut
 from rag.records import Chunk, Section
 from rag.seams import Embedder
 from rag.search.embedders.local import LocalEmbedder

@@ -17,8 +17,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
-from rag.documents.guard import GuardedLoader
 from rag.documents.limits import LoadLimits
+from rag.documents.sandbox import GuardedLoader
 from rag.errors import RagError
 from rag.records import ParsedDocument
 

@@ -19,15 +19,15 @@ import numpy as np
 
 from benchmarks.corpora import data_option, rows_of
 from benchmarks.retrieval import CachingEmbedder
-from rag.chat.follow_ups.resolve import FollowUps
+from rag.chat.follow_ups.resolution import FollowUps
 from rag.db import migrate, open_engine
-from rag.documents.storing.store import SqlDocumentStore
-from rag.documents.storing.store_rows import StoredDocument
+from rag.documents.store import SqlDocumentStore
+from rag.documents.store_rows import StoredDocument
 from rag.records import EVERYTHING, Chunk, Document, Resolution, Section
 from rag.seams import Embedder, Matrix
 from rag.search.embedders.local import LocalEmbedder
+from rag.search.hybrid import HybridRetriever
 from rag.search.lexical import LexicalIndex
-from rag.search.search import HybridRetriever
 
 DOMAINS = ("cloud", "clapnq")
 TEXTS = ("cast", "canard")

@@ -21,15 +21,15 @@ import click
 import numpy as np
 from sqlalchemy import Engine, event
 
-from rag.chat.answering import Answering
+from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.follow_ups.resolve import FollowUps
+from rag.chat.context import ContextBuilder, MemoryRules
+from rag.chat.follow_ups.resolution import FollowUps
 from rag.chat.found import ShownSources
-from rag.chat.memory import Memory, MemoryRules
 from rag.db import migrate, open_engine
 from rag.llm.tokens import token_counter
-from rag.memory.stored import Remembered
-from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Within
+from rag.memory.conversation import ConversationMemory
+from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Readable
 from rag.seams import Matrix, ModelDelta, WriteRequest
 from rag.sessions.store import SqlConversationStore, SqlSession
 
@@ -84,7 +84,7 @@ class GivenSources:
 
     number: int = 0
 
-    def search(self, dense_query: str, within: Within, **_: Any) -> list[Hit]:
+    def search(self, dense_query: str, within: Readable, **_: Any) -> list[Hit]:
         return [self._hit(self.number * SOURCES + place) for place in range(SOURCES)]
 
     def _hit(self, number: int) -> Hit:
@@ -110,7 +110,7 @@ class FirstSentence:
         return False
 
 
-def one_turn(session: SqlSession, memory: Memory, number: int) -> None:
+def one_turn(session: SqlSession, memory: ContextBuilder, number: int) -> None:
     """A turn without retrieval and without a writer."""
     question, answer = turn(number * 7)
     opened = session.begin(question)
@@ -171,9 +171,9 @@ def main(turns: str, rounds: int) -> None:
 def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
     """What everything costs in a session of this length."""
     count = token_counter("")
-    remembered = Remembered(count, FixedVectors())
+    remembered = ConversationMemory(count, FixedVectors())
     due: list[object] = []
-    memory = Memory(
+    memory = ContextBuilder(
         remembered,
         rules=MemoryRules(),
         window=lambda: 4096,

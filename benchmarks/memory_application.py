@@ -20,12 +20,12 @@ from pathlib import Path
 
 from benchmarks.conversations import Conversation, generate
 from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, row
+from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.found import ShownSources
-from rag.chat.memory import Memory, MemoryRules
 from rag.citations.markers import cited_numbers
 from rag.db import migrate, open_engine
 from rag.errors import ModelUnavailable
-from rag.memory.stored import Remembered
+from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Summariser
 from rag.records import ChatMessage, Chunk, ContextConfig, Hit, ImportedMessage, MessageStatus
 from rag.seams import ModelDelta, ModelRequest
@@ -60,9 +60,13 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, url: str) ->
     summariser = None if mode.fault == "none" else Summariser(ask, "lossy", count_tokens)
     names = sorted({name for each in made.names for name in each})
 
-    def started() -> Memory:
-        remembered = Remembered(count_tokens, names=lambda within: names, summariser=summariser)
-        return Memory(remembered, rules=MemoryRules(), window=lambda: window, count=count_tokens)
+    def started() -> ContextBuilder:
+        remembered = ConversationMemory(
+            count_tokens, names=lambda within: names, summariser=summariser
+        )
+        return ContextBuilder(
+            remembered, rules=MemoryRules(), window=lambda: window, count=count_tokens
+        )
 
     memory = started()
     session = SqlConversationStore(engine).create("ada", config=ContextConfig())
@@ -89,7 +93,7 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, url: str) ->
     return result
 
 
-def _sent(memory: Memory, session: SqlSession, question: str) -> str:
+def _sent(memory: ContextBuilder, session: SqlSession, question: str) -> str:
     """What would be sent for a question, itself apart."""
     messages = memory.preview(session, question, question)
     return "\n".join(message.content for message in messages).removesuffix(question)
@@ -103,8 +107,8 @@ def shared_prefix(
     """
     engine = open_engine(f"sqlite:///{folder / 'prefix.db'}")
     migrate(engine)
-    memory = Memory(
-        Remembered(count_tokens),
+    memory = ContextBuilder(
+        ConversationMemory(count_tokens),
         rules=MemoryRules(),
         window=lambda: window,
         count=count_tokens,

@@ -38,14 +38,14 @@ from benchmarks.corpora import (
     xquad,
 )
 from rag.db import migrate, open_engine
-from rag.documents.chunk import document_id_for
-from rag.documents.storing.store import SqlDocumentStore
-from rag.documents.storing.store_rows import StoredDocument
+from rag.documents.chunking import document_id_for
+from rag.documents.store import SqlDocumentStore
+from rag.documents.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
 from rag.seams import Embedder, Matrix
+from rag.search.hybrid import HybridRetriever, ranked
 from rag.search.lexical import LexicalIndex
 from rag.search.multilingual import MultilingualVectors
-from rag.search.search import HybridRetriever, ranked
 from rag.search.vectors import ChromaIndex
 
 SETS = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")

@@ -23,8 +23,8 @@ import numpy as np
 
 from benchmarks.retrieval import database_of_its_own
 from rag.db import migrate, open_engine
-from rag.documents.storing.store import SqlDocumentStore
-from rag.documents.storing.store_rows import StoredDocument
+from rag.documents.store import SqlDocumentStore
+from rag.documents.store_rows import StoredDocument
 from rag.records import EVERYTHING, Chunk, Document, Section
 from rag.seams import Matrix
 from rag.search.lexical import LexicalIndex

@@ -25,8 +25,8 @@ from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
 from rag.settings import Settings
+from rag.tables.execution.result import TableResult, result_from
 from rag.tables.plan import Choice
-from rag.tables.running.result import TableResult, result_from
 from rag.wiring.application import Application
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder

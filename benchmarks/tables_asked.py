@@ -18,7 +18,7 @@ from typing import Any
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING, Message
 from rag.settings import Settings
-from rag.tables.running.result import TableResult, result_from
+from rag.tables.execution.result import TableResult, result_from
 from rag.wiring.application import Application
 from rag.wiring.building import build
 

@@ -24,7 +24,7 @@ import click
 import numpy as np
 
 from benchmarks.corpora import data_option, packaged, rows_of
-from rag.chat.answering import Answering
+from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.model_writer import ModelWriter
 from rag.documents.files import IncomingFile

@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from rag.records import Within
+from rag.records import Readable
 from rag.search import vectors as module
 from rag.search.vectors import ChromaIndex
 
@@ -60,7 +60,7 @@ def measure(size: int, folder: Any) -> None:
     print(f"# {size}: built in {time.process_time() - began:.0f} s of processor time")
     of_place = np.array([int(place) for place in places])
     for share in READABLE:
-        within = Within(frozenset(str(place) for place in range(share)))
+        within = Readable(frozenset(str(place) for place in range(share)))
         readable = np.flatnonzero(of_place < share)
         cosines = rows[readable] @ queries.T
         best = [readable[np.argsort(-column)[:LIMIT]] for column in cosines.T]

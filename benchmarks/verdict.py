@@ -16,19 +16,19 @@ from typing import Any
 
 from benchmarks.corpora import packaged
 from benchmarks.verdict_sets import ANSWERED, RIGHT, SETS, WRONG, print_table, sentences
-from rag.chat.weakness import weakness
+from rag.chat.weak_answers import weakness
 from rag.citations.attribution import attribute
-from rag.citations.check import Checked, check
 from rag.citations.markers import cited_numbers, keep_markers
 from rag.citations.register import as_source
-from rag.documents.chunk import cut
+from rag.citations.verdicts import CheckedAnswer, check
+from rag.documents.chunking import cut
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.language.blocks import read_windows
 from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.seams import Embedder
-from rag.seams.judging import OpenStatement, Opinion
+from rag.seams.judges import Judgement, OpenStatement
 from rag.search.passages import neighbourhood
 
 CASES = Path(__file__).parent / "verdicts"
@@ -161,7 +161,7 @@ def kind_of(label: str, style: str) -> str:
     return DISHONEST if style in OTHERS else DISTORTED
 
 
-def warnings_in(checked: Checked, start: int, end: int) -> list[str]:
+def warnings_in(checked: CheckedAnswer, start: int, end: int) -> list[str]:
     """What is said against the statement at this place; "" where nothing is."""
     found = [
         f"{c.verdict}: {c.reason}"
@@ -275,8 +275,8 @@ class Knowing:
     def __init__(self, row: Row) -> None:
         self._honest = dict(zip(cited_numbers(row.text), row.labels, strict=False))
 
-    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Opinion | None]:
-        right, wrong = Opinion(Verdict.SUPPORTED), Opinion(Verdict.OFF_SUBJECT)
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
+        right, wrong = Judgement(Verdict.SUPPORTED), Judgement(Verdict.OFF_SUBJECT)
         return [right if self._honest[each.number] == "H" else wrong for each in statements]
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from pypdfium2 import PdfDocument
 
 from benchmarks.corpora import rows_of
-from rag.citations.checking.case import Said
-from rag.citations.checking.reading import read_source
-from rag.citations.checking.verdict import judge
+from rag.citations.comparison.case import ComparedStatement
+from rag.citations.comparison.parser import read_source
+from rag.citations.comparison.verdict import judge
 from rag.language.figures import read_figures
 from rag.language.sentences import split_sentences
 from rag.records import Source, Verdict
@@ -251,7 +251,7 @@ def tally(
     for case in SETS[name](data):
         is_cut = name in ANSWERED and case.kind in (RIGHT, WRONG)
         for each in sentences(case) if is_cut else [case]:
-            judged = judge(Said(each.text), [read_source(each.source)], embedder)
+            judged = judge(ComparedStatement(each.text), [read_source(each.source)], embedder)
             key = (each.kind, each.is_dev)
             told = found.setdefault(key, Tally())
             told.all += 1

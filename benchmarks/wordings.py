@@ -21,7 +21,7 @@ from pathlib import Path
 from rag.records import EVERYTHING, Finished
 from rag.records.cards import OPEN
 from rag.regression.libraries import Libraries
-from rag.regression.played import ending
+from rag.regression.results import ending
 from rag.settings import Settings
 from rag.wiring.application import Application
 

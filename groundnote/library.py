@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from rag.chat.any_text import CheckedText, check_text, cite_text
+from rag.chat.text_check import CheckedText, check_text, cite_text
 from rag.documents.files import IncomingFile, collect
 from rag.errors import RagError
 from rag.records import (
@@ -158,7 +158,7 @@ class Library:
     def _progress(self, files: Sequence[IncomingFile]) -> Iterator[Progress]:
         ingestion = self._application.ingestion
         ingestion.synchronise()
-        placed = [replace(each, collection_id=DEFAULT_COLLECTION) for each in files]
+        placed = [replace(file, collection_id=DEFAULT_COLLECTION) for file in files]
         return ingestion.ingest(placed)
 
     def _events(self, session: SessionHandle, question: str) -> Iterator[Event]:
@@ -216,10 +216,10 @@ class Chat:
         return self._library._checked(self._session, text)
 
     def _answer(self, events: Sequence[Event]) -> Answer:
-        last = next(each for each in reversed(events) if isinstance(each, Finished | Failed))
+        last = next(event for event in reversed(events) if isinstance(event, Finished | Failed))
         if isinstance(last, Failed):
             raise _raised(last)
-        judged = [each.message for each in events if isinstance(each, Judged)]
+        judged = [event.message for event in events if isinstance(event, Judged)]
         message = judged[-1] if judged else last.message
         said = message.answer
         return Answer(
@@ -228,7 +228,7 @@ class Chat:
             sources={source.number: source for source in last.sources},
             unsourced=said.unsourced if said else (),
             declined=said.declined if said else False,
-            notices=tuple(each.text for each in said.notices) if said else (),
+            notices=tuple(notice.text for notice in said.notices) if said else (),
             session_id=self.session_id,
         )
 
@@ -238,7 +238,7 @@ def _raised(failed: Failed) -> RagError:
 
 
 def _ended(reports: Iterator[Progress]) -> Ingested:
-    ended = [each for each in reports if each.is_final]
+    ended = [report for report in reports if report.is_final]
     return Ingested(
         added=_names(each for each in ended if each.stage not in (Stage.FAILED, Stage.UNCHANGED)),
         unchanged=_names(each for each in ended if each.stage is Stage.UNCHANGED),
@@ -247,4 +247,4 @@ def _ended(reports: Iterator[Progress]) -> Ingested:
 
 
 def _names(reports: Iterator[Progress]) -> tuple[str, ...]:
-    return tuple(each.name for each in reports)
+    return tuple(report.name for report in reports)

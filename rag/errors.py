@@ -124,7 +124,7 @@ class Busy(RagError):
     retry_seconds = 5
 
 
-class Left(RagError):
+class ClientGone(RagError):
     """Whoever asked has gone: nobody reads this, and nothing more is done."""
 
     http_status = 503

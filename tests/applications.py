@@ -9,20 +9,20 @@ from jinja2 import FileSystemBytecodeCache
 from sqlalchemy import make_url
 from werkzeug.serving import make_server
 
-from rag.chat.answering import Answering
+from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.memory import Memory, MemoryRules
+from rag.chat.context import ContextBuilder, MemoryRules
 from rag.documents.files import IncomingFile
-from rag.documents.guard import GuardedLoader
-from rag.memory.stored import Remembered
+from rag.documents.sandbox import GuardedLoader
+from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Summariser
 from rag.settings import Settings
 from rag.tokens import count_tokens
 from rag.web import create_app
 from rag.wiring.application import Application
 from rag.wiring.building import build
-from rag.wiring.once import once
-from rag.wiring.parts import load_limits
+from rag.wiring.components import load_limits
+from rag.wiring.lazy import once
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 
@@ -92,7 +92,9 @@ def remembered(application, model=None):
         ask = ApplicationModel(model, max_tokens=800, temperature=0)
         summariser = Summariser(ask, model.name, count_tokens)
     names = application.documents.lexicon
-    return Remembered(count_tokens, application.embedder, names=names, summariser=summariser)
+    return ConversationMemory(
+        count_tokens, application.embedder, names=names, summariser=summariser
+    )
 
 
 def remembering(application, model, later=None):
@@ -100,7 +102,7 @@ def remembering(application, model, later=None):
 
     It recalls what it leaves out, as one whose writer reads a context does.
     """
-    memory = Memory(
+    memory = ContextBuilder(
         remembered(application, model),
         rules=MemoryRules(),
         window=lambda: 4000,

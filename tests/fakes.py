@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from rag.records import ToolCall, Usage, Within
+from rag.records import Readable, ToolCall, Usage
 from rag.seams import Matrix, ModelDelta, ModelRequest
 
 Piece = str | ToolCall | Usage | Exception
@@ -128,7 +128,7 @@ class MemoryIndex:
             self.rows.pop(chunk_id, None)
 
     def nearest(
-        self, vectors: Matrix, within: Within, *, limit: int
+        self, vectors: Matrix, within: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         rows = {key: row for key, row in self.rows.items() if within.holds(self.places[key])}
         found = (

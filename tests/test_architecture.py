@@ -39,10 +39,10 @@ ORDER = [
     {"wsgi", "__init__"},
 ]
 WEB = [
-    {"rag.web.json_requests", "rag.web.current"},
+    {"rag.web.json_requests", "rag.web.request_context"},
     {"rag.web.access"},
     {"rag.web.problems", "rag.web.serving", "rag.web.html"},
-    {"rag.web.described", "rag.web.turns"},
+    {"rag.web.openapi", "rag.web.turns"},
     {"rag.web.api"},
     {"rag.web.pages", "rag.web.openai"},
     {"rag.web"},
@@ -254,9 +254,9 @@ class TestImporting:
         assert not loaded & (clients | models | readers | shown_later)
         assert not loaded & {
             "rag.chat.assistant",
-            "rag.citations.check",
+            "rag.citations.verdicts",
             "rag.ingestion",
-            "rag.chat.memory",
+            "rag.chat.context",
         }
         assert not {name for name in loaded if name.startswith(("rag.library", "rag.tables.as"))}
 

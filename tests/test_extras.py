@@ -13,10 +13,10 @@ from packaging.requirements import Requirement
 
 from rag.connectors.kinds import open_source
 from rag.errors import IndexAway, ModelUnavailable, SetupError
-from rag.llm.judging import InferenceJudge
+from rag.llm.judges import InferenceJudge
 from rag.seams import SourceOptions
 from rag.search.embedders.engines import Reference
-from rag.search.rerank import CrossEncoderReranker
+from rag.search.reranker import CrossEncoderReranker
 from rag.wiring.readiness import check_judge
 
 ROOT = Path(__file__).parents[1]

@@ -17,13 +17,13 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import select
 
-from rag.chat.any_text import cite_text
-from rag.chat.follow_ups.resolve import FollowUps
+from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.text_check import cite_text
 from rag.db import documents as document_table
 from rag.db import inside, reading, versions
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
-from rag.records import DEFAULT_COLLECTION, EVERYTHING, Hit, Within
+from rag.records import DEFAULT_COLLECTION, EVERYTHING, Hit, Readable
 from rag.search import multilingual, vectors
 from rag.search.background import QuestionBackground
 from rag.search.cache import words as held_words
@@ -32,7 +32,7 @@ from rag.search.mentions import NameMentions
 from rag.search.query import terms_of
 from rag.search.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
-from rag.sessions.owned import SessionKey
+from rag.sessions.session_key import SessionKey
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan
@@ -148,15 +148,15 @@ def both_ways(read):
     return lambda library, within: [way(library, within) for way in ways]
 
 
-DOCUMENTS = "documents/storing/store.py SqlDocumentStore."
-LISTS = "documents/storing/lists.py DocumentLists."
+DOCUMENTS = "documents/store.py SqlDocumentStore."
+LISTS = "documents/document_lists.py DocumentLists."
 WORDS = "search/lexical.py LexicalIndex."
 SECOND = "search/multilingual.py MultilingualVectors."
 MENTIONS = "search/mentions.py NameMentions."
 TABLES = "tables/store.py TableStore."
 CASES = {
-    "db/within.py inside": names,
-    "db/within.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
+    "db/readable.py inside": names,
+    "db/readable.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
     "search/word_index.py chunk_count": lambda t, w: t.connected(lambda c: chunk_count(c, w)),
     f"{DOCUMENTS}document": lambda t, w: t.app.documents.document(t.document, w).name,
     f"{DOCUMENTS}chunks": lambda t, w: t.app.documents.chunks(t.chunks, w),
@@ -173,14 +173,14 @@ CASES = {
     f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
     f"{LISTS}read_before": lambda t, w: named(of_older_readers(t.app, w)),
     f"{LISTS}spread": lambda t, w: named(t.app.documents.spread(w, limit=9)),
-    "chat/follow_ups/resolve.py FollowUps.resolve": followed,
+    "chat/follow_ups/resolution.py FollowUps.resolve": followed,
     f"{WORDS}search": lambda t, w: t.app.words.search(QUERY, w, limit=9),
     f"{WORDS}searches": lambda t, w: t.app.words.searches([QUERY, "margin"], w, limit=9),
     f"{WORDS}holding": lambda t, w: t.app.words.holding("filter", w, limit=9),
     f"{WORDS}is_known": lambda t, w: t.app.words.is_known("Nimbus", w),
     f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
     f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
-    "search/cache/words.py HeldWords.within": held,
+    "search/cache/words.py CachedWords.within": held,
     "search/cache/vectors.py ExactVectors.nearest": (
         lambda t, w: t.app.index._exact.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
     ),
@@ -189,11 +189,11 @@ CASES = {
     ),
     **{f"search/fts5.py Fts5Words.{name}": case for name, case in WORD_INDEX.items()},
     **{f"search/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
-    "search/search.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
-    "search/search.py HybridRetriever.confidence": (
+    "search/hybrid.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
+    "search/hybrid.py HybridRetriever.confidence": (
         lambda t, w: t.app.retriever.confidence("NB-7001-C", w, t.app.retriever.search(QUERY, w))
     ),
-    "search/search.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
+    "search/hybrid.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     "search/background.py QuestionBackground.spread": (
         lambda t, w: QuestionBackground(t.app.engine, t.app.index).spread(
             t.app.embedder.embed([QUERY])[0], w
@@ -227,10 +227,10 @@ CASES = {
     ),
     "tables/answers.py TableAnswers.ask": lambda t, w: t.app.asked.ask("margin by region", w).rows,
     "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
-    "chat/any_text.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
+    "chat/text_check.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
 }
-OF_US = Within(frozenset({DEFAULT_COLLECTION}))
-NO_DOCUMENT = Within(frozenset({"404"}))
+OF_US = Readable(frozenset({DEFAULT_COLLECTION}))
+NO_DOCUMENT = Readable(frozenset({"404"}))
 
 
 def named(documents):
@@ -239,7 +239,7 @@ def named(documents):
 
 def of_older_readers(app, within):
     """As after an update that reads better."""
-    with patch("rag.documents.storing.lists.READER", 99):
+    with patch("rag.documents.document_lists.READER", 99):
         return app.documents.read_before(within)
 
 
@@ -292,7 +292,7 @@ def result_of(app, table):
 def library(settings):
     """With both collections; then what is left of it without one, and without either."""
     app = build(settings, embedder=HashEmbedder())
-    hidden = Within(frozenset({app.collections.create("ada", "Margins").id}))
+    hidden = Readable(frozenset({app.collections.create("ada", "Margins").id}))
     ours, theirs = (ingest(app, OPEN, "1"), ingest(app, HIDDEN, *hidden.ids))
     document = app.documents.named(["nimbus.md"], hidden)[0]
     chunks = app.documents.chunks_of(document.id, hidden)

@@ -15,9 +15,9 @@ from rag.language.words import STOP_WORDS
 from rag.records import EVERYTHING, Hit, Source
 from rag.seams import Embedder, Matrix, WriteRequest
 from rag.search.fts5 import Fts5Words
+from rag.search.hybrid import HybridRetriever
 from rag.search.passages import neighbourhood
 from rag.search.query import Term, words_of
-from rag.search.search import HybridRetriever
 from rag.search.word_index import Plan, WeighedTerm
 
 SOURCES = 8

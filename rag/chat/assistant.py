@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-from rag.chat.answering import Answering, EarlierTurns
-from rag.chat.drafting import Draft
-from rag.chat.follow_ups.resolve import FollowUps
-from rag.chat.found import Found, Prepared
-from rag.chat.memory import Memory
+from rag.chat.answers import Answering, EarlierTurns
+from rag.chat.context import ContextBuilder
+from rag.chat.draft import Draft
+from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.found import Evidence, PreparedContext
 from rag.citations.markers import cited_numbers
 from rag.db import waiting_for_database
 from rag.errors import (
@@ -25,7 +25,7 @@ from rag.errors import (
     TooLarge,
     UserError,
 )
-from rag.language.languages import told
+from rag.language.languages import phrases
 from rag.memory.context import as_messages
 from rag.records import (
     Answer,
@@ -40,6 +40,7 @@ from rag.records import (
     MessageStatus,
     Notice,
     NoticeKind,
+    Readable,
     Resolution,
     Resolved,
     Role,
@@ -48,15 +49,15 @@ from rag.records import (
     Summary,
     SummaryReport,
     Text,
-    Within,
 )
-from rag.runtime.calm import is_time_to_tell
-from rag.runtime.hangup import hang_up_reason
+from rag.runtime.cancellation import hang_up_reason
+from rag.runtime.error_log import is_due
 from rag.runtime.metrics import Metrics
-from rag.seams import NO_WISHES, DirectAnswer, OpenTurn, Retriever, SessionHandle, Wishes
+from rag.seams import NO_OPTIONS, AnswerOptions, DirectAnswer, OpenTurn, Retriever, SessionHandle
 
 GOES_ON = re.compile(
-    rf"(?:(?:{told('polite')}) )?(?:{told('goes_on')})(?: (?:{told('polite')}))?\W*", re.IGNORECASE
+    rf"(?:(?:{phrases('polite')}) )?(?:{phrases('goes_on')})(?: (?:{phrases('polite')}))?\W*",
+    re.IGNORECASE,
 )
 POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
 LOOKED_UP = 0.5  # relevance of a cell that a table was asked for
@@ -92,7 +93,7 @@ class Assistant:
         self,
         retriever: Retriever,
         followups: FollowUps,
-        memory: Memory,
+        memory: ContextBuilder,
         answering: Answering,
         *,
         limits: TurnLimits,
@@ -106,7 +107,7 @@ class Assistant:
         self._metrics = metrics or Metrics()
 
     def ask(
-        self, session: SessionHandle, question: str, wishes: Wishes = NO_WISHES
+        self, session: SessionHandle, question: str, wishes: AnswerOptions = NO_OPTIONS
     ) -> Iterator[Event]:
         """Answer a question with citations and remember the turn.
 
@@ -120,7 +121,7 @@ class Assistant:
         return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
 
     def regenerate(
-        self, session: SessionHandle, index: int, wishes: Wishes = NO_WISHES
+        self, session: SessionHandle, index: int, wishes: AnswerOptions = NO_OPTIONS
     ) -> Iterator[Event]:
         """Write the last answer anew, or go on with its turn where it called the asker's tools.
 
@@ -174,10 +175,13 @@ class Assistant:
         return summary
 
     def _turn(
-        self, session: SessionHandle, begin: Callable[[], OpenTurn], wishes: Wishes = NO_WISHES
+        self,
+        session: SessionHandle,
+        begin: Callable[[], OpenTurn],
+        wishes: AnswerOptions = NO_OPTIONS,
     ) -> Generator[Event, None, None]:
         turn = begin()
-        told = [Notice(NoticeKind.PASSED_OVER, each) for each in wishes.notices]
+        told = [Notice(NoticeKind.PASSED_OVER, notice) for notice in wishes.notices]
         draft = Draft(turn.answer, wishes=wishes, notices=told)
         with self._metrics.trace.part("turn") as draft.trace:
             draft.trace.note(session=session.id, answer=turn.answer.index)
@@ -262,7 +266,7 @@ class Assistant:
             return None
         for before in session.messages(index - 1, index):
             notices = before.answer.notices if before.answer else ()
-            if before.resolved_query and any(each.kind is NoticeKind.CUT for each in notices):
+            if before.resolved_query and any(notice.kind is NoticeKind.CUT for notice in notices):
                 return Resolution(before.resolved_query, is_followup=True, method="rules")
         return None
 
@@ -272,11 +276,14 @@ class Assistant:
         numbers = cited_numbers(past[-1][1])[:CITED_LAST] if past else []
         if not numbers:
             return resolution
-        cited = frozenset(each.document_id for each in session.sources(numbers))
+        cited = frozenset(source.document_id for source in session.sources(numbers))
         return replace(resolution, before=replace(resolution.before, documents=cited))
 
     def _past(
-        self, session: SessionHandle, turn: OpenTurn | None = None, wishes: Wishes = NO_WISHES
+        self,
+        session: SessionHandle,
+        turn: OpenTurn | None = None,
+        wishes: AnswerOptions = NO_OPTIONS,
     ) -> EarlierTurns:
         """The newest turns that succeeded before this one."""
         if wishes.past is not None:
@@ -285,7 +292,7 @@ class Assistant:
         start = max(0, end - 2 * self._limits.past_turns)
         return succeeded(session.said(start, end))
 
-    def _hits(self, resolution: Resolution, within: Within, draft: Draft) -> list[Hit]:
+    def _hits(self, resolution: Resolution, within: Readable, draft: Draft) -> list[Hit]:
         """By words alone, and marked so, while the vectors are away."""
         limit, words = self._limits.sources, resolution.lexical_query or resolution.query
         try:
@@ -298,18 +305,18 @@ class Assistant:
             )
         except (ModelError, IndexAway) as error:
             draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
-            if is_time_to_tell("words alone"):
+            if is_due("words alone"):
                 log.warning("searched by words alone", extra={"error": type(error).__name__})
             return self._retriever.by_words(words, within, before=resolution.before, limit=limit)
 
     def _find(
-        self, session: SessionHandle, resolution: Resolution, within: Within, draft: Draft
-    ) -> Found:
+        self, session: SessionHandle, resolution: Resolution, within: Readable, draft: Draft
+    ) -> Evidence:
         """The sources that a question names, such as [3]; retrieval for any other question."""
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if named:
             whole = {source.number: 1.0 for source in named}
-            return Found(tuple(named), whole, resolution, within)
+            return Evidence(tuple(named), whole, resolution, within)
         hits = self._hits(resolution, within, draft)
         found = session.register(hits)
         about = resolution.before.documents if resolution.is_followup else ()
@@ -318,50 +325,50 @@ class Assistant:
             for hit, source in zip(hits, found, strict=True)
         }
         if draft.cells:
-            cells = dict.fromkeys((each.number for each in draft.cells), LOOKED_UP)
-            return Found((*draft.cells, *found), relevance | cells, resolution, within)
-        return Found(tuple(found), relevance, resolution, within)
+            cells = dict.fromkeys((cell.number for cell in draft.cells), LOOKED_UP)
+            return Evidence((*draft.cells, *found), relevance | cells, resolution, within)
+        return Evidence(tuple(found), relevance, resolution, within)
 
     def _write(
-        self, session: SessionHandle, turn: OpenTurn, found: Found, draft: Draft
+        self, session: SessionHandle, turn: OpenTurn, evidence: Evidence, draft: Draft
     ) -> Generator[Event, None, tuple[Source, ...]]:
         """Call the writer, with less as long as the server finds the context too long.
 
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
         fewer, asked, refused = 0, 0, None
-        shown = self._answering.worth_showing(found)
+        shown = self._answering.worth_showing(evidence)
         while True:
             try:
                 prepared = self._memory.prepare(
                     session, turn, shown, fewer=fewer, wishes=draft.wishes
                 )
             except TooLarge as error:  # the question alone does not fit
-                alone = Prepared((), 0, tuple(shown.sources))
-                yield from self._answering.without_model(session, alone, found, draft, error)
+                alone = PreparedContext((), 0, tuple(shown.sources))
+                yield from self._answering.without_model(session, alone, evidence, draft, error)
                 return alone.shown
             is_less = refused is None or prepared.tokens < asked
             asked, draft.stats = prepared.tokens, prepared.stats
             try:
                 if refused is not None and not is_less:
                     raise refused
-                yield from self._spoken(session, prepared, found, draft)
+                yield from self._spoken(session, prepared, evidence, draft)
             except ContextTooLong as error:
                 if is_less and not draft.text:
                     fewer, refused = fewer + 1, error
                     continue
-                yield from self._answering.without_model(session, prepared, found, draft, error)
+                yield from self._answering.without_model(session, prepared, evidence, draft, error)
             except ModelError as error:
-                yield from self._answering.without_model(session, prepared, found, draft, error)
+                yield from self._answering.without_model(session, prepared, evidence, draft, error)
             return prepared.shown
 
     def _spoken(
-        self, session: SessionHandle, prepared: Prepared, found: Found, draft: Draft
+        self, session: SessionHandle, prepared: PreparedContext, evidence: Evidence, draft: Draft
     ) -> Iterator[Event]:
         with draft.trace.part("model") as span:
             span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.shown))
             try:
-                yield from self._answering.stream(session, prepared, found, draft)
+                yield from self._answering.stream(session, prepared, evidence, draft)
             finally:
                 span.note(gen_ai__request__model=draft.model, characters=len(draft.text))
                 if draft.usage is not None:
@@ -369,10 +376,10 @@ class Assistant:
                     span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
 
     def _of(
-        self, session: SessionHandle, answer: Answer, found: Sequence[Source]
+        self, session: SessionHandle, answer: Answer, sources: Sequence[Source]
     ) -> tuple[Source, ...]:
         """The sources an answer cites, by number."""
-        by_number = {source.number: source for source in found}
+        by_number = {source.number: source for source in sources}
         cited = sorted({citation.number for citation in answer.citations})
         missing = [number for number in cited if number not in by_number]
         if missing:
@@ -394,11 +401,11 @@ def _about_unknown(
 
 
 def _by_words_alone(draft: Draft) -> bool:
-    return any(each.kind is NoticeKind.WORDS_ALONE for each in draft.notices)
+    return any(notice.kind is NoticeKind.WORDS_ALONE for notice in draft.notices)
 
 
 def _verdicts(answer: Answer) -> Mapping[str, int]:
-    return Counter(each.verdict.value for each in answer.citations)
+    return Counter(citation.verdict.value for citation in answer.citations)
 
 
 def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 from rag.chat.decision import decide
 from rag.chat.evidence import EvidenceReader
-from rag.chat.marking import EmbedTexts, MarkedSpans, marked_in
-from rag.chat.units import with_tables_joined
+from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in
+from rag.chat.passage_units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
 from rag.language.names import Lexicon
 from rag.language.words import language_of
@@ -32,7 +32,7 @@ def card_of(
     sources = request.sources[:MOST_SHOWN]
     if not sources:
         return Card()
-    texts = [with_tables_joined(as_it_stands(each.passage)) for each in sources]
+    texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
     names = Lexicon(lexicon)
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     if _relevance(request, sources) < WEAK and nearest < NEAR:
@@ -52,7 +52,7 @@ def card_of(
 
 def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
     """Of the best."""
-    return max(request.relevance.get(each.number, UNKNOWN_RELEVANCE) for each in sources)
+    return max(request.relevance.get(source.number, UNKNOWN_RELEVANCE) for source in sources)
 
 
 def _shown(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from rag.chat.card import card_of
+from rag.chat.highlights import EmbedTexts, once
 from rag.chat.markdown import markdown_of
-from rag.chat.marking import EmbedTexts, once
 from rag.chat.prompts import says_declined
-from rag.chat.wishes import kept_to
-from rag.records import Mention, Within
+from rag.chat.stop_sequences import cut_at_stop
+from rag.records import Mention, Readable
 from rag.seams import ModelDelta, WriteRequest
 from rag.tokens import count_tokens
 
@@ -23,8 +23,8 @@ class CardWriter:
         self,
         embed: EmbedTexts,
         *,
-        lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
-        mentions: Callable[[str, Within], Mention | None] = lambda name, within: None,
+        lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
+        mentions: Callable[[str, Readable], Mention | None] = lambda name, within: None,
     ) -> None:
         """`lexicon` gives the product names of documents, as they are at each question."""
         self._embed = embed
@@ -32,7 +32,7 @@ class CardWriter:
         self._mentions = mentions
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        yield from kept_to(self._card(request), request.wishes, count=count_tokens)
+        yield from cut_at_stop(self._card(request), request.wishes, count=count_tokens)
 
     def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
         within = request.within

@@ -14,7 +14,7 @@ from rag.citations.markers import neutralise
 from rag.language.amounts import UNIT_SIGNS, Figure, agree
 from rag.language.dates import dates
 from rag.language.figures import read_figures
-from rag.language.languages import told
+from rag.language.languages import phrases
 from rag.language.sentences import split_sentences
 from rag.language.words import language_of, stem
 from rag.records import Source
@@ -23,7 +23,7 @@ SURE = 0.9  # likeness from which evidence is said
 UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what they are of
 BESIDE = 0.35  # less of it, and evidence may still deny what is said
 MOST_DENIALS = 2
-_SUPERSEDES = re.compile(rf"\b(?:{told('prevails')}|{told('supersedes')})\b", re.IGNORECASE)
+_SUPERSEDES = re.compile(rf"\b(?:{phrases('prevails')}|{phrases('supersedes')})\b", re.IGNORECASE)
 _QUOTES = str.maketrans('“”„"', "''''")
 
 
@@ -50,7 +50,7 @@ def decide(evidence: Sequence[SourceEvidence], sources: Sequence[Source]) -> Lea
     best = evidence[0]
     least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
     others = [each for each in evidence if each.likeness >= least]
-    denials = _of_each_document([each for each in others if denies(best, each)])
+    denials = _of_each_document([other for other in others if denies(best, other)])
     if not denials:
         return Lead(_quoted(best), (best,))
     first, *rest = _by_precedence([best, *denials], sources)
@@ -82,29 +82,29 @@ def _amounts(evidence: SourceEvidence) -> list[Figure]:
 
 def _holding(text: str, figures: Sequence[Figure]) -> list[Figure]:
     """The amounts that a text says hold: not the 24 of "36 months instead of 24 months"."""
-    amounts = [each for each in figures if each.kind == "amount"]
+    amounts = [figure for figure in figures if figure.kind == "amount"]
     cue = _SUPERSEDES.search(text)
-    before = [each for each in amounts if cue and each.start < cue.start()]
+    before = [amount for amount in amounts if cue and amount.start < cue.start()]
     return before or amounts
 
 
 def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]:
     """The nearest of each document; another one only where it says something else again."""
-    found: list[SourceEvidence] = []
-    for each in denials:
-        same = [e for e in found if not denies(e, each)]
+    results: list[SourceEvidence] = []
+    for denial in denials:
+        same = [e for e in results if not denies(e, denial)]
         if not same:
-            found.append(each)
-    return found
+            results.append(denial)
+    return results
 
 
 def _by_precedence(
-    found: Sequence[SourceEvidence], sources: Sequence[Source]
+    evidences: Sequence[SourceEvidence], sources: Sequence[Source]
 ) -> list[SourceEvidence]:
     """What supersedes first, then what is newer; else as they are found."""
     superseding = [sentence for source in sources for sentence in _superseding(source)]
     ranked = sorted(
-        enumerate(found),
+        enumerate(evidences),
         key=lambda pair: (-_supersedes(pair[1], superseding), -_newest(pair[1].source), pair[0]),
     )
     return [each for _, each in ranked]
@@ -125,7 +125,7 @@ def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
 
     "36 months instead of 24", "corrected to 250 W".
     """
-    amounts = [each for each in _amounts(evidence) if each.unit]
+    amounts = [amount for amount in _amounts(evidence) if amount.unit]
     held = [f for sentence in sentences for f in _holding(sentence, list(read_figures(sentence)))]
     return any(agree(a, b) for a in amounts for b in held if b.unit and a.dimension == b.dimension)
 
@@ -133,7 +133,7 @@ def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
 def _newest(source: Source) -> float:
     """The latest date that a source bears; 0 for none."""
     text = f"{source.document_title} {' '.join(source.heading_path)} {source.passage}"
-    return max((each.value for each in dates(text) if each.value > 1e6), default=0.0)
+    return max((date.value for date in dates(text) if date.value > 1e6), default=0.0)
 
 
 def _quoted(evidence: SourceEvidence) -> str:

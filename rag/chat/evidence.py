@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from rag.chat.marking import EmbedTexts
-from rag.chat.units import Unit, units_of, with_tables_joined
+from rag.chat.highlights import EmbedTexts
+from rag.chat.passage_units import Unit, units_of, with_tables_joined
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
 from rag.language.amounts import UNIT_SIGNS, Figure
@@ -74,15 +74,15 @@ class EvidenceReader:
         """The evidence, nearest first; none where several things are asked about at once."""
         if len(self.asked.names) > 1 or not self.asked.text.strip():
             return []
-        found = [
+        results = [
             (rank, source, unit)
             for rank, source in enumerate(sources[:READ])
             for unit in self._units(source)
         ]
-        alike = _alike(self.asked.text, [unit.said for _, _, unit in found], embed)
+        alike = _alike(self.asked.text, [unit.said for _, _, unit in results], embed)
         made = [
             self._evidence(rank, source, unit, near)
-            for (rank, source, unit), near in zip(found, alike, strict=True)
+            for (rank, source, unit), near in zip(results, alike, strict=True)
         ]
         return sorted(made, key=lambda each: -each.likeness)
 
@@ -117,7 +117,7 @@ class EvidenceReader:
                 if values:
                     yield _QuotedUnit(told, said, values, unit.kind)
         for above, rows in tables.items():
-            grid = [cells_of(above), *(cells_of(each.text) for each in rows)]
+            grid = [cells_of(above), *(cells_of(row.text) for row in rows)]
             for cell in self._cells(grid[0], grid[1:], headed):
                 if cell.values or is_looked_up(source):
                     yield cell
@@ -138,7 +138,7 @@ class EvidenceReader:
 
     def _said(self, text: str) -> tuple[Figure, ...]:
         """The figures of a sentence; one without a unit only where what it counts is asked for."""
-        return tuple(each for each in self._figures(text) if self._is_asked(each, text))
+        return tuple(figure for figure in self._figures(text) if self._is_asked(figure, text))
 
     def _is_asked(self, figure: Figure, text: str) -> bool:
         if figure.kind != "amount" or figure.unit:
@@ -152,10 +152,10 @@ class EvidenceReader:
         """Those that are no part of a name."""
         places = self._lexicon.find(text.casefold())
         return tuple(
-            each
-            for each in read_figures(text)
-            if each.kind != "ordinal"
-            and not any(n.start <= each.start and each.end <= n.end for n in places)
+            figure
+            for figure in read_figures(text)
+            if figure.kind != "ordinal"
+            and not any(n.start <= figure.start and figure.end <= n.end for n in places)
         )
 
     # ── Tables ───────────────────────────────────────────────────────────────────────────────
@@ -172,7 +172,7 @@ class EvidenceReader:
             for place in places:
                 cell, head = row[place], header[place] if place < len(header) else ""
                 values = self._figures(cell)
-                values = tuple(_with_unit(each, head) for each in values)
+                values = tuple(_with_unit(value, head) for value in values)
                 if cell and len(cell) <= LONGEST:
                     quote = " · ".join(filter(None, (label, f"{head}: {cell}" if head else cell)))
                     yield _QuotedUnit(

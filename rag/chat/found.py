@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag.records import ChatMessage, Resolution, Source, Within
+from rag.records import ChatMessage, Readable, Resolution, Source
 from rag.seams import ToolSpec
 
 SURE = 0.3  # relevance from which a source answers as often as with any higher one
@@ -15,7 +15,7 @@ LEAST_SOURCES = 3  # that a model is shown, whatever their relevance
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedContext:
     """The context of one call of the writer, with what it was made of."""
 
     messages: tuple[ChatMessage, ...]
@@ -47,13 +47,13 @@ class ShownSources:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Evidence:
     """Sources for one question, best first."""
 
     sources: tuple[Source, ...]
     relevance: Mapping[int, float]  # by number, 0 to 1
     resolution: Resolution
-    within: Within  # where they were looked for
+    within: Readable  # where they were looked for
 
     @property
     def is_sure(self) -> bool:

@@ -87,7 +87,7 @@ def _flat(line: str) -> str:
 
 def _mention(mention: Mention) -> str:
     links = ", ".join(
-        f"[{in_words(each.title)}](/documents/{each.id})" for each in mention.documents
+        f"[{in_words(document.title)}](/documents/{document.id})" for document in mention.documents
     )
     more = mention.count - len(mention.documents)
     rest = f" and {more} more" if more > 0 else ""

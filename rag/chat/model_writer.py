@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from rag.chat.prompts import says_declined
-from rag.chat.wishes import kept_to
+from rag.chat.stop_sequences import cut_at_stop
 from rag.seams import ChatModel, ModelDelta, ModelRequest, WriteRequest
 
 
@@ -33,7 +33,7 @@ class ModelWriter:
                 passed_on=request.wishes.passed_on,
             )
         )
-        yield from kept_to(replied, request.wishes)  # some servers know no stop texts
+        yield from cut_at_stop(replied, request.wishes)  # some servers know no stop texts
 
     def declined(self, text: str) -> bool:
         return says_declined(text)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.markers import cited_numbers, neutralise
-from rag.language.languages import read_lists, told
+from rag.language.languages import phrases, read_lists
 from rag.language.sentences import split_sentences
 from rag.records import Source
 from rag.seams import TokenCounter
@@ -41,7 +41,8 @@ _FENCE = re.compile(r"<(?=\s*/?\s*source)", re.IGNORECASE)
 _TITLE_CHARACTERS = 200
 
 _DECLINES = re.compile(
-    "|".join((told("not_answered"), *read_lists("spoken")["not_answered"].values())), re.IGNORECASE
+    "|".join((phrases("not_answered"), *read_lists("spoken")["not_answered"].values())),
+    re.IGNORECASE,
 )
 _OPENING = 2000  # characters among which the first sentence ends
 

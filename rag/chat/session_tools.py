@@ -92,8 +92,8 @@ class SessionTools:
         """Show messages `start` to before `end` (from 0) with the next question."""
         self._check_range(start, end)
         self._actions.prefer(self._session, ContextPreferences(start, end))
-        said = f"Messages {start} to {end - 1} will be shown with the next question, once."
-        return ToolResult(said, f"messages {start} to {end - 1} for the next question")
+        text = f"Messages {start} to {end - 1} will be shown with the next question, once."
+        return ToolResult(text, f"messages {start} to {end - 1} for the next question")
 
     def summarize_message_range(self, start: int, end: int) -> ToolResult:
         """Summarise messages `start` to before `end` (from 0)."""

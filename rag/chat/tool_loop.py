@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from rag.chat.tools import Toolbox
 from rag.errors import ModelInterrupted
 from rag.llm.replies import call_id
-from rag.llm.written_calls import calls_in
+from rag.llm.text_tool_calls import calls_in
 from rag.memory.context import MESSAGE_TOKENS, message_tokens
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
 from rag.seams import ModelDelta, TokenCounter, Writer, WriteRequest
@@ -158,8 +158,12 @@ class Conversation:
 
     def lay_results_beside_the_question(self) -> None:
         """Models call on as long as they see calls; some servers refuse calls without tools."""
-        asked = max(at for at, each in enumerate(self._messages) if each.role is Role.USER)
-        results = [each.content for each in self._messages[asked:] if each.role is Role.TOOL]
+        asked = max(
+            index for index, message in enumerate(self._messages) if message.role is Role.USER
+        )
+        results = [
+            message.content for message in self._messages[asked:] if message.role is Role.TOOL
+        ]
         found = FOUND + "\n\n".join(results) if results else ""
         question = self._messages[asked]
         self._messages[asked:] = [replace(question, content=question.content + found)]
@@ -223,13 +227,13 @@ def _added(before: Usage | None, usage: Usage) -> Usage:
 def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
     """Every call with an id of its own, as the protocol wants it."""
     seen: set[str] = set()
-    found = []
+    results = []
     for place, call in enumerate(calls):
         if not call.id or call.id in seen:
             call = replace(call, id=call_id(100 * round_number + place))
         seen.add(call.id)
-        found.append(call)
-    return found
+        results.append(call)
+    return results
 
 
 def _readable(arguments: str) -> str:

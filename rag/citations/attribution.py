@@ -4,12 +4,12 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rag.citations.check import bare
-from rag.citations.checking.case import Said
-from rag.citations.checking.reading import SourceText, read_source
-from rag.citations.checking.verdict import carries
+from rag.citations.comparison.case import ComparedStatement
+from rag.citations.comparison.parser import SourceText, read_source
+from rag.citations.comparison.verdict import carries
 from rag.citations.markers import find_markers
 from rag.citations.statements import Statement, read_statements
+from rag.citations.verdicts import bare
 from rag.records import Citation, Source, Verdict
 
 _STOP = re.compile(r"(?:[.!…;,]+|[。！；]+)?[\"'”’»」』]*(?:\s*\|)?$")
@@ -17,14 +17,14 @@ _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Attributed:
+class AttributedText:
     """A text with citations added, and the added ones, by offsets into that text."""
 
     text: str
     citations: tuple[Citation, ...]
 
 
-def attribute(text: str, sources: Mapping[int, Source]) -> Attributed:
+def attribute(text: str, sources: Mapping[int, Source]) -> AttributedText:
     """Add `[n]` to statements without a marker where the verdict over a source is `supported`.
 
     Markers that are there stay as they are.
@@ -34,18 +34,20 @@ def attribute(text: str, sources: Mapping[int, Source]) -> Attributed:
     for statement in read_statements(text):
         if statement.states and not statement.parts:
             lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
-            number = _carrying(Said(bare(text, statement), lead.strip(" #*:\n")), known)
+            number = _carrying(
+                ComparedStatement(bare(text, statement), lead.strip(" #*:\n")), known
+            )
             if number:
                 placed.append((statement, number))
     return _written(text, placed)
 
 
-def _carrying(said: Said, sources: Mapping[int, SourceText]) -> int:
+def _carrying(statement: ComparedStatement, sources: Mapping[int, SourceText]) -> int:
     """The number of the first source that carries it; 0 where none does."""
-    return next((number for number, source in sources.items() if carries(said, source)), 0)
+    return next((number for number, source in sources.items() if carries(statement, source)), 0)
 
 
-def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:
+def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
     """The text with these citations, less those that would be no markers where they stand."""
     attributed = _inserted(text, placed)
     starts = {marker.start for marker in find_markers(attributed.text)}
@@ -54,7 +56,7 @@ def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:
     return attributed if len(stand) == len(placed) else _written(text, stand)
 
 
-def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:
+def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
     kept: list[str] = []
     citations: list[Citation] = []
     at = length = 0
@@ -65,13 +67,13 @@ def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> Attributed:
         at = before
         start = length - len(marker.lstrip())
         citations.append(Citation(number, start, length, Verdict.SUPPORTED, attributed=True))
-    return Attributed("".join(kept) + text[at:], tuple(citations))
+    return AttributedText("".join(kept) + text[at:], tuple(citations))
 
 
 def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:
     """Where the marker goes, before the full stop, and with a blank where words have blanks."""
-    found = _STOP.search(text, max(statement.start, statement.end - 20), statement.end)
-    place = found.start() if found else statement.end
+    match = _STOP.search(text, max(statement.start, statement.end - 20), statement.end)
+    place = match.start() if match else statement.end
     place = statement.start + len(text[statement.start : place].rstrip())
     blank = "" if _UNSPACED.match(text[place - 1 : place]) else " "
     return place, f"{blank}[{number}]"

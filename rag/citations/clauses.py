@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from rag.citations.scanner import Marker
-from rag.language.languages import told
+from rag.language.languages import phrases
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +36,23 @@ class _Group(NamedTuple):
     end: int
 
 
-_AND = told("ands")
-_BETWEEN = re.compile(rf"[\s,;&/*_()]*(?:{_AND}|{told('ors')})?[\s,;&/*_()]*")
-_BREAK = rf"(?:^|[,;:.!?—–(]|\b(?:{told('joins')})\b)"
+_AND = phrases("ands")
+_BETWEEN = re.compile(rf"[\s,;&/*_()]*(?:{_AND}|{phrases('ors')})?[\s,;&/*_()]*")
+_BREAK = rf"(?:^|[,;:.!?—–(]|\b(?:{phrases('joins')})\b)"
 # Words after which a marker opens its clause: "According to [1], …", "as source [2] says, …".
-_SOURCE = rf"(?:(?:{told('articles')})\s+)?(?:{told('cited_things')})?"
+_SOURCE = rf"(?:(?:{phrases('articles')})\s+)?(?:{phrases('cited_things')})?"
 _INTRODUCES = re.compile(
-    rf"{_BREAK}\s*(?:(?:{told('introduces')})\s+)?{_SOURCE}\s*[*_(\"]*$", re.IGNORECASE
+    rf"{_BREAK}\s*(?:(?:{phrases('introduces')})\s+)?{_SOURCE}\s*[*_(\"]*$", re.IGNORECASE
 )
-_REPORTS = re.compile(rf"[*_)\"\s]*(?:{told('reports')})\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(rf"[,;:—–]\s|\s(?:{told('joins')}|{told('concedes')})\s", re.IGNORECASE)
+_REPORTS = re.compile(rf"[*_)\"\s]*(?:{phrases('reports')})\b", re.IGNORECASE)
+_CLAUSE_END = re.compile(
+    rf"[,;:—–]\s|\s(?:{phrases('joins')}|{phrases('concedes')})\s", re.IGNORECASE
+)
 # Behind a marker that stands within its clause: "The hose [1] is 3 m long, the tube [2] …".
 _JOINS = re.compile(
-    rf"\s+(?:{told('joins')}|{_AND}|{told('ors')}|{told('concedes')})\b", re.IGNORECASE
+    rf"\s+(?:{phrases('joins')}|{_AND}|{phrases('ors')}|{phrases('concedes')})\b", re.IGNORECASE
 )
-_NEXT_CLAUSE = re.compile(rf"[;—–]\s|[,:،]\s|[，；：、]|\s(?:{told('joins')})\s", re.IGNORECASE)
+_NEXT_CLAUSE = re.compile(rf"[;—–]\s|[,:،]\s|[，；：、]|\s(?:{phrases('joins')})\s", re.IGNORECASE)
 _WORD = re.compile(r"[^\W_]+")
 _LEADING = re.compile(rf"[\s,;:.)*_—–]*(?:(?:{_AND})\s+)?")
 
@@ -76,7 +78,7 @@ def _grouped(text: str, markers: Sequence[Marker]) -> list[_Group]:
 
 def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[Clause]:
     """Several groups share a sentence: each has the clause that it opens, else that it closes."""
-    found: list[Clause] = []
+    results: list[Clause] = []
     taken = start  # up to here the words belong to a part
     opened: _Group | None = None
     for position, group in enumerate(groups):
@@ -84,23 +86,23 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[C
         own = _opens(text, taken, group, following, led=opened is not None or not position)
         if opened is not None:
             stop = own if own is not None else _divided(text, opened.end, group.start)
-            found.append(_part(text, opened.markers, opened.end, stop, groups))
+            results.append(_part(text, opened.markers, opened.end, stop, groups))
             taken = stop
         if own is not None:
             opened, taken = group, group.end
         elif opened is not None and not says_enough(text[taken : group.start]):
             # The marker again at the end of its clause: "According to [1], … [1]".
-            found[-1] = replace(found[-1], markers=found[-1].markers + group.markers)
+            results[-1] = replace(results[-1], markers=results[-1].markers + group.markers)
             opened, taken = None, group.end
         else:
             stop = _goes_on(text, group, following) if following < end else group.start
-            found.append(_part(text, group.markers, taken, stop, groups))
+            results.append(_part(text, group.markers, taken, stop, groups))
             opened, taken = None, max(stop, group.end)
     if opened is not None:  # what stands after the last group belongs to it
-        found.append(_part(text, opened.markers, opened.end, end, groups))
+        results.append(_part(text, opened.markers, opened.end, end, groups))
     elif _WORD.search(text, groups[-1].end, end):
-        found[-1] = _part(text, found[-1].markers, found[-1].start, end, groups)
-    return found
+        results[-1] = _part(text, results[-1].markers, results[-1].start, end, groups)
+    return results
 
 
 def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -> int | None:
@@ -121,18 +123,18 @@ def _goes_on(text: str, group: _Group, following: int) -> int:
     """Where the clause ends that a group stands in: behind it only where another begins there."""
     if not text[group.end : following][:1].isspace() or _JOINS.match(text, group.end):
         return group.start
-    found = _NEXT_CLAUSE.search(text, group.end, following)
-    if not found or not _WORD.search(text, group.end, found.start()):
+    match = _NEXT_CLAUSE.search(text, group.end, following)
+    if not match or not _WORD.search(text, group.end, match.start()):
         return group.start
-    return found.start() if says_enough(text[found.end() : following]) else group.start
+    return match.start() if says_enough(text[match.end() : following]) else group.start
 
 
 def _divided(text: str, start: int, end: int) -> int:
     """Where a clause that was opened ends and one that is closed begins, between two groups."""
-    found = [
+    results = [
         m for m in _CLAUSE_END.finditer(text, start, end) if says_enough(text[start : m.start()])
     ]
-    fit = [m for m in found if says_enough(text[m.end() : end])]
+    fit = [m for m in results if says_enough(text[m.end() : end])]
     return fit[-1].start() if fit else end
 
 
@@ -173,5 +175,5 @@ def _kept(parts: Sequence[Clause]) -> tuple[Clause, ...]:
 def says_enough(clause: str, enough: int = 2) -> bool:
     """Whether there are words enough to state anything; each CJK character counts as one."""
     words = _WORD.finditer(clause)
-    counted = accumulate(len(found[0]) if found[0][0] >= "\u2e80" else 1 for found in words)
+    counted = accumulate(len(word[0]) if word[0][0] >= "\u2e80" else 1 for word in words)
     return any(count >= enough for count in counted)

@@ -12,14 +12,14 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 
-from rag.citations.checking.given import tells
-from rag.citations.checking.reading import SourceText
+from rag.citations.comparison.figure_subjects import is_about
+from rag.citations.comparison.parser import SourceText
 from rag.citations.markers import find_markers
 from rag.citations.statements import Statement
 from rag.language.amounts import DIMENSIONS, Figure, agree, date_parts
 from rag.language.figures import read_figures
 from rag.language.languages import Language
-from rag.language.late import regex
+from rag.language.lazy_patterns import regex
 from rag.language.words import language_of
 from rag.records import CheckedFigure, FigureStatus, Source
 from rag.runtime.budget import paced
@@ -89,7 +89,7 @@ class _Figures:
             return False
         ends = [replace(figure, value=end, upper=None) for end in figure.ends]
         return all(
-            any(tells(end, other) or is_rounded(end, other, spelled) for other in self.all)
+            any(is_about(end, other) or is_rounded(end, other, spelled) for other in self.all)
             for end in ends
         ) or self.hold(spelled)
 
@@ -164,7 +164,7 @@ def _plain(text: str, start: int, end: int) -> tuple[str, list[int]]:
     """A stretch without markers, code and signs of emphasis, and where each character stood."""
     markers = [marker for marker in find_markers(text) if start <= marker.start < end]
     code = _CODE.finditer(text, start, end)
-    spans = [*((each.start, each.end) for each in markers), *(each.span() for each in code)]
+    spans = [*((marker.start, marker.end) for marker in markers), *(each.span() for each in code)]
     left_out = {index for span in spans for index in range(*span)}
     kept = [
         index
@@ -211,14 +211,14 @@ def _last_place(spelled: str) -> float:
 def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
     """Whether one operation over two of the operands gives it, or the sum of all of its kind."""
     others = [
-        replace(each, value=end, upper=None)
-        for each in operands
-        if each.start != figure.start and each.kind == "amount"
-        for end in each.ends
+        replace(operand, value=end, upper=None)
+        for operand in operands
+        if operand.start != figure.start and operand.kind == "amount"
+        for end in operand.ends
     ]
     if figure.kind != "amount":
         return False
-    alike = [each for each in others if each.dimension == figure.dimension]
+    alike = [other for other in others if other.dimension == figure.dimension]
     results = [Figure(sum(each.base for each in alike))] if len(alike) > 2 else []
     results += [
         Figure(value)
@@ -227,7 +227,7 @@ def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
     ]
     factor = DIMENSIONS.get(figure.unit, ("", 1.0))[1]
     bare = replace(figure, unit="", kind="amount")
-    in_unit = (replace(each, value=each.value / factor) for each in results)
+    in_unit = (replace(result, value=result.value / factor) for result in results)
     return any(agree(bare, each) or is_rounded(bare, each, spelled) for each in in_unit)
 
 

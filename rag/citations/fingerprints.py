@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 
 from rag.citations.gate import canonical
-from rag.citations.given import in_words
+from rag.citations.json_text import in_words
 from rag.citations.markers import find_markers
 
 ANYBODY = "\0anybody"  # of answers that were given before callers were told apart
@@ -53,18 +53,18 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
 
     `question` is what stands before it, which tells as much as a second answer.
     """
-    found: list[Fingerprint] = []
+    results: list[Fingerprint] = []
     for whole, words in _readings(answer):
         is_strong = words >= ENOUGH_WORDS and "[" in whole
         for who in (user, ANYBODY):
-            found.append(Fingerprint(_key(who, "whole", whole), is_strong))
+            results.append(Fingerprint(_key(who, "whole", whole), is_strong))
             if question:
                 pair = _key(who, "pair", whole, _letters(question))
-                found.append(Fingerprint(pair, is_strong=True, has_question=True))
+                results.append(Fingerprint(pair, is_strong=True, has_question=True))
             if len(whole) >= HEAD:
                 head = _head(whole)
-                found.append(Fingerprint(_key(who, "head", head), "[" in head))
-    return found
+                results.append(Fingerprint(_key(who, "head", head), "[" in head))
+    return results
 
 
 def _readings(answer: str) -> Iterator[tuple[str, int]]:

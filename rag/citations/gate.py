@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Container
 
-from rag.citations.given import data_as_code
+from rag.citations.json_text import data_as_code
 from rag.citations.markers import Rewriter, cited_numbers
 from rag.language.languages import any_pattern, read_lists
-from rag.language.late import regex
-from rag.language.remembered import remembered
+from rag.language.lazy_patterns import regex
+from rag.language.memoisation import memoised
 
 _HEAD = regex.compile(
     rf"[\s>#*_\-]*(?:{any_pattern(read_lists('citing')['headings'])})"
@@ -90,7 +90,7 @@ def canonical(text: str, known: Container[int] | None = None) -> str:
     return _canonical(text) if known is None else settled(text, known.__contains__)
 
 
-@remembered
+@memoised
 def _canonical(text: str) -> str:
     return settled(text, lambda _number: True)
 
@@ -123,14 +123,14 @@ class _Foreign:
 
     def _spelled(self, text: str, *, is_end: bool) -> str:
         text, at, done = self._held + text, 0, []
-        while found := _FOREIGN.search(text, at, partial=not is_end):
-            done.append(text[at : found.start()])
-            at = found.start()
-            if found.partial or (not is_end and found.end() == len(text)):
+        while match := _FOREIGN.search(text, at, partial=not is_end):
+            done.append(text[at : match.start()])
+            at = match.start()
+            if match.partial or (not is_end and match.end() == len(text)):
                 break
-            done += (f"[{n}]" for n in found.captures("number"))
-            at = found.end()
-        if found is None:
+            done += (f"[{n}]" for n in match.captures("number"))
+            at = match.end()
+        if match is None:
             done.append(text[at:])
             at = len(text)
         self._held = text[at:]
@@ -212,18 +212,18 @@ class _Ending:
         ]
         return [(pattern, kind) for pattern, kind, is_possible in readings if is_possible]
 
-    def _fits(self, found: "regex.Match[str]") -> bool:
+    def _fits(self, match: "regex.Match[str]") -> bool:
         """Of an entry, whether the answer has cited its number before, and it states nothing."""
-        if "number" not in found.re.groupindex:
+        if "number" not in match.re.groupindex:
             return True
         passed = "".join(self._passed)
-        is_cited = int(found["number"]) in cited_numbers(passed)
-        if "address" in found.re.groupindex:
-            return bool(found["address"]) or (is_cited and not _STATES.search(found["title"]))
+        is_cited = int(match["number"]) in cited_numbers(passed)
+        if "address" in match.re.groupindex:
+            return bool(match["address"]) or (is_cited and not _STATES.search(match["title"]))
         before = passed.rstrip().rpartition("\n")[2]
         leads_in = before.endswith((":", "：", ":**")) or _ENTITLED.match(before)
         is_led_in = leads_in and not "".join(self._held).strip()
-        return is_cited and not is_led_in and not _STATES.search(found["title"])
+        return is_cited and not is_led_in and not _STATES.search(match["title"])
 
     def _release(self) -> str:
         released = "".join([*self._held, self._line])

@@ -8,8 +8,8 @@ a stream has to know.
 import re
 import unicodedata
 
-from rag.language.languages import any_pattern, read_lists, told
-from rag.language.late import regex
+from rag.language.languages import any_pattern, phrases, read_lists
+from rag.language.lazy_patterns import regex
 
 OPENING, CLOSING = "[【［〔⟦〚〖❲⦋⁅﹝⟨〈", "]】］〕⟧〛〗❳⦌⁆﹞⟩〉"  # in the same order
 SUPERSCRIPT = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -52,14 +52,14 @@ _MONTH = f"(?:{_TOLD['months']})"
 def _item(rest: str) -> str:
     """A number or range, with what names it before and what tells of it behind."""
     # To the end, or to another citation: `7, p. 3; 9, p. 4`.
-    told = rf"(?:(?:(?!;){rest}){{0,120}}+(?=;{_B}{_NUMBER}{_B}[,:])|{rest}{{0,120}}+)"
+    text = rf"(?:(?:(?!;){rest}){{0,120}}+(?=;{_B}{_NUMBER}{_B}[,:])|{rest}{{0,120}}+)"
     tail = (
         rf"(?:(?::[0-9]{{1,4}})?[†‡]{rest}{{0,80}}+"  # 7†source, 7:0†source, 7†L3-L5
         rf"|[ \u00a0](?:[-–—|][ \u00a0](?=pp?\.|{_LONG})|\((?:pp?\.)?(?={_LONG}|\s?\d))"
         rf"{rest}{{0,120}}+"  # 7 – title
         rf"|{_B}[,;:]?{_B}(?:[§¶]|{_PART}\.?{_B}\(?(?:\d|(?-i:(?<=\W)[A-Z]\b))|(?<=[,;]{_S})[ls]\.{_B}\d)"
-        rf"{told}"  # 7, §1.1
-        rf"|{_B}(?:[:：][ \u00a0]|：)(?={_LONG}){told}"  # 7: title
+        rf"{text}"  # 7, §1.1
+        rf"|{_B}(?:[:：][ \u00a0]|：)(?={_LONG}){text}"  # 7: title
         rf"|\.[ \u00a0](?!{_MONTH})(?-i:[A-ZÄÖÜ]){rest}{{1,120}}+"  # 7. Title
         rf"|[,;][ \u00a0](?!None|True|False|NaN|{_WORDS})"
         rf"(?:(?-i:[“„«‘]|[A-ZÄÖÜ][a-zäöüß]{{2}}){rest}{{0,120}}+|{rest}{{1,80}}\.[a-z]{{2,4}}\b{rest}{{0,40}}+))"
@@ -92,7 +92,7 @@ _TARGET = (
     r"\((?P<target><[^<>\n]{0,300}+>|[^()\s]{0,300}+(?:\([^()\s]{0,100}+\)[^()\s]{0,100}+)?)"
     r"(?:[ ]\"[^\"\n]{0,100}+\")?\)"
 )
-_AND = rf"(?<=[{BLANKS}])(?:{told('ands')}|{told('ors')}|&)(?=[{BLANKS}])"
+_AND = rf"(?<=[{BLANKS}])(?:{phrases('ands')}|{phrases('ors')}|&)(?=[{BLANKS}])"
 _SEPARATOR = rf"{_B}(?:[,，、;；]|(?:,[{BLANKS}])?{_AND})?{_B}"
 _HIGH = rf"{_B}(?P<raised>[{SUPERSCRIPT}]++(?:[,˒⸴⁻–][{SUPERSCRIPT}]++)*+){_B}"
 _NAMED = rf"(?:(?:{_SEE}{_B})?{_WORDS}{_CONNECTS}|{_SEE})"
@@ -187,12 +187,13 @@ AWAY = re.compile(r"://|^www\.|^mailto:|/|\.\w")  # a link's target that is a pl
 _SPOKEN = rf"(?P<word>{_TOLD['spoken']})[{BLANKS}](?:no\.[ ])?"
 _NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
 INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
-REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{told('reports')})[\s,.:;])")
+REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{phrases('reports')})[\s,.:;])")
 INTRODUCES = _behind(
-    rf"\b(?:{told('introduces')}|{_TOLD['see']}|{told('ands')})[ ](?:(?:{told('articles')}) )?",
+    rf"\b(?:{phrases('introduces')}|{_TOLD['see']}|{phrases('ands')})[ ]"
+    rf"(?:(?:{phrases('articles')}) )?",
     regex.IGNORECASE,
 )
-BEGINS = _behind(rf"(?:^|[.!?;:,\]】］〕)…]|\b(?:{told('joins')}))[\s>*_\-]*", regex.IGNORECASE)
+BEGINS = _behind(rf"(?:^|[.!?;:,\]】］〕)…]|\b(?:{phrases('joins')}))[\s>*_\-]*", regex.IGNORECASE)
 
 _FORMULA = rf"\\\([^\n]{{0,{MAX_MATH}}}?\\\)|\\\[[\s\S]{{0,{MAX_MATH}}}?\\\]"
 MATH = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from rag.citations.gate import MarkerGate, settled
 from rag.citations.markers import find_markers
 from rag.errors import UnreadableReply
-from rag.language.late import regex
+from rag.language.lazy_patterns import regex
 
 _BEGINS = regex.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)", regex.IGNORECASE)
 _BETWEEN = regex.compile(r"[\s0-9.+\-eEtrufalsn]*")  # the texts: figures, true, false, null, blanks
@@ -62,11 +62,11 @@ class JsonGate:
         text, at = self._held, 0
         while at < len(text) and not self._has_ended:
             if text[at] == '"':
-                found = _TEXT.match(text, at)
-                if found is None:
+                match = _TEXT.match(text, at)
+                if match is None:
                     break
-                yield found[0] if self._is_name else self._gated(found[0])
-                at = found.end()
+                yield match[0] if self._is_name else self._gated(match[0])
+                at = match.end()
                 continue
             if text[at] in "{}[],:":
                 self._structure(text[at])
@@ -91,15 +91,15 @@ class JsonGate:
 
     def _gated(self, quoted: str) -> str:
         try:
-            said = json.loads(quoted, strict=False)
+            data = json.loads(quoted, strict=False)
         except ValueError as error:
             raise UnreadableReply("a text in the model's JSON cannot be read") from error
         gate = MarkerGate(self._allowed)
-        passed = gate.feed(said) + gate.finish()
+        passed = gate.feed(data) + gate.finish()
         if gate.removed:
             passed = settled(passed, self._allowed)
         self._cited += [number for number in gate.cited if number not in self._cited]
-        if passed == said or (self._only_unknown and not gate.removed):
+        if passed == data or (self._only_unknown and not gate.removed):
             return quoted
         return json.dumps(passed, ensure_ascii=False)
 
@@ -116,7 +116,7 @@ def markers_in_json(text: str) -> list[tuple[int, int, int]]:
     return found
 
 
-def _places(quoted: str, at: int) -> list[int]:
+def _places(quoted: str, position: int) -> list[int]:
     """Where each character of a text in JSON stands, and its end."""
     signs = _SIGN.finditer(quoted, 1, len(quoted) - 1)
-    return [*(at + sign.start() for sign in signs), at + len(quoted) - 1]
+    return [*(position + sign.start() for sign in signs), position + len(quoted) - 1]

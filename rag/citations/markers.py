@@ -7,12 +7,12 @@ from itertools import groupby
 
 from rag.citations import grammar
 from rag.citations.scanner import Marker, MarkerGroup, Scanner
-from rag.language.languages import told
-from rag.language.remembered import remembered
+from rag.language.languages import phrases
+from rag.language.memoisation import memoised
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class FilteredText:
     """A text with the allowed markers only, and the numbers that were taken out of it."""
 
     text: str
@@ -27,13 +27,13 @@ def find_markers(text: str) -> list[Marker]:
     return list(_markers(text))
 
 
-@remembered
+@memoised
 def _markers(text: str) -> tuple[Marker, ...]:
     if not _FIGURE.search(text):
         return ()
     tokens = Scanner().scan(text, final=True)
-    found = (token for token in tokens if isinstance(token, MarkerGroup) and not token.is_unsure)
-    return tuple(marker for cited in found for marker in cited.markers if marker.numbers)
+    results = (token for token in tokens if isinstance(token, MarkerGroup) and not token.is_unsure)
+    return tuple(marker for cited in results for marker in cited.markers if marker.numbers)
 
 
 def cited_numbers(text: str) -> list[int]:
@@ -41,14 +41,14 @@ def cited_numbers(text: str) -> list[int]:
     return list(dict.fromkeys(n for marker in find_markers(text) for n in marker.numbers))
 
 
-def keep_markers(text: str, allowed: Callable[[int], bool]) -> Kept:
+def keep_markers(text: str, allowed: Callable[[int], bool]) -> FilteredText:
     """Rewrite every citation to `[n]` if its number is allowed, and take it out if not.
 
     The blank, the comma or the brackets that it would leave behind go with it.
     """
     rewriter = Rewriter(allowed)
     kept = rewriter.feed(text) + rewriter.finish()
-    return Kept(kept, tuple(rewriter.removed))
+    return FilteredText(kept, tuple(rewriter.removed))
 
 
 def without_markers(text: str) -> str:
@@ -78,7 +78,7 @@ _STAND_IN = "\ue000"  # of private use
 _PLAIN = re.compile(r"(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+")
 
 
-@remembered
+@memoised
 def neutralise(text: str) -> str:
     """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
     plain = _CANDIDATE.sub(_harmless, text)
@@ -100,8 +100,8 @@ def as_it_stands(text: str) -> str:
         return neutralise(text)
     kept: list[str] = []
 
-    def put_by(found: re.Match[str]) -> str:
-        kept.append(found[0])
+    def put_by(match: re.Match[str]) -> str:
+        kept.append(match[0])
         return _STAND_IN
 
     tokens = (
@@ -126,11 +126,11 @@ def _is_apart(token: str) -> bool:
     return token[:1] in ("$", "\\", "<") and len(token) > 2
 
 
-def _harmless(found: re.Match[str]) -> str:
-    _opening, inside, closing = found.groups()
-    is_cut_off = found.end() == len(found.string) and not closing
+def _harmless(match: re.Match[str]) -> str:
+    _opening, inside, closing = match.groups()
+    is_cut_off = match.end() == len(match.string) and not closing
     if not is_cut_off and not any(character.isdigit() for character in inside):
-        return found.group()
+        return match.group()
     return f"({inside})" if closing else f"({inside}"
 
 
@@ -145,7 +145,7 @@ def _in_parentheses(cited: MarkerGroup) -> str:
 
 # Figures in plain brackets, and what before them wants some: a sign, a measure, a preposition.
 _VALUES = re.compile(r"\[[\d,;\s–-]+\]")
-_WANTS_VALUE = re.compile(rf"(?:[=∈≈≤≥<>±~]|\b(?:CI|KI|IQR|HDI|{told('wants_value')}))\s*$")
+_WANTS_VALUE = re.compile(rf"(?:[=∈≈≤≥<>±~]|\b(?:CI|KI|IQR|HDI|{phrases('wants_value')}))\s*$")
 # A comma or blank at the end of what is known: it goes with a marker that is removed.
 _GAP = re.compile(rf"(?:[,;，、]?[{grammar.BLANKS}]|[,;，、])\Z")
 # Before these, what stood in front of a removed marker goes too: "days [99]." becomes "days."
@@ -274,7 +274,7 @@ class Rewriter:
         for begun in _BEGUN.finditer(line):
             char = begun.group()[0]
             for pattern in filter(None, (grammar.around(char), grammar.LITERAL.get(char))):
-                found = pattern.match(line, begun.start(), partial=True)
-                if found and found.partial:
+                match = pattern.match(line, begun.start(), partial=True)
+                if match and match.partial:
                     return True
         return False

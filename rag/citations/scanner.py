@@ -118,20 +118,20 @@ class Scanner:
         return taken
 
     def _taken_by(self, pattern: "regex.Pattern[str]") -> str:
-        found = pattern.match(self._text, self._at)
-        return self._take(found.end() if found else self._at + 1)
+        match = pattern.match(self._text, self._at)
+        return self._take(match.end() if match else self._at + 1)
 
     def _match(
-        self, pattern: "regex.Pattern[str]", at: int, most: int = grammar.MOST
+        self, pattern: "regex.Pattern[str]", position: int, most: int = grammar.MOST
     ) -> "regex.Match[str] | None":
-        found = pattern.match(self._text, at, at + most)
-        is_cut = not self._final and len(self._text) < at + most
-        if not found and is_cut and pattern.match(self._text, at, partial=True):
+        match = pattern.match(self._text, position, position + most)
+        is_cut = not self._final and len(self._text) < position + most
+        if not match and is_cut and pattern.match(self._text, position, partial=True):
             raise _MoreNeeded
-        return found
+        return match
 
-    def _before(self, at: int) -> str:
-        return self._text[max(self._line, at - _CONTEXT) : at]
+    def _before(self, position: int) -> str:
+        return self._text[max(self._line, position - _CONTEXT) : position]
 
     # ── Code and mathematics ─────────────────────────────────────────────────────────────────
 
@@ -167,24 +167,24 @@ class Scanner:
         first = self._unit(self._at, is_next=self._offset + self._at == self._cited_to)
         return self._together(first) if first else None
 
-    def _unit(self, at: int, *, is_next: bool) -> MarkerGroup | None:
+    def _unit(self, position: int, *, is_next: bool) -> MarkerGroup | None:
         """A bracket, or what stands around one: `([7])`, `**[7]**`, `<sup>7</sup>`."""
-        char = self._text[at]
-        if char in "[\\(" and not is_next and self._is_index(at):
+        char = self._text[position]
+        if char in "[\\(" and not is_next and self._is_index(position):
             return None
-        plain = _USUAL.match(self._text, at)
+        plain = _USUAL.match(self._text, position)
         if plain:  # nearly all are so
             numbers = _numbers([plain[1]])
-            return self._cited(numbers, at, plain.end() - 1) if numbers else None
+            return self._cited(numbers, position, plain.end() - 1) if numbers else None
         around = grammar.around(char)
-        found = self._match(around, at) if around else None
+        found = self._match(around, position) if around else None
         if not found or not self._fits(char, found):
             return None
         groups = found.groupdict()
         is_plain = bool(groups.get("plain"))
         end = found.end()
         target = self._match(grammar.TARGET, end) if char in "[\\" else None
-        if target and is_plain and self._before(at).endswith("!"):
+        if target and is_plain and self._before(position).endswith("!"):
             return None  # an image
         numbers = _numbers(_ranges(found))
         if not numbers and not groups.get("start"):
@@ -196,44 +196,44 @@ class Scanner:
         if is_apart or (leads_away and grammar.TITLED.search(found.group())):
             return None  # a fraction, a date; a link to a section, `[1. Refunds](/documents/…)`
         is_unsure = bool(unsure) or leads_away
-        return self._cited(numbers, at, end, is_unsure=is_unsure)
+        return self._cited(numbers, position, end, is_unsure=is_unsure)
 
-    def _is_far_from_figures(self, at: int) -> bool:
+    def _is_far_from_figures(self, position: int) -> bool:
         """Whether no citation can begin here; the text is looked through once."""
-        most = at + grammar.MOST
+        most = position + grammar.MOST
         if most > len(self._text) and not self._final:
             return False
-        if self._figure < self._offset + at:
-            found = _FIGURE.search(self._text, at)
-            self._figure = self._offset + (found.start() if found else len(self._text))
+        if self._figure < self._offset + position:
+            match = _FIGURE.search(self._text, position)
+            self._figure = self._offset + (match.start() if match else len(self._text))
         return self._figure - self._offset >= min(most, len(self._text))
 
-    def _is_index(self, at: int) -> bool:
+    def _is_index(self, position: int) -> bool:
         """Whichever way it is read: behind a citation, a blank or nothing may come to stand."""
-        before = self._before(at)
-        if grammar.ROW.match(before) and self._match(grammar.COLUMN, at):
+        before = self._before(position)
+        if grammar.ROW.match(before) and self._match(grammar.COLUMN, position):
             return True
-        if before[-1:].isalnum() and self._match(grammar.MEMBER, at):
+        if before[-1:].isalnum() and self._match(grammar.MEMBER, position):
             return True
-        behind = self._text[max(at - len(before), self._cited_to - self._offset) : at]
+        behind = self._text[max(position - len(before), self._cited_to - self._offset) : position]
         return grammar.is_index(before) and grammar.is_index(behind)
 
     def _cited(
-        self, numbers: tuple[int, ...], at: int, end: int, *, is_unsure: bool = False
+        self, numbers: tuple[int, ...], position: int, end: int, *, is_unsure: bool = False
     ) -> MarkerGroup:
-        marker = Marker(numbers, self._offset + at, self._offset + end)
-        return MarkerGroup((marker,), ("",), self._text[at:end], is_unsure)
+        marker = Marker(numbers, self._offset + position, self._offset + end)
+        return MarkerGroup((marker,), ("",), self._text[position:end], is_unsure)
 
-    def _fits(self, char: str, found: "regex.Match[str]") -> bool:
+    def _fits(self, char: str, match: "regex.Match[str]") -> bool:
         """Whether emphasis opens here, a raised figure is no exponent, and no name goes on."""
-        before = self._before(found.start())
+        before = self._before(match.start())
         if char == "{":
             return not before or before[-1].isspace()
         if char not in "*_":
             group = "raised" if char in grammar.SUPERSCRIPT else "figure"
-            figure = found.groupdict().get(group)
+            figure = match.groupdict().get(group)
             return not (figure and _is_exponent(before, figure))
-        run = re.escape(found["run"])
+        run = re.escape(match["run"])
         is_open = len(re.findall(rf"(?<![*_]){run}(?![*_])", before)) % 2
         return not (is_open or before.endswith(char) or (char == "_" and before[-1:].isalnum()))
 
@@ -289,23 +289,23 @@ def _with_all_between(first: MarkerGroup, last: MarkerGroup) -> MarkerGroup:
 def _numbers(ranges: Sequence[str]) -> tuple[int, ...]:
     """The distinct numbers in order; none if one of the ranges is none."""
     numbers: dict[int, None] = {}
-    for each in ranges:
-        ends = [int(end) for end in re.findall(r"\d+", _INVISIBLE.sub("", each))]
+    for range_ in ranges:
+        ends = [int(end) for end in re.findall(r"\d+", _INVISIBLE.sub("", range_))]
         if not 0 < ends[0] <= ends[-1] < ends[0] + MAX_RANGE:
             return ()
         numbers.update(dict.fromkeys(range(ends[0], ends[-1] + 1)))
     return tuple(numbers)
 
 
-def _ranges(found: "regex.Match[str]") -> list[str]:
-    raised = found.capturesdict().get("raised")
-    return _raised_ranges(raised[0]) if raised else found.captures("range")
+def _ranges(match: "regex.Match[str]") -> list[str]:
+    raised = match.capturesdict().get("raised")
+    return _raised_ranges(raised[0]) if raised else match.captures("range")
 
 
 def _raised_ranges(text: str) -> list[str]:
     """The numbers of `⁷` or `⁷˒⁸`; none where one begins with a zero."""
-    ranges = [each.translate(_RAISED_TO) for each in re.split(r"[,˒⸴]", text)]
-    return [] if any(each.startswith("0") for each in ranges) else ranges
+    ranges = [part.translate(_RAISED_TO) for part in re.split(r"[,˒⸴]", text)]
+    return [] if any(range_.startswith("0") for range_ in ranges) else ranges
 
 
 def _is_exponent(before: str, figure: str) -> bool:

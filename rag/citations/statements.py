@@ -9,12 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from rag.citations.clauses import Clause, parts_of
-from rag.citations.leaning import limits, states_something
+from rag.citations.dependence import limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
-from rag.language.languages import told
+from rag.language.languages import phrases
 from rag.language.layout import CELL, ENTRY, LineKind, leads_in
-from rag.language.remembered import remembered
+from rag.language.memoisation import memoised
 from rag.language.sentences import Span, read_sentences, trimmed
 
 
@@ -39,18 +39,18 @@ def read_statements(text: str) -> list[Statement]:
     return list(_read(text))
 
 
-@remembered
+@memoised
 def _read(text: str) -> tuple[Statement, ...]:
     units = _with_entries(_joined(_units(text)))
-    found: list[Statement] = []
+    results: list[Statement] = []
     for unit, lead_in, parts in zip(units, _lead_ins(units), _parts(text, units), strict=True):
         states = unit.is_prose or unit.kind == "row"
         states = states and (
             bool(unit.markers and lead_in) or states_something(unit.bare, cites=bool(unit.markers))
         )
         kind: LineKind = "row" if unit.kind == "head" else unit.kind
-        found.append(Statement(unit.start, unit.end, kind, lead_in, parts, states))
-    return tuple(found)
+        results.append(Statement(unit.start, unit.end, kind, lead_in, parts, states))
+    return tuple(results)
 
 
 # ── Units ────────────────────────────────────────────────────────────────────────────────────
@@ -109,16 +109,16 @@ def _units(text: str) -> Iterator[_StatementDraft]:
 
 def _joined(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
     """Markers on their own, and sentences that limit the one before, belong to that."""
-    found: list[_StatementDraft] = []
+    results: list[_StatementDraft] = []
     for unit in units:
-        if found:
-            found[-1], unit = _handed_on(found[-1], unit)
-        if found and _belongs(found[-1], unit):
-            markers = found[-1].markers + unit.markers
-            found[-1] = replace(found[-1], end=unit.end, markers=markers)
+        if results:
+            results[-1], unit = _handed_on(results[-1], unit)
+        if results and _belongs(results[-1], unit):
+            markers = results[-1].markers + unit.markers
+            results[-1] = replace(results[-1], end=unit.end, markers=markers)
         else:
-            found.append(unit)
-    return found
+            results.append(unit)
+    return results
 
 
 def _handed_on(
@@ -151,21 +151,21 @@ def _belongs(before: _StatementDraft, unit: _StatementDraft) -> bool:
 
 # ── Lists and tables ─────────────────────────────────────────────────────────────────────────
 
-_FOLLOWING = re.compile(rf"\b(?:{told('following')})\b", re.IGNORECASE)
+_FOLLOWING = re.compile(rf"\b(?:{phrases('following')})\b", re.IGNORECASE)
 
 
 def _with_entries(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
     """A lead-in with markers and the entries without any that follow it are one statement."""
-    found: list[_StatementDraft] = []
+    results: list[_StatementDraft] = []
     for unit in units:
-        last = found[-1] if found else unit
+        last = results[-1] if results else unit
         asks_for_any = last.kind == "sentence" and last.markers and leads_in(last.bare)
         if unit.kind == "entry" and not unit.markers and (last.entries or asks_for_any):
             entries = (*last.entries, Span(unit.start, unit.end))
-            found[-1] = replace(last, end=unit.end, entries=entries)
+            results[-1] = replace(last, end=unit.end, entries=entries)
         else:
-            found.append(unit)
-    return found
+            results.append(unit)
+    return results
 
 
 def _lead_ins(units: Sequence[_StatementDraft]) -> Iterator[Span | None]:
@@ -218,8 +218,8 @@ def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Clause
 
 def _body(text: str, start: int, end: int) -> Span:
     """Without the bullet of an entry."""
-    found = ENTRY.match(text, start, end)
-    return Span(found.end() if found else start, end)
+    match = ENTRY.match(text, start, end)
+    return Span(match.end() if match else start, end)
 
 
 def _cell(row: _StatementDraft, start: int, end: int) -> _StatementDraft:

@@ -108,8 +108,8 @@ def originals(settings: "Settings", folders: tuple[Path, ...]) -> None:
     folder of another service.
     """
     from rag.db.blobs import FolderBlobs
-    from rag.documents.storing.store import SqlDocumentStore
-    from rag.wiring.parts import local_originals, open_originals
+    from rag.documents.store import SqlDocumentStore
+    from rag.wiring.components import local_originals, open_originals
     from rag.wiring.stores import open_database
 
     documents = SqlDocumentStore(open_database(settings), open_originals(settings))
@@ -140,7 +140,7 @@ def migrate(settings: "Settings", without_backup: bool) -> None:
 def _vectors_elsewhere(settings: "Settings") -> int:
     if settings.retrieval.chroma_url is None:
         return 0
-    from rag.wiring.parts import open_embedder, open_index
+    from rag.wiring.components import open_embedder, open_index
 
     index = open_index(settings, open_embedder(settings))
     try:

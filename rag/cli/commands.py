@@ -14,12 +14,12 @@ from rag.cli.models import models
 from rag.cli.source import as_json_option, source
 from rag.cli.testing import evaluate, keep, regress
 from rag.errors import RagError
-from rag.runtime.calm import ERRORS
+from rag.runtime.error_log import ERRORS
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rich.console import Console
 
-    from rag.documents.storing.collections import Collections
+    from rag.documents.collections import Collections
     from rag.settings import Settings
 
 LOADING = (100_000, 20, 20)  # new objects: hardly any of what is loaded at the start is garbage
@@ -101,7 +101,7 @@ def ask(
 ) -> None:
     """Answer one question."""
     from rag.cli import terminal
-    from rag.cli.asking import asking_with
+    from rag.cli.questions import asking_with
 
     with asking_with(settings, session_id, collections) as (asking, _):
         told = asking(question)
@@ -119,7 +119,7 @@ def ask(
 def chat(settings: "Settings", session_id: str | None, collections: tuple[str, ...]) -> None:
     """Ask one question after the other; an empty line or Ctrl-D ends it, /keep keeps a test."""
     from rag.cli import terminal
-    from rag.cli.asking import asking_with
+    from rag.cli.questions import asking_with
 
     console = _console()
     with asking_with(settings, session_id, collections) as (asking, used_id):
@@ -164,15 +164,15 @@ def demo(settings: "Settings", port: int | None, long_talk: bool) -> None:
     """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
     from rag.cli.ingest import ingest_paths, was_ingested
     from rag.web.server import serve as serve_web
-    from rag.wiring.shipped import shipped
+    from rag.wiring.package_files import package_folder
 
     web = settings.web.model_copy(update={} if port is None else {"port": port})
     own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
     if long_talk:
         address = f"http://{web.host}:{web.port}/long-talk"
         _console().print(f"A conversation of 60 turns, each with what a model is sent: {address}")
-    elif not was_ingested(own, (shipped("library"),)):
-        ingest_paths(own, (shipped("library"),), console=_console())
+    elif not was_ingested(own, (package_folder("library"),)):
+        ingest_paths(own, (package_folder("library"),), console=_console())
     serve_web(own)
 
 
@@ -291,7 +291,7 @@ def collections(context: click.Context) -> None:
 @click.pass_obj
 def add(settings: "Settings", name: str, everybody: str, owner: str) -> None:
     """Make a collection."""
-    from rag.documents.storing.collections import right_named
+    from rag.documents.collections import right_named
 
     made = _collections(settings).create(owner, name, everybody=right_named(everybody))
     click.echo(made.id)
@@ -304,7 +304,7 @@ def add(settings: "Settings", name: str, everybody: str, owner: str) -> None:
 @click.pass_obj
 def give(settings: "Settings", name: str, member: str, right: str) -> None:
     """Give a member, or `group:…`, a right: none, read, add, write or manage."""
-    from rag.documents.storing.collections import right_named
+    from rag.documents.collections import right_named
 
     found = _collections(settings)
     held = found.named("", name)
@@ -312,7 +312,7 @@ def give(settings: "Settings", name: str, member: str, right: str) -> None:
 
 
 def _collections(settings: "Settings") -> "Collections":
-    from rag.wiring.parts import open_collections
+    from rag.wiring.components import open_collections
     from rag.wiring.stores import open_database
 
     return open_collections(settings, open_database(settings))

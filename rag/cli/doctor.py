@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rag.documents.descriptions import size_in_words
 from rag.documents.reports import counted
-from rag.documents.storing.described import size_in_words
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
-from rag.wiring.running import running_server
+from rag.wiring.server_address import running_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +78,14 @@ def _database(settings: Settings) -> str:
 
 
 def _tables(settings: Settings) -> str:
-    from rag.operations import documents_of, noted, tables_without_rows
-    from rag.wiring.parts import kept_places, open_tables
+    from rag.operations import documents_of, read_manifest, tables_without_rows
+    from rag.wiring.components import kept_places, open_tables
     from rag.wiring.stores import open_database
 
-    tables, before = open_tables(settings, open_database(settings)), noted(settings.data_dir)
+    tables, before = (
+        open_tables(settings, open_database(settings)),
+        read_manifest(settings.data_dir),
+    )
     rows = before.rows if before else {}
     lost = tables_without_rows(tables, kept_places(settings), rows, reads=True)
     if lost:
@@ -96,8 +99,8 @@ def _tables(settings: Settings) -> str:
 
 
 def _originals(settings: Settings) -> str:
-    from rag.documents.storing.store import SqlDocumentStore
-    from rag.wiring.parts import open_originals
+    from rag.documents.store import SqlDocumentStore
+    from rag.wiring.components import open_originals
     from rag.wiring.stores import open_database
 
     if not settings.documents.keep_originals:
@@ -117,7 +120,7 @@ def _originals(settings: Settings) -> str:
 
 
 def _readers(settings: Settings) -> str:
-    from rag.documents.storing.store import SqlDocumentStore
+    from rag.documents.store import SqlDocumentStore
     from rag.records import EVERYTHING
     from rag.wiring.stores import open_database
 
@@ -137,7 +140,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _embedding(settings: Settings) -> str:
-    from rag.wiring.parts import open_embedder
+    from rag.wiring.components import open_embedder
 
     embedder = open_embedder(settings)
     embedder.embed(["How long do refunds take?"])
@@ -146,7 +149,7 @@ def _embedding(settings: Settings) -> str:
 
 def _indexes(settings: Settings) -> str:
     from rag.operations import compare, refuse_emptied
-    from rag.wiring.parts import open_embedder, open_index
+    from rag.wiring.components import open_embedder, open_index
     from rag.wiring.stores import open_database
 
     url = running_server(settings.data_dir)
@@ -172,10 +175,10 @@ def _indexes(settings: Settings) -> str:
 
 def _ids_in_file(settings: Settings) -> set[str] | None:
     """What the embedded index holds, as far as that is known without loading it."""
-    from rag.search.cache.contents import ids_in_file
-    from rag.search.cache.holding import holding
+    from rag.search.cache.index_contents import ids_in_file
+    from rag.search.cache.index_lock import holding
     from rag.search.embedders.local import name_of
-    from rag.wiring.parts import index_folder
+    from rag.wiring.components import index_folder
 
     if settings.retrieval.chroma_url is not None:
         return None
@@ -204,9 +207,9 @@ def repair(settings: Settings) -> str:
 
 def _damaged_vectors(settings: Settings) -> Path | None:
     """Where they lie now, out of the way of new ones; None where nothing is damaged."""
-    from rag.search.cache.contents import is_damaged
-    from rag.search.cache.holding import holding
-    from rag.wiring.parts import index_folder
+    from rag.search.cache.index_contents import is_damaged
+    from rag.search.cache.index_lock import holding
+    from rag.wiring.components import index_folder
 
     folder = index_folder(settings)
     if settings.retrieval.chroma_url is not None or not is_damaged(folder):
@@ -218,7 +221,7 @@ def _damaged_vectors(settings: Settings) -> Path | None:
 
 def _pictures(settings: Settings) -> str:
     from rag.documents.readers.pictures.languages import check
-    from rag.wiring.parts import ocr_folder
+    from rag.wiring.components import ocr_folder
 
     return check(settings.documents.ocr_languages, ocr_folder(settings))
 
@@ -253,7 +256,7 @@ def _judge(settings: Settings) -> str:
 def _language_model(settings: Settings) -> str:
     from rag.records import ChatMessage, Role
     from rag.seams import ModelRequest
-    from rag.wiring.parts import open_model
+    from rag.wiring.components import open_model
 
     model = open_model(settings)
     if model is None:

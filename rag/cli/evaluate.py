@@ -12,9 +12,9 @@ from rag.regression import report
 from rag.regression.libraries import Libraries
 from rag.regression.measures import Graded, grade, read_questions
 from rag.regression.page import as_page
-from rag.regression.played import Check, Played, Replay
 from rag.regression.player import OWNER
 from rag.regression.replay import Replayer, ReplayOptions, files_of, settings_for
+from rag.regression.results import Check, PlayedTurn, Replay
 from rag.settings import Settings
 
 AS_SET = ReplayOptions()
@@ -22,7 +22,7 @@ WRONG_FILE, FAILED, FINE = 2, 1, 0  # exit codes
 
 
 @dataclass(frozen=True, slots=True)
-class WantedConversations:
+class ConversationChoice:
     """Which conversations, and how often."""
 
     paths: tuple[Path, ...]
@@ -32,7 +32,7 @@ class WantedConversations:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenFiles:
     """What is written of a run beside what is shown."""
 
     html: Path | None = None
@@ -42,7 +42,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
+class Comparison:
     """One conversation, and, if that is wanted, what it is without compaction."""
 
     replay: Replay
@@ -50,8 +50,8 @@ class Compared:
 
 
 def regress(
-    settings: Settings, wanted: WantedConversations, options: ReplayOptions = AS_SET
-) -> Iterator[Compared]:
+    settings: Settings, wanted: ConversationChoice, options: ReplayOptions = AS_SET
+) -> Iterator[Comparison]:
     """Replay each conversation in a library of its own, which is thrown away.
 
     Raises UserError where there is nothing to replay: untested is not passed.
@@ -67,17 +67,17 @@ def regress(
             for number in range(2, wanted.repeats + 1):
                 first = _with_repeat(first, replayer.replay(path), number)
             if not wanted.is_pair:
-                yield Compared(first)
+                yield Comparison(first)
                 continue
             with Replayer(own, libraries, replace(options, compacts=False)) as other:
-                yield Compared(first, other.replay(path))
+                yield Comparison(first, other.replay(path))
 
 
 def run(
     settings: Settings,
-    wanted: WantedConversations,
+    wanted: ConversationChoice,
     options: ReplayOptions,
-    written: Written,
+    written: WrittenFiles,
     console: Console,
 ) -> tuple[int, str]:
     """Replay, show and write; the exit code, and the JSON for programs."""
@@ -86,7 +86,7 @@ def run(
     replays = [outcome.replay for outcome in outcomes]
     told = report.as_json(replays)
     if wanted.is_pair:
-        pairs = [(each.replay, each.without) for each in outcomes if each.without]
+        pairs = [(outcome.replay, outcome.without) for outcome in outcomes if outcome.without]
         told["compaction"] = {one.name: report.cost_of_compaction(one, o) for one, o in pairs}
     if earlier is not None:
         told["compared"] = report.compared(earlier, told)
@@ -98,7 +98,7 @@ def run(
     return _code(replays), json.dumps(told, ensure_ascii=False)
 
 
-def _shown(outcomes: Iterator[Compared], console: Console) -> Iterator[Compared]:
+def _shown(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
     """One after the other, as soon as each is done."""
     status = console.status("replaying …")
     with status:
@@ -144,7 +144,7 @@ def _with_repeat(first: Replay, again: Replay, number: int) -> Replay:
                 f"{one.answer or one.summary}\n— in run {number} —\n{other.answer or other.summary}"
             )
             check = Check(one.number, f"run {number} gives the same", False, got)
-            changed: Played = replace(one, checks=(*one.checks, check))
+            changed: PlayedTurn = replace(one, checks=(*one.checks, check))
             turns = tuple(changed if turn is one else turn for turn in first.turns)
             return replace(first, turns=turns)
     return replace(first, error=first.error or f"Run {number} ended otherwise. {again.error}")

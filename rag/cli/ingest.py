@@ -58,7 +58,7 @@ def ingest_paths(
     settings: Settings, paths: Sequence[Path], *, console: Console, collection: str = ""
 ) -> IngestCounts:
     """Ingest files and folders with a progress bar, and tell how each file ended."""
-    from rag.wiring.running import running_server
+    from rag.wiring.server_address import running_server
 
     files = collect(paths)
     counts = IngestCounts()
@@ -93,7 +93,7 @@ def reread(settings: Settings, *, console: Console, whole: bool = False) -> Inge
         documents = store.documents(EVERYTHING) if whole else store.read_before(EVERYTHING)
         files = list(kept_files(store, documents))
         _follow(application.ingestion.ingest(files), counts, len(files), console)
-    if unkept := {each.name for each in documents} - {file.name for file in files}:
+    if unkept := {document.name for document in documents} - {file.name for file in files}:
         named = ", ".join(sorted(unkept)[:NAMED])
         console.print(
             f"{len(unkept)} documents have no kept file ({named}): their text stays as it is. "
@@ -123,12 +123,12 @@ def _follow(
 def _alone(settings: Settings, command: str) -> Iterator["Application"]:
     """The library, while no server holds its index."""
     from rag.web.server import opened
-    from rag.wiring.running import running_server
+    from rag.wiring.server_address import running_server
 
     url = running_server(settings.data_dir)
     if url is not None:
-        told = f"The server at {url} holds the index. Stop it, then run {command} again."
-        raise UserError(told)
+        text = f"The server at {url} holds the index. Stop it, then run {command} again."
+        raise UserError(text)
     with opened(settings) as application:
         yield application
 

@@ -45,7 +45,7 @@ class ModelOffer:
 
 
 @dataclass(frozen=True, slots=True)
-class GotModel:
+class DownloadedModel:
     """A model that was got."""
 
     name: str
@@ -80,7 +80,7 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     except (RagError, OSError, ValueError, RuntimeError, KeyError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise SetupError(f"{name} does not work here and was taken away: {error}") from error
-    held = GotModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
+    held = DownloadedModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
     (folder / MANIFEST).write_text(json.dumps(asdict(held)), encoding="utf-8")
     path = set_in_file(kind, str(folder.resolve()))
     click.echo(f"{name} works as {kind}. {'.'.join(SETTING[kind])} is set in {path}.")
@@ -93,11 +93,13 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
 @click.pass_obj
 def list_models(settings: "Settings", as_json: bool) -> None:
     """What was got, and which of it is used."""
-    found = [asdict(held) | {"used": _is_used(settings, at, held)} for at, held in _held(settings)]
+    results = [
+        asdict(held) | {"used": _is_used(settings, at, held)} for at, held in _held(settings)
+    ]
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json.dumps(results, ensure_ascii=False))
         return
-    for each in found:
+    for each in results:
         used = "used" if each["used"] else "not used"
         click.echo(f"{each['name']}  {each['kind']}  {each['size'] / 1e6:,.0f} MB  {used}")
 
@@ -134,7 +136,7 @@ def look_up(name: str) -> ModelOffer:
     files = wanted(sizes)
     card = info.card_data.to_dict() if info.card_data else {}
     licence = str(card.get("license") or "not stated")
-    size = sum(sizes[each] for each in files)
+    size = sum(sizes[file] for file in files)
     return ModelOffer(name, info.sha or "main", licence, hub.url, files, size)
 
 
@@ -199,7 +201,7 @@ def kind_of(folder: Path) -> str:
     except (OSError, ValueError) as error:
         raise UserError(f"It has no config.json that can be read ({error}).") from error
     architectures: Sequence[str] = config.get("architectures") or ()
-    if any("SequenceClassification" in each for each in architectures):
+    if any("SequenceClassification" in architecture for architecture in architectures):
         return "judge" if len(config.get("id2label") or {}) > 1 else "reranker"
     raise UserError(
         "Its files do not say what it is for. Say it: --as embedding, reranker or judge."
@@ -213,12 +215,12 @@ def try_out(folder: Path, kind: str, settings: "Settings") -> None:
 
         LocalEmbedder(str(folder)).embed(list(_SENTENCE))
     elif kind == "reranker":
-        from rag.search.rerank import CrossEncoderReranker
+        from rag.search.reranker import CrossEncoderReranker
 
         CrossEncoderReranker(str(folder)).score(*_SENTENCE[:1], _SENTENCE[1:])
     else:
-        from rag.llm.judging import InferenceJudge
-        from rag.seams.judging import OpenStatement
+        from rag.llm.judges import InferenceJudge
+        from rag.seams.judges import OpenStatement
 
         InferenceJudge(folder).judge([OpenStatement(_SENTENCE[1], _SENTENCE[:1])])
 
@@ -232,14 +234,15 @@ def _folder(settings: "Settings") -> Path:
     return folder
 
 
-def _held(settings: "Settings") -> list[tuple[Path, GotModel]]:
+def _held(settings: "Settings") -> list[tuple[Path, DownloadedModel]]:
     found = sorted((settings.data_dir / "models" / "hub").glob(f"*/{MANIFEST}"))
     return [
-        (path.parent, GotModel(**json.loads(path.read_text(encoding="utf-8")))) for path in found
+        (path.parent, DownloadedModel(**json.loads(path.read_text(encoding="utf-8"))))
+        for path in found
     ]
 
 
-def _is_used(settings: "Settings", folder: Path, held: GotModel) -> bool:
+def _is_used(settings: "Settings", folder: Path, held: DownloadedModel) -> bool:
     section, key = SETTING[held.kind]
     value = getattr(getattr(settings, section), key)
     return value is not None and Path(value) == folder.resolve()

@@ -51,7 +51,7 @@ class RemoteServer:
     def jobs(self, job_ids: Collection[str]) -> dict[str, dict[str, Any]]:
         """These jobs by id: in one call, as far as they are among the newest."""
         newest = {job["id"]: job for job in self._call("GET", "/jobs")["jobs"]}
-        return {each: newest.get(each) or self._call("GET", f"/jobs/{each}") for each in job_ids}
+        return {id_: newest.get(id_) or self._call("GET", f"/jobs/{id_}") for id_ in job_ids}
 
     def content_hashes(self, collection: str) -> dict[str, str]:
         """The SHA-256 of each document of a collection, by name."""
@@ -63,9 +63,9 @@ class RemoteServer:
                 "collection": collection,
             }
             answer = self._call("GET", "/documents", params=page)
-            found = {each["name"]: each["content_hash"] for each in answer["documents"]}
-            hashes |= found
-            if not found or len(hashes) >= answer["total"]:
+            results = {each["name"]: each["content_hash"] for each in answer["documents"]}
+            hashes |= results
+            if not results or len(hashes) >= answer["total"]:
                 return hashes
 
     def create_session(self, collections: Collection[str] = ()) -> str:

@@ -16,7 +16,7 @@ import click
 from rag.errors import NotFound, UserError
 
 if TYPE_CHECKING:
-    from rag.connectors.book import SourceBook, SourceTold
+    from rag.connectors.registry import SourceRegistry, SourceStatus
     from rag.records import DocumentSource
     from rag.settings import Settings
     from rag.wiring.application import Application
@@ -36,10 +36,10 @@ def source() -> None:
 def _every(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
     if value is None:
         return None
-    found = re.fullmatch(r"(\d{1,9})\s*([smhdw]?)", value.strip().lower())
-    if not found:
+    match = re.fullmatch(r"(\d{1,9})\s*([smhdw]?)", value.strip().lower())
+    if not match:
         raise click.BadParameter(f"{value!r} is no time. Write such as 30m, 1h or 1d.")
-    return int(found[1]) * SECONDS[found[2]]
+    return int(match[1]) * SECONDS[match[2]]
 
 
 @source.command()
@@ -130,7 +130,7 @@ def remove(settings: "Settings", name: str, keep_documents: bool, as_json: bool)
 
 
 @contextmanager
-def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceBook"]]:
+def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceRegistry"]]:
     from rag.web.server import opened
 
     with opened(settings) as application:
@@ -145,17 +145,17 @@ def _do(settings: "Settings", name: str, act: str, *, as_json: bool, **how: bool
         _finish(settings, application, source_id, as_json=as_json)
 
 
-def _ids(book: "SourceBook") -> list[str]:
-    return [each.id for each in book.table.sources()]
+def _ids(book: "SourceRegistry") -> list[str]:
+    return [source.id for source in book.table.sources()]
 
 
-def _named(book: "SourceBook", name: str) -> str:
+def _named(book: "SourceRegistry", name: str) -> str:
     """Raises NotFound and UserError."""
-    from rag.connectors.kinds import tidied
+    from rag.connectors.kinds import normalised_address
 
     sources = book.table.sources()
-    found = [each for each in sources if each.id == name]
-    found = found or [each for each in sources if each.address == tidied(name)]
+    found = [source for source in sources if source.id == name]
+    found = found or [source for source in sources if source.address == normalised_address(name)]
     if len(found) > 1:
         ids = ", ".join(each.id for each in found)
         raise UserError(f"{name} is a source of several collections. Name one of {ids}.")
@@ -172,7 +172,7 @@ def _finish(
     is_new: bool = False,
 ) -> None:
     """Wait until their syncs have ended, and tell how; ends with 1 where something is left."""
-    from rag.wiring.running import running_server
+    from rag.wiring.server_address import running_server
 
     server = running_server(settings.data_dir)
     if server is None:
@@ -195,10 +195,10 @@ def _ended(
     *,
     server: str | None,
     is_new: bool = False,
-) -> "SourceTold | None":
+) -> "SourceStatus | None":
     """None once the source is gone."""
     from rag.records import SyncState
-    from rag.wiring.running import running_server
+    from rag.wiring.server_address import running_server
 
     shown = ""
     while True:
@@ -223,11 +223,11 @@ def _ended(
 # ── Words ────────────────────────────────────────────────────────────────────────────────────
 
 
-def _is_well(told: "SourceTold") -> bool:
+def _is_well(told: "SourceStatus") -> bool:
     return told.state == "idle" and not told.source.counts.failed
 
 
-def _tell(found: "Sequence[SourceTold]", *, as_json: bool) -> None:
+def _tell(found: "Sequence[SourceStatus]", *, as_json: bool) -> None:
     """For programs in the shape of the API."""
     if as_json:
         from rag.web.api.sources import shown_source
@@ -252,13 +252,13 @@ def _in_words(seconds: int) -> str:
     return f"{seconds // SECONDS[unit]}{unit}"
 
 
-def _lines(told: "SourceTold") -> Iterator[str]:
-    from rag.connectors.kinds import shown
+def _lines(told: "SourceStatus") -> Iterator[str]:
+    from rag.connectors.kinds import masked
 
     each = told.source
     counts = [f"{count:,} {word}" for word, count in asdict(each.counts).items() if count]
     state = told.state.replace("_", " ")
-    yield f"{each.id}  {state:<15}  {shown(each.address)}  {', '.join(counts)}".rstrip()
+    yield f"{each.id}  {state:<15}  {masked(each.address)}  {', '.join(counts)}".rstrip()
     yield f"    {_when(each)}"
     if told.reason:
         yield f"    {told.reason}"

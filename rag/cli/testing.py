@@ -41,12 +41,12 @@ def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> N
     from rag.cli import evaluate as evaluation
     from rag.regression.replay import ReplayOptions
 
-    wanted = evaluation.WantedConversations(
+    wanted = evaluation.ConversationChoice(
         files, given["named"], given["repeats"], given["is_pair"]
     )
     options = ReplayOptions(given["model"], given["records"], documents=given["documents"])
     outputs = {key: given[key] for key in ("html", "junit", "compare", "as_json")}
-    written = evaluation.Written(**outputs)
+    written = evaluation.WrittenFiles(**outputs)
     console = Console(stderr=written.as_json)
     code, told = evaluation.run(settings, wanted, options, written, console)
     if written.as_json:
@@ -79,7 +79,7 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
     """Write a session as a scripted conversation. Raises UserError where the file is there."""
     from rag.cli.remote import RemoteServer
     from rag.errors import UserError
-    from rag.wiring.running import running_server
+    from rag.wiring.server_address import running_server
 
     path = Path(named or f"kept-{session_id[:8]}.conversation.json")
     if path.exists():
@@ -92,7 +92,7 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
 
 def _kept_here(settings: "Settings", session_id: str) -> dict[str, Any]:
     from rag.sessions.store import SqlConversationStore
-    from rag.web.html.kept import as_conversation
+    from rag.web.html.script import as_conversation
     from rag.wiring.stores import open_database
 
     store = SqlConversationStore(open_database(settings))

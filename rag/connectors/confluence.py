@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 from rag.connectors.guard import Guard
-from rag.connectors.web.fetch import Fetched, Fetcher
+from rag.connectors.web.fetch import FetchedPage, Fetcher
 from rag.documents.files import fit_name
 from rag.errors import SourceAway, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
@@ -90,13 +90,13 @@ class ConfluenceSource:
             answer = self._get(path)
             try:
                 results, following = answer["results"], answer.get("_links", {}).get("next", "")
-                for each in results:
+                for result in results:
                     count += 1
                     if count > self._most_files:
                         raise self._away(
                             f"it has more than {self._most_files:,} pages (sources.most_files)"
                         )
-                    yield each
+                    yield result
             except (KeyError, TypeError, AttributeError) as error:
                 raise self._away(f"its answer is of another form ({error})") from error
             path = self._next(str(following or ""))
@@ -114,12 +114,12 @@ class ConfluenceSource:
         if not answer.is_there:
             raise self._away(_refused(answer))
         try:
-            found = json.loads(answer.data)
+            data = json.loads(answer.data)
         except ValueError as error:
             raise self._away("its answer is no JSON") from error
-        if not isinstance(found, dict):
+        if not isinstance(data, dict):
             raise self._away("its answer is of another form")
-        return found
+        return data
 
     def read(self, file: ListedFile) -> bytes:
         """The page as HTML. Raises Unreadable and SourceAway."""
@@ -149,7 +149,7 @@ class _Gone(SourceAway):
     """There is nothing at this address, or nothing that this login may see."""
 
 
-def _refused(answer: Fetched) -> str:
+def _refused(answer: FetchedPage) -> str:
     if answer.status in (401, 403):
         return f"the login is refused ({answer.status}); see its email and token"
     return f"it answers {answer.status}"

@@ -8,8 +8,8 @@ from hashlib import sha256
 from pathlib import Path
 from time import time as now
 
+from rag.connectors.file_filter import file_filter
 from rag.connectors.kinds import folder_of
-from rag.connectors.wanted import wanted
 from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.documents.files import fit_name, is_within, read_steadily
 from rag.errors import SourceAway, Unreadable, UserError
@@ -40,7 +40,7 @@ class FolderSource:
         self._root = root
         self._max_bytes = options.max_bytes
         self._most_files = options.most_files
-        self._is_wanted = wanted(options.include, options.exclude)
+        self._is_wanted = file_filter(options.include, options.exclude)
         self._places: dict[str, FileInFolder] = {}
         self._unseen = ""  # why some of it could not be listed
 
@@ -48,15 +48,15 @@ class FolderSource:
         """All that is there now, the rest before SourceAway is raised for what cannot be seen."""
         for _attempt in range(ATTEMPTS):
             self._places, self._unseen = {}, ""
-            found: list[ListedFile] = []
+            results: list[ListedFile] = []
             away: SourceAway | None = None
             try:
-                found.extend(self._walk())
+                results.extend(self._walk())
             except FolderChanged:
                 continue
             except SourceAway as error:  # more than it may have, or not there
                 away = error
-            yield from found
+            yield from results
             if away is not None or self._unseen:
                 raise away or self._away(self._unseen)
             return

@@ -89,7 +89,9 @@ class Guard:
 
     def _is_in_networks(self, address: Address) -> bool:
         inner = _inside(address)
-        return any(inner.version == each.version and inner in each for each in self._networks)
+        return any(
+            inner.version == network.version and inner in network for network in self._networks
+        )
 
 
 def _network(named: str) -> Network | None:

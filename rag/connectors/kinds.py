@@ -14,7 +14,7 @@ from typing import cast
 from urllib.parse import unquote, urlsplit
 
 from rag.errors import Forbidden, SetupError, UserError, needs_extra
-from rag.seams import OpenSource, Source, SourceOptions
+from rag.seams import Connector, OpenSource, SourceOptions
 from rag.settings import SourceSettings
 
 GROUP_OF_KINDS = "groundnote.sources"
@@ -75,8 +75,8 @@ def is_chain(address: str) -> bool:
 
 def scheme_of(address: str) -> str:
     """Lower case; "" of a plain path."""
-    found = SCHEME.match(address)
-    return found[1].lower() if found else ""
+    match = SCHEME.match(address)
+    return match[1].lower() if match else ""
 
 
 def _is_repository(address: str, scheme: str) -> bool:
@@ -86,10 +86,10 @@ def _is_repository(address: str, scheme: str) -> bool:
 
 def added_kinds() -> set[str]:
     """Schemes that installed packages know."""
-    return {found.name for found in entry_points(group=GROUP_OF_KINDS)}
+    return {point.name for point in entry_points(group=GROUP_OF_KINDS)}
 
 
-def open_source(address: str, options: SourceOptions) -> Source:
+def open_source(address: str, options: SourceOptions) -> Connector:
     """Raises UserError, SetupError where a package is missing, and SourceAway."""
     kind = kind_of(address)
     package, extra = EXTRAS.get(kind, ("", ""))
@@ -111,12 +111,12 @@ def _opener(kind: str) -> OpenSource:
     return cast(OpenSource, next(iter(entry_points(group=GROUP_OF_KINDS, name=kind))).load())
 
 
-def tidied(address: str) -> str:
+def normalised_address(address: str) -> str:
     """As it is kept: a folder as its full path. Raises UserError."""
     plain = address.strip()
     if not plain or len(plain) > LONGEST_ADDRESS or not plain.isprintable():
         raise UserError(
-            f"{shown(plain)[:80]!r} is no address of a source. Name a folder, or an address such "
+            f"{masked(plain)[:80]!r} is no address of a source. Name a folder, or an address such "
             "as https://example.com/docs."
         )
     if kind_of(plain) != FOLDER:
@@ -128,9 +128,9 @@ def tidied(address: str) -> str:
 def _check_host(address: str) -> None:
     """Raises UserError, which does not repeat it: what cannot be read may hold a password."""
     try:
-        found = urlsplit(address)
+        parts = urlsplit(address)
         if not is_chain(address) and scheme_of(address) != GITHUB:  # owner:name
-            found.port  # noqa: B018  (raises)
+            parts.port  # noqa: B018  (raises)
     except ValueError as error:
         raise UserError(
             "The host or port of this address cannot be read. In a name or password write @ as "
@@ -144,37 +144,37 @@ def folder_of(address: str) -> Path:
     return Path(path).expanduser().absolute()
 
 
-def shown(address: str) -> str:
+def masked(address: str) -> str:
     """An address, or a text with some, without the passwords and tokens that it may hold."""
     return SECRET.sub(_shown_secret, LOGIN.sub(_shown_login, address))
 
 
-def _shown_secret(found: re.Match[str]) -> str:
-    value = found[0].removeprefix(found[1])
-    return found[0] if NAMED_PASSWORD.fullmatch(value) else f"{found[1]}…"
+def _shown_secret(match: re.Match[str]) -> str:
+    value = match[0].removeprefix(match[1])
+    return match[0] if NAMED_PASSWORD.fullmatch(value) else f"{match[1]}…"
 
 
-def _shown_login(found: re.Match[str]) -> str:
-    scheme, login = found[1], found[2]
-    secret = password_in(found[0])
+def _shown_login(match: re.Match[str]) -> str:
+    scheme, login = match[1], match[2]
+    secret = password_in(match[0])
     if not secret or NAMED_PASSWORD.fullmatch(secret):
-        return found[0]
+        return match[0]
     return f"{scheme}://{login.removesuffix(secret)}…@"
 
 
 def password_in(address: str) -> str:
     """What of its login is secret, or names what is; "" for nothing."""
-    found = LOGIN.match(address)
-    if found is None or found[1].lower() == GITHUB:  # owner:name
+    match = LOGIN.match(address)
+    if match is None or match[1].lower() == GITHUB:  # owner:name
         return ""
-    user, colon, password = found[2].partition(":")
-    return password if colon else user if found[1].lower() in BY_TOKEN else ""
+    user, colon, password = match[2].partition(":")
+    return password if colon else user if match[1].lower() in BY_TOKEN else ""
 
 
 def password_named(address: str) -> str:
     """The name in `https://ada:{wiki}@host/`, of a password that the settings hold."""
-    found = NAMED_PASSWORD.fullmatch(password_in(address))
-    return found[1] if found else ""
+    match = NAMED_PASSWORD.fullmatch(password_in(address))
+    return match[1] if match else ""
 
 
 def passwords_in_query(address: str) -> list[str]:
@@ -215,8 +215,8 @@ def check_open(address: str, settings: SourceSettings) -> None:
         return
     kind = kind_of(address)
     if kind == FOLDER:
-        told = "Folders are added by whoever runs the server: groundnote source add FOLDER, or"
-        raise Forbidden(f"{told} sources.folders names those that may be added here.")
+        text = "Folders are added by whoever runs the server: groundnote source add FOLDER, or"
+        raise Forbidden(f"{text} sources.folders names those that may be added here.")
     if is_known and kind in added_kinds():
         raise Forbidden(
             f"{kind}:// is read by a package that was installed beside Groundnote. Whoever runs "
@@ -237,4 +237,4 @@ def _is_open(address: str, settings: SourceSettings) -> bool:
 
 
 def _begins(address: str, stores: Sequence[str]) -> bool:
-    return any(address == each or address.startswith(each.rstrip("/") + "/") for each in stores)
+    return any(address == store or address.startswith(store.rstrip("/") + "/") for store in stores)

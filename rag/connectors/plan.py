@@ -151,17 +151,17 @@ def moves(hashes: Mapping[str, str], gone: Sequence[SourceFile]) -> dict[str, So
     one folder.
     """
     left = {row.document_id: row for row in gone if row.content_hash}
-    found: dict[str, SourceFile] = {}
+    results: dict[str, SourceFile] = {}
     for likeness in LIKENESS:
         alike = defaultdict[tuple[str, str, str], list[SourceFile]](list)
         for row in sorted(left.values(), key=lambda row: row.name, reverse=True):
             alike[row.content_hash, _ending(row.name), likeness(row.name)].append(row)
-        for name in sorted(hashes.keys() - found.keys()):
+        for name in sorted(hashes.keys() - results.keys()):
             rows = alike[hashes[name], _ending(name), likeness(name)]
             if rows:
-                found[name] = rows.pop()
-                del left[found[name].document_id]
-    return found
+                results[name] = rows.pop()
+                del left[results[name].document_id]
+    return results
 
 
 def _ending(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from rag.connectors.guard import Guard, GuardedNetwork
-from rag.connectors.kinds import is_chain, scheme_of, shown
+from rag.connectors.kinds import is_chain, masked, scheme_of
 from rag.documents.files import UNFIT
 from rag.errors import RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
@@ -45,10 +45,10 @@ def _bucket(address: str, _guard: Guard) -> StoreFolder:
 
 
 def _azure(address: str, _guard: Guard) -> StoreFolder:
-    found = urlsplit(address)
-    container, _, host = found.netloc.partition("@")
+    parts = urlsplit(address)
+    container, _, host = parts.netloc.partition("@")
     account = {"account_name": host.partition(".")[0]} if host else {}
-    return StoreFolder("abfs", f"{container}{found.path}", account)
+    return StoreFolder("abfs", f"{container}{parts.path}", account)
 
 
 def _sftp(address: str, guard: Guard) -> StoreFolder:
@@ -96,8 +96,8 @@ def _webdav(address: str, guard: Guard) -> StoreFolder:
 
 
 def _zip(address: str, _guard: Guard) -> StoreFolder:
-    found = urlsplit(address)
-    return StoreFolder("zip", "", {"fo": unquote(found.netloc + found.path)})
+    parts = urlsplit(address)
+    return StoreFolder("zip", "", {"fo": unquote(parts.netloc + parts.path)})
 
 
 def _memory(address: str, _guard: Guard) -> StoreFolder:
@@ -129,7 +129,7 @@ class StoreSource:
     """Hidden files and links are left aside."""
 
     def __init__(self, address: str, options: SourceOptions) -> None:
-        self._address = shown(address)
+        self._address = masked(address)
         self._options = options
         self._place = place_of(address, Guard(options.private_hosts, ports=None))
         self._scheme = scheme_of(address)
@@ -262,24 +262,24 @@ def place_of(address: str, guard: Guard) -> StoreFolder:
     if is_chain(address) or scheme not in PLACES:
         known = ", ".join(sorted(PLACES.keys() - {"memory"}))
         raise UserError(
-            f"{shown(address)[:100]} is not read. Name one place, without ::, at one of {known}."
+            f"{masked(address)[:100]} is not read. Name one place, without ::, at one of {known}."
         )
     return PLACES[scheme][0](address, guard)
 
 
 def _port(address: str) -> int:
-    found = urlsplit(address)
-    if not found.hostname:
-        raise UserError(f"{shown(address)[:100]} names no host.")
+    parts = urlsplit(address)
+    if not parts.hostname:
+        raise UserError(f"{masked(address)[:100]} names no host.")
     try:
-        return found.port or PORTS[found.scheme]
+        return parts.port or PORTS[parts.scheme]
     except ValueError as error:
-        raise UserError(f"{shown(address)[:100]}: its port is no number.") from error
+        raise UserError(f"{masked(address)[:100]}: its port is no number.") from error
 
 
 def _login(address: str) -> dict[str, str]:
-    found = urlsplit(address)
-    named = {"username": found.username, "password": found.password}
+    parts = urlsplit(address)
+    named = {"username": parts.username, "password": parts.password}
     return {key: unquote(value) for key, value in named.items() if value}
 
 

@@ -9,14 +9,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rag.connectors.bringing import Bringing, Coming, claimed
-from rag.connectors.look import Look, MayRead, Parts, Report, Tally
 from rag.connectors.plan import SyncPlan, compare, free_name, may_have_moved, moves
-from rag.connectors.removing import finish_removals, let_go, remove
-from rag.documents.storing.store_rows import batches
+from rag.connectors.removal import finish_removals, let_go, remove
+from rag.connectors.sync_run import MayRead, Parts, Report, SyncRun, Tally
+from rag.connectors.transfer import PendingFile, Transfer, claimed_files
+from rag.documents.store_rows import batches
 from rag.errors import Forbidden
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
-from rag.seams import ListedFile, Source
+from rag.seams import Connector, ListedFile
 
 LOOKS = 5  # at most, for files that are being written to
 PAUSE_SECONDS = 1.1
@@ -32,7 +32,7 @@ class Outcome:
 
 
 def sync(
-    parts: Parts, source: DocumentSource, opened: Source, report: Report, check: MayRead
+    parts: Parts, source: DocumentSource, opened: Connector, report: Report, check: MayRead
 ) -> Outcome:
     """Look, and do what there is to do; again where files were being written to.
 
@@ -40,7 +40,7 @@ def sync(
     """
     tally = Tally()
     for number in range(LOOKS):
-        look = Look(parts, source, opened, tally, check)
+        look = SyncRun(parts, source, opened, tally, check)
         asked = _looked(look, report)
         if not tally.waiting or look.away is not None or number == LOOKS - 1:
             break
@@ -64,7 +64,7 @@ def _question(asked: int) -> str:
     )
 
 
-def _looked(look: Look, report: Report) -> int:
+def _looked(look: SyncRun, report: Report) -> int:
     """One look; how many removals wait for a yes."""
     table, source = look.parts.table, look.source
     finish_removals(look)
@@ -84,15 +84,15 @@ def _looked(look: Look, report: Report) -> int:
     coming = [
         *_renamed(look, _changed(plan, present), taken),
         *_renamed(look, _back(look, plan, present), taken),
-        *claimed(look, rest, again, taken),
+        *claimed_files(look, rest, again, taken),
     ]
-    Bringing(look, coming).bring(report)
+    Transfer(look, coming).bring(report)
     if look.away is None:
         table.drop(source.id, [row.document_id for row in plan.lost])
     return asked
 
 
-def _note_unchanged(look: Look, plan: SyncPlan) -> None:
+def _note_unchanged(look: SyncRun, plan: SyncPlan) -> None:
     """What is listed again is not to be removed; what is opened elsewhere now is told."""
     news = [
         (row, file)
@@ -104,7 +104,7 @@ def _note_unchanged(look: Look, plan: SyncPlan) -> None:
 
 
 def _moved(
-    look: Look, plan: SyncPlan, gone: Sequence[SourceFile], taken: dict[str, str]
+    look: SyncRun, plan: SyncPlan, gone: Sequence[SourceFile], taken: dict[str, str]
 ) -> tuple[list[ListedFile], set[str], dict[str, SourceFile]]:
     """Rename the documents of files that moved.
 
@@ -128,7 +128,7 @@ def _moved(
 
 
 def _move(
-    look: Look, moved: Sequence[tuple[SourceFile, ListedFile]], taken: dict[str, str]
+    look: SyncRun, moved: Sequence[tuple[SourceFile, ListedFile]], taken: dict[str, str]
 ) -> None:
     rows = []
     for row, file in moved:
@@ -144,18 +144,24 @@ def _move(
     look.tally.moved += len(rows)
 
 
-def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[Coming]:
-    return [Coming(row, file, is_new=row.document_id not in present) for row, file in plan.changed]
+def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
+    return [
+        PendingFile(row, file, is_new=row.document_id not in present) for row, file in plan.changed
+    ]
 
 
-def _back(look: Look, plan: SyncPlan, present: Mapping[str, str]) -> list[Coming]:
+def _back(look: SyncRun, plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
     """Documents that are wanted back though their files are gone."""
     here = [row for row in plan.back if row.document_id in present]  # a killed sync brought them
     look.write([replace(row, standing=Standing.KEPT, removed_at=None) for row in here])
-    return [Coming(row, None, is_new=True) for row in plan.back if row.document_id not in present]
+    return [
+        PendingFile(row, None, is_new=True) for row in plan.back if row.document_id not in present
+    ]
 
 
-def _renamed(look: Look, coming: Sequence[Coming], taken: dict[str, str]) -> list[Coming]:
+def _renamed(
+    look: SyncRun, coming: Sequence[PendingFile], taken: dict[str, str]
+) -> list[PendingFile]:
     """Those whose documents are to be made again are called as it is free now."""
     made = []
     for each in coming:

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from rag.connectors.kinds import shown
+from rag.connectors.kinds import masked
 from rag.db import (
     as_utc,
     document_sources,
@@ -33,7 +33,7 @@ from rag.db import (
 )
 from rag.db.audit import record
 from rag.db.holds import restored_at
-from rag.documents.storing.store_rows import batches
+from rag.documents.store_rows import batches
 from rag.errors import Conflict, NotFound
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
 
@@ -74,7 +74,7 @@ class SourceTable:
                 connection.execute(insert(document_sources).values(**row))
         except IntegrityError as error:
             raise Conflict(
-                f"{shown(source.address)} is a source of this collection already. Choose another "
+                f"{masked(source.address)} is a source of this collection already. Choose another "
                 "collection, or change it on the page of sources; groundnote source remove --keep-"
                 "documents takes it away first."
             ) from error
@@ -158,13 +158,13 @@ class SourceTable:
             .where(jobs.c.kind == SYNC, jobs.c.subject.in_(sorted(source_ids)))
             .order_by(jobs.c.created_at)
         )
-        found: dict[str, LastSync] = {}
+        results: dict[str, LastSync] = {}
         with reading(self._engine) as connection:
             for row in connection.execute(query):
-                before = found.get(row.subject)
+                before = results.get(row.subject)
                 if before is None or not before.is_unfinished:
-                    found[row.subject] = LastSync(row.state, row.done, row.total, row.error or "")
-        return found
+                    results[row.subject] = LastSync(row.state, row.done, row.total, row.error or "")
+        return results
 
     # ── Their files ──────────────────────────────────────────────────────────────────────────
 
@@ -226,26 +226,26 @@ class SourceTable:
 
     def taken_ids(self, document_ids: Iterable[str]) -> set[str]:
         """Of these, the ones that a document or a file of a source has."""
-        found: set[str] = set()
+        results: set[str] = set()
         with reading(self._engine) as connection:
             for ids in batches(document_ids):
                 for column in (documents.c.id, source_files.c.document_id):
-                    found.update(
+                    results.update(
                         connection.execute(select(column).where(column.in_(ids))).scalars()
                     )
-        return found
+        return results
 
     def of_sources(self, document_ids: Iterable[str]) -> set[str]:
         """Of these documents, the ones that a source has made, or is about to."""
-        found: set[str] = set()
+        results: set[str] = set()
         with reading(self._engine) as connection:
             for ids in batches(document_ids):
                 query = select(source_files.c.document_id).where(
                     source_files.c.document_id.in_(ids),
                     source_files.c.standing != Standing.REMOVED,
                 )
-                found.update(connection.execute(query).scalars())
-        return found
+                results.update(connection.execute(query).scalars())
+        return results
 
     def of_document(self, document_id: str) -> tuple[DocumentSource, SourceFile] | None:
         """What a document was made of, and is still listed."""
@@ -259,13 +259,13 @@ class SourceTable:
 
     def contents(self, document_ids: Iterable[str]) -> dict[str, str]:
         """By document: the hash of the file that it was read from."""
-        found: dict[str, str] = {}
+        results: dict[str, str] = {}
         with reading(self._engine) as connection:
             for ids in batches(document_ids):
                 query = select(documents.c.id, documents.c.content_hash)
                 rows = connection.execute(query.where(documents.c.id.in_(ids)))
-                found.update((row.id, row.content_hash) for row in rows)
-        return found
+                results.update((row.id, row.content_hash) for row in rows)
+        return results
 
     def write(self, source_id: str, files: Iterable[SourceFile]) -> bool:
         """As they are now, in place of what was known; False if the source is not wanted any more.

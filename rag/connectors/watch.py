@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.connectors.wanted import wanted
+from rag.connectors.file_filter import file_filter
 from rag.errors import RagError
-from rag.runtime.calm import tell
+from rag.runtime.error_log import log_throttled
 
 QUIET_MS = 1_000  # that nothing has changed before a look is taken: a file is written in pieces
 LONGEST_MS = 10_000  # that changes follow each other before it is taken all the same
@@ -21,7 +21,7 @@ LOOK_SECONDS = LOOK_MS / 1000
 Watched = Callable[[], Mapping[str, Path]]  # source ids, with their folders
 Changed = Callable[[str], object]
 
-is_whole = wanted((), ())
+is_whole = file_filter((), ())
 log = logging.getLogger(__name__)
 
 
@@ -42,7 +42,7 @@ def watch(watched: Watched, changed: Changed, stopping: Event) -> None:
         except FileNotFoundError:
             stopping.wait(LOOK_SECONDS)  # one went just now
         except Exception as error:  # noqa: BLE001  (of the system's watching: limits, shares)
-            tell(log, "Folders are looked through again and again, not watched", error)
+            log_throttled(log, "Folders are looked through again and again, not watched", error)
             must_poll = True
             stopping.wait(LOOK_SECONDS)
 
@@ -96,12 +96,12 @@ def _changes(folders: Iterable[Path], stopping: Event, must_poll: bool) -> Itera
 
 def _here(watched: Watched) -> dict[str, tuple[Path, int]]:
     """Those that are there; one that was made anew is another."""
-    found: dict[str, tuple[Path, int]] = {}
+    results: dict[str, tuple[Path, int]] = {}
     with suppress(SQLAlchemyError):
         for source_id, folder in watched().items():
             with suppress(OSError):
-                found[source_id] = folder, folder.stat().st_ino
-    return found
+                results[source_id] = folder, folder.stat().st_ino
+    return results
 
 
 def _tell_changed(changed: Changed, source_ids: Iterable[str]) -> None:
@@ -109,4 +109,4 @@ def _tell_changed(changed: Changed, source_ids: Iterable[str]) -> None:
         try:
             changed(source_id)
         except (RagError, SQLAlchemyError, OSError) as error:
-            tell(log, "A change of a source could not be noted", error)
+            log_throttled(log, "A change of a source could not be noted", error)

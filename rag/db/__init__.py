@@ -15,6 +15,7 @@ from rag.db.engine import (
     waiting_for_database,
     writing,
 )
+from rag.db.readable import inside, mark_changed, versions
 from rag.db.schema import (
     answer_fingerprints,
     audit,
@@ -48,7 +49,6 @@ from rag.db.schema import (
     transcript_hashes,
     uploads,
 )
-from rag.db.within import inside, mark_changed, versions
 
 __all__ = [
     "MIGRATIONS",

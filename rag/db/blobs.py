@@ -71,12 +71,12 @@ class FolderBlobs:
         self.place = str(folder)
 
     def sizes(self) -> dict[str, int]:
-        found: dict[str, int] = {}
+        results: dict[str, int] = {}
         for path in self.folder.rglob("*"):
             with suppress(FileNotFoundError):
                 if path.is_file() and path.suffix != PART:
-                    found[path.relative_to(self.folder).as_posix()] = path.stat().st_size
-        return found
+                    results[path.relative_to(self.folder).as_posix()] = path.stat().st_size
+        return results
 
     def size(self, name: str) -> int | None:
         path = self.path(name)
@@ -142,9 +142,9 @@ class RemoteBlobs:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        found = urlsplit(url)
-        host = found.netloc.rpartition("@")[2]
-        self.place = urlunsplit((found.scheme, host, found.path, "", ""))
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+        self.place = urlunsplit((parts.scheme, host, parts.path, "", ""))
 
     def check(self) -> None:
         """Raises SetupError where nothing that is installed can open it."""
@@ -241,14 +241,14 @@ def local_path(blobs: Blobs, name: str, cache: Path) -> Path | None:
 
 def _trim(cache: Path, newest: Path) -> None:
     """Of a cache that grew too large, what was used longest ago goes."""
-    found = []
+    results = []
     for path in cache.rglob("*"):
         with suppress(FileNotFoundError):
             if path.is_file():
                 about = path.stat()
-                found.append((about.st_mtime, about.st_size, path))
-    over = sum(size for _, size, _ in found) - CACHE_BYTES
-    for _, size, path in sorted(found):
+                results.append((about.st_mtime, about.st_size, path))
+    over = sum(size for _, size, _ in results) - CACHE_BYTES
+    for _, size, path in sorted(results):
         if over <= 0:
             return
         if path != newest:

@@ -153,14 +153,14 @@ def _keys(connection: Connection, are_followed: bool) -> Iterator[None]:
         connection.connection.execute("PRAGMA foreign_keys=ON")
 
 
-def storage_reason(said: str) -> str | None:
+def storage_reason(text: str) -> str | None:
     """What SQLite and PostgreSQL say of a disk that cannot take more, in words for everybody."""
-    if re.search(r"disk is full|no space left|could not extend file|disk I/O error", said, re.I):
+    if re.search(r"disk is full|no space left|could not extend file|disk I/O error", text, re.I):
         return (
             "The disk that holds the data is full, so this could not be kept. Make room and try "
             "again; nothing that was stored is lost."
         )
-    if re.search(r"readonly database|read-only", said, re.I):
+    if re.search(r"readonly database|read-only", text, re.I):
         return (
             "The data can only be read just now, so this could not be kept. Make its disk writable "
             "and try again; nothing that was stored is lost."

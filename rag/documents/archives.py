@@ -31,16 +31,16 @@ def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
     """
     with _Opened(name, archive) as opened:
         files = [each for each in opened.infolist() if not each.is_dir()]
-        if any(each.flag_bits & 1 for each in files):
+        if any(file.flag_bits & 1 for file in files):
             raise Unreadable(name, "the archive is encrypted. Unpack it, then add what is in it.")
         check_honest(name, files)
-        seen = {each.filename: each.file_size for each in files if not _is_hidden(each.filename)}
+        seen = {file.filename: file.file_size for file in files if not _is_hidden(file.filename)}
         yield from sorted(seen.items())
 
 
 def check_honest(name: str, files: Sequence[zipfile.ZipInfo]) -> None:
     """Raises TooLarge where they unpack to more than an honest archive does."""
-    total = sum(each.file_size for each in files)
+    total = sum(file.file_size for file in files)
     if len(files) > MOST_FILES or total > MOST_BYTES or any(map(_is_bomb, files)):
         raise TooLarge(
             f"{name}: holds {len(files):,} files of {total / MEBIBYTE:,.0f} MiB together, as zip "

@@ -77,16 +77,16 @@ def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
     Names are relative to the folder given; hidden files are left out. A path that does not exist
     or cannot be listed becomes a file that fails when it is read.
     """
-    found: list[IncomingFile] = []
+    results: list[IncomingFile] = []
     for given in paths:
         path = Path(given)
         if path.is_dir():
-            found.extend(_in_folder(path))
+            results.extend(_in_folder(path))
         elif is_archive(path.name):
-            found.extend(archive_files(path))
+            results.extend(archive_files(path))
         else:
-            found.append(IncomingFile.from_path(path, name=fit_name(path.name) or str(given)))
-    return found
+            results.append(IncomingFile.from_path(path, name=fit_name(path.name) or str(given)))
+    return results
 
 
 def archive_files(path: Path) -> Iterator[IncomingFile]:
@@ -128,7 +128,7 @@ def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingF
         elif entry.is_dir():
             yield from _walk(root, entry, above | {real})
         elif is_archive(entry.name):
-            yield from (_below(each, entry, root) for each in archive_files(entry))
+            yield from (_below(file, entry, root) for file in archive_files(entry))
         else:
             yield IncomingFile.from_path(entry, name=_relative(entry, root))
 

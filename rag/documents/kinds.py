@@ -157,7 +157,9 @@ def _zipped_kind(name: str, data: bytes) -> FileKind:
             "Save or copy it again.",
         ) from error
     for folder, kind in BY_FOLDER.items():
-        if "[Content_Types].xml" in members and any(each.startswith(folder) for each in members):
+        if "[Content_Types].xml" in members and any(
+            member.startswith(folder) for member in members
+        ):
             is_binary_sheet = kind is FileKind.XLSX and "xl/workbook.bin" in members
             return FileKind.XLS if is_binary_sheet else kind
     found = BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template"))

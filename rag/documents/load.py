@@ -3,7 +3,7 @@
 from rag.documents.kinds import kind_of
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.readers import reader_of
+from rag.documents.readers.registry import reader_of
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument
 

@@ -9,14 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from rag.documents.cleaning import one_line
-from rag.language.languages import read_lists, told, words
+from rag.language.languages import phrases, read_lists, words
 
 NAME_CHARS = 60
 NAME_WORDS = 7
 MAX_NAMES = 5_000  # of one document
 
 _TOLD = read_lists("names")
-_PIECES = re.compile(rf"[,;:()\[\]{{}}|/–—]|\s-\s|\s(?:vs\.?|{told('ands')}|{told('ors')}|&)\s")
+_PIECES = re.compile(
+    rf"[,;:()\[\]{{}}|/–—]|\s-\s|\s(?:vs\.?|{phrases('ands')}|{phrases('ors')}|&)\s"
+)
 PRODUCT_COLUMN = re.compile(_TOLD["product_column"], re.IGNORECASE)
 VAGUE_COLUMN = re.compile(_TOLD["vague_column"], re.IGNORECASE)
 GOODS_COLUMN = re.compile(_TOLD["goods_column"], re.IGNORECASE)
@@ -79,13 +81,13 @@ def siblings(known: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
 
 def _cells(rows: Sequence[Sequence[str]]) -> list[str]:
     labels = [label.strip(" :*#").replace("_", " ") for label in rows[0]]
-    sure = [at for at, label in enumerate(labels) if PRODUCT_COLUMN.fullmatch(label)]
-    found = [row[at] for at in sure for row in rows[1:]]
+    sure = [index for index, label in enumerate(labels) if PRODUCT_COLUMN.fullmatch(label)]
+    results = [row[at] for at in sure for row in rows[1:]]
     if any(GOODS_COLUMN.fullmatch(label) for label in labels):
-        vague = [at for at, label in enumerate(labels) if VAGUE_COLUMN.fullmatch(label)]
+        vague = [index for index, label in enumerate(labels) if VAGUE_COLUMN.fullmatch(label)]
         cells = [row[at] for at in vague for row in rows[1:]]
-        found.extend(cell for cell in cells if _has_own_shape(cell))
-    return found
+        results.extend(cell for cell in cells if _has_own_shape(cell))
+    return results
 
 
 def _is_possible(name: str) -> bool:
@@ -154,9 +156,9 @@ def _without_counters(run: list[str]) -> list[str]:
     words = list(run)
     while words and (NUMBER.fullmatch(words[0]) or words[0].strip(".").isdigit()):
         words = words[1:]
-    for at, word in enumerate(words):
+    for index, word in enumerate(words):
         if word.lower().strip(".") in COUNTING:
-            return words[:at]
+            return words[:index]
     return words
 
 

@@ -193,13 +193,13 @@ class Outline:
             )
         headings = [text for _level, text in self._headings]
         own_title = "" if title == self.stem else title
-        found = [*self.products, *names.in_headings(own_title, headings), *self._named]
-        found.extend(list(names.siblings(found, self._labels)))
+        results = [*self.products, *names.in_headings(own_title, headings), *self._named]
+        results.extend(list(names.siblings(results, self._labels)))
         return ParsedDocument(
             title,
             tuple(sections),
             self.media_type,
-            names.unique(found),
+            names.unique(results),
             tuple(self._tables),
             self._report(sections),
         )

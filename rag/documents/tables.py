@@ -35,10 +35,10 @@ def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[s
     heads = _depth(rows, heads)
     above: dict[int, tuple[str, int]] = {}
     grid: list[list[str]] = []
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         cells: list[str] = []
         coming = list(reversed(row))
-        repeats = at < heads and len(row) > 1
+        repeats = index < heads and len(row) > 1
         while coming or len(cells) in above:
             text, left = above.pop(len(cells), ("", 0))
             if left:

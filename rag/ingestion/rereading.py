@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from rag.documents.files import IncomingFile
-from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.store import SqlDocumentStore
 from rag.records import Document
 
 

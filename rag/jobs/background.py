@@ -19,16 +19,16 @@ from rag.db.audit import acting
 from rag.db.holds import deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable, UserError
-from rag.jobs.queue import AWAY, GaveWay, JobQueue, RunningJob, Stopped, TryLater
+from rag.jobs.queue import AWAY, GaveWay, JobQueue, QueueStopped, RetryLater, RunningJob
 from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
 from rag.runtime.budget import Budget, limited
-from rag.runtime.calm import tell
+from rag.runtime.error_log import log_throttled
 from rag.runtime.metrics import Metrics
 from rag.runtime.progress import Progress, Stage
 from rag.seams import ConversationStore, SessionHandle
 
 if TYPE_CHECKING:  # whoever only looks at jobs reads no files
-    from rag.ingestion.ingest import Ingestion
+    from rag.ingestion.pipeline import Ingestion
 
 INGEST, COMPACT, REREAD = "ingest", "compact", "reread"
 # Whose the syncs are: however many there are, they leave room for others, and those of folders of
@@ -136,7 +136,7 @@ def uploads_for(engine: Engine, data_dir: Path) -> Uploads:
     return TableUploads(engine)
 
 
-class Background:
+class BackgroundJobs:
     """Queues ingest and compaction jobs, and does them.
 
     An upload is kept until its job has ended, so a killed server loses none.
@@ -172,11 +172,11 @@ class Background:
                 with limited(Budget(math.inf, owner=running.job.owner)):
                     run(running.job.subject, self._giving_way(running))
             except StorageFailed as error:
-                raise TryLater(str(error)) from error
+                raise RetryLater(str(error)) from error
             except OSError as error:
                 if error.errno not in WITHOUT_ROOM:
                     raise
-                raise TryLater(NO_ROOM) from error
+                raise RetryLater(NO_ROOM) from error
 
         self._queue.handle(SYNC, handle)
 
@@ -276,7 +276,7 @@ class Background:
                 if not self._queue.table.is_unfinished(upload_id):
                     self._uploads.forget(upload_id)
         except (OSError, SQLAlchemyError) as error:
-            tell(log, "What is left of old uploads cannot be let go of", error)
+            log_throttled(log, "What is left of old uploads cannot be let go of", error)
 
     def stop(self) -> None:
         self._queue.stop()
@@ -290,7 +290,7 @@ class Background:
             job = running.job
             file = replace(file, owner=job.owner, collection_id=job.collection_id, job_id=job.id)
             self._ingest_file(running, file)
-        except (Stopped, *AWAY):
+        except (QueueStopped, *AWAY):
             raise  # it is done again, and needs its upload
         except BaseException:
             self._uploads.forget(upload_id)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from rag.errors import SetupError
-from rag.runtime.calm import Calm
+from rag.runtime.error_log import ThrottledErrors
 
 POLL_SECONDS = 0.25
 REDIS_PATIENCE = {"socket_timeout": 5, "socket_connect_timeout": 3}  # huey waits for 1 s
 STOP_SECONDS = 3.0  # for running jobs to come to a point where they can be left
 
-CALM = Calm()
+CALM = ThrottledErrors()
 
 
 class AloneLock:

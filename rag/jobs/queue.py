@@ -27,7 +27,7 @@ from rag.errors import IndexAway, ModelUnavailable, RagError, StorageFailed
 from rag.jobs.huey_queues import AloneLock, new_consumer, open_huey, queue_errors
 from rag.jobs.table import JobTable
 from rag.records import DEFAULT_COLLECTION, Job, JobState
-from rag.runtime.calm import tell
+from rag.runtime.error_log import log_throttled
 
 Handler = Callable[["RunningJob"], None]
 After = Callable[[Job], None]
@@ -41,15 +41,15 @@ INTERNAL = "It failed for a reason of our own; the server's log says more. Try i
 log = logging.getLogger(__name__)
 
 
-class Stopped(Exception):
+class QueueStopped(Exception):
     """The queue stops: a handler lets this through, and its job is done again at the next start."""
 
 
-class GaveWay(Stopped):
+class GaveWay(QueueStopped):
     """A job that takes long lets others be served, and is queued again behind them."""
 
 
-class TryLater(Exception):
+class RetryLater(Exception):
     """A handler cannot go on now, for the reason that it gives: its job is done again by itself."""
 
 
@@ -141,7 +141,7 @@ class JobQueue:
             self._run(job_id)
         except self._queue_errors as error:
             # The row stands: it is queued again when the queue can be reached.
-            tell(log, "Jobs wait, because the queue cannot be reached", error)
+            log_throttled(log, "Jobs wait, because the queue cannot be reached", error)
 
     def start_soon(self, first: Callable[[], None]) -> None:
         """Start on a thread: a page need not wait for it. Who submits meanwhile does.
@@ -158,7 +158,7 @@ class JobQueue:
             try:
                 return self._start(first)
             except Exception as error:  # noqa: BLE001  # whatever it is, jobs must not wait for ever
-                tell(log, "Jobs wait, because not everything can be loaded", error)
+                log_throttled(log, "Jobs wait, because not everything can be loaded", error)
             if self._stopping.wait(BEAT_SECONDS):
                 return None
 
@@ -201,9 +201,9 @@ class JobQueue:
         try:
             self._beat()
         except (SQLAlchemyError, StorageFailed) as error:
-            tell(log, "Jobs cannot be looked after", error)
+            log_throttled(log, "Jobs cannot be looked after", error)
         except self._queue_errors as error:
-            tell(log, "Jobs wait, because the queue cannot be reached", error)
+            log_throttled(log, "Jobs wait, because the queue cannot be reached", error)
 
     def _beat(self) -> None:
         """Show that our jobs are alive, and queue what is due, forgotten or of a dead process."""
@@ -243,7 +243,9 @@ class JobQueue:
             self._do_next()
         except (OperationalError, InterfaceError, StorageFailed) as error:
             # Whatever the row says: it is queued again once nobody touches it.
-            tell(log, "A job is left, because the database cannot be reached or written", error)
+            log_throttled(
+                log, "A job is left, because the database cannot be reached or written", error
+            )
 
     def others_wait(self, job: Job) -> bool:
         """Whether somebody else's job may be begun now, and nobody has begun it."""
@@ -283,9 +285,9 @@ class JobQueue:
         handler, after = self._handlers[job.kind]
         try:
             handler(RunningJob(job, self._progress(job.id)))
-        except Stopped:
+        except QueueStopped:
             self.table.set(job.id, state=JobState.QUEUED.value)
-        except (TryLater, *AWAY) as error:
+        except (RetryLater, *AWAY) as error:
             self._try_again(job, error)
         except RagError as error:
             self._fail(job.id, str(error))
@@ -302,7 +304,7 @@ class JobQueue:
             after(job)
 
     def _try_again(self, job: Job, error: Exception) -> None:
-        tell(log, "A job is tried again later", error)
+        log_throttled(log, "A job is tried again later", error)
         if datetime.now(UTC) - job.created_at > PATIENCE:
             self._fail(job.id, _reason(error))
         else:
@@ -314,7 +316,7 @@ class JobQueue:
     def _progress(self, job_id: str) -> Callable[[int, int], None]:
         def report(done: int, total: int) -> None:
             if self._stopping.is_set():
-                raise Stopped
+                raise QueueStopped
             self.table.set(job_id, done=done, total=total)
 
         return report

@@ -76,37 +76,37 @@ class Figure:
         return f"{number} {self.unit}{plural}".strip()
 
 
-def agree(said: Figure, there: Figure) -> bool:
+def agree(figure: Figure, there: Figure) -> bool:
     """Whether a figure of a source carries one that was said."""
-    if said.scale != there.scale and 1.0 in (said.scale, there.scale):  # a table in millions
-        plain = [replace(each, value=each.value / each.scale) for each in (said, there)]
-        return _agree(*plain) or _agree(said, there)
-    return _agree(said, there)
+    if figure.scale != there.scale and 1.0 in (figure.scale, there.scale):  # a table in millions
+        plain = [replace(each, value=each.value / each.scale) for each in (figure, there)]
+        return _agree(*plain) or _agree(figure, there)
+    return _agree(figure, there)
 
 
-def _agree(said: Figure, there: Figure) -> bool:
-    if {said.kind, there.kind} == {"date", "amount"}:
-        return _plain_number(said) == _plain_number(there) > 0
-    if {said.kind, there.kind} == {"clock", "amount"}:  # `between 7 and 9`
-        return said.value == there.value and not said.unit and not there.unit
-    if not comparable(said, there) or (said.per and there.per and said.per != there.per):
+def _agree(figure: Figure, there: Figure) -> bool:
+    if {figure.kind, there.kind} == {"date", "amount"}:
+        return _plain_number(figure) == _plain_number(there) > 0
+    if {figure.kind, there.kind} == {"clock", "amount"}:  # `between 7 and 9`
+        return figure.value == there.value and not figure.unit and not there.unit
+    if not comparable(figure, there) or (figure.per and there.per and figure.per != there.per):
         return False
-    if said.kind == "date":
-        return _same_date(said, there)
-    if said.upper is not None and there.upper is not None:
-        pairs = zip(said.values, there.values, strict=True)
-        return all(_equal(one, other, said) for one, other in pairs)
-    if said.unit != there.unit and "" in (said.unit, there.unit):
-        return _agree_without_unit(said, there)
-    return any(_equal(one, other, said) for one in said.values for other in there.values)
+    if figure.kind == "date":
+        return _same_date(figure, there)
+    if figure.upper is not None and there.upper is not None:
+        pairs = zip(figure.values, there.values, strict=True)
+        return all(_equal(one, other, figure) for one, other in pairs)
+    if figure.unit != there.unit and "" in (figure.unit, there.unit):
+        return _agree_without_unit(figure, there)
+    return any(_equal(one, other, figure) for one in figure.values for other in there.values)
 
 
-def _agree_without_unit(said: Figure, there: Figure) -> bool:
+def _agree_without_unit(figure: Figure, there: Figure) -> bool:
     """A bare number stands for an amount, and `0.8` or four fifths for `80 %`."""
-    for bare, share in ((said, there), (there, said)):
+    for bare, share in ((figure, there), (there, figure)):
         if share.unit == "%" and bare.value < 1:
-            return _equal(100 * bare.value, share.value, said)
-    return any(_equal(said.value, other, said) for other in there.ends)
+            return _equal(100 * bare.value, share.value, figure)
+    return any(_equal(figure.value, other, figure) for other in there.ends)
 
 
 def date_parts(figure: Figure) -> tuple[int, int, int]:
@@ -122,20 +122,20 @@ def _plain_number(figure: Figure) -> float:
     return 0.0 if figure.unit else figure.value
 
 
-def comparable(said: Figure, there: Figure) -> bool:
+def comparable(figure: Figure, there: Figure) -> bool:
     """Whether both measure the same; a bare number may stand for an amount."""
-    if said.kind != there.kind:
+    if figure.kind != there.kind:
         return False
-    if said.kind != "amount":
+    if figure.kind != "amount":
         return True
-    if "°" in (said.unit, there.unit) and {said.dimension, there.dimension} <= _DEGREES:
+    if "°" in (figure.unit, there.unit) and {figure.dimension, there.dimension} <= _DEGREES:
         return True
-    return said.dimension == there.dimension or "" in (said.unit, there.unit)
+    return figure.dimension == there.dimension or "" in (figure.unit, there.unit)
 
 
-def _equal(one: float, other: float, said: Figure) -> bool:
+def _equal(one: float, other: float, figure: Figure) -> bool:
     margin = _TOLERANCE * max(1.0, abs(other))
-    if said.comparator == "~":
+    if figure.comparator == "~":
         margin = max(margin, _ROUNDED * abs(other))
     return abs(one - other) <= margin
 

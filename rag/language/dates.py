@@ -7,13 +7,13 @@ from datetime import date, datetime
 import regex
 
 from rag.language.amounts import UNIT_SIGNS, Figure
-from rag.language.languages import all_meanings, all_words, any_of, told
+from rag.language.languages import all_meanings, all_words, any_of, phrases
 
 _MONTHS: dict[str, int] = all_meanings("months")
 _HOURS: dict[str, float] = all_meanings("numbers")
 _MONTH = rf"(?P<n>{any_of(_MONTHS)})\.?"
 _NO_MONTH = all_words("often_no_month")
-_NTH = told("ordinal_endings")
+_NTH = phrases("ordinal_endings")
 _AROUND_DAYS = all_words("weekdays") | all_words("around_days")
 _WORD = re.compile(r"[^\W\d_]+|\d+")
 NUMERIC_DATE = re.compile(
@@ -23,9 +23,9 @@ _HALVES: dict[str, float] = all_meanings("clock_halves")
 _DATES = (
     re.compile(r"(?<![\w.])(?P<y>(?:19|20)\d\d)-(?P<m>\d\d)-(?P<d>\d\d)(?!\d)"),
     re.compile(r"(?<![\w.])(?P<d>\d{1,2})\.(?P<m>\d{1,2})\.(?P<y>(?:19|20)\d\d)(?!\d)"),
-    re.compile(rf"\b(?:{told('before_days')}) (?P<d>\d{{1,2}})\.(?P<m>\d{{1,2}})\.(?!\d)"),
+    re.compile(rf"\b(?:{phrases('before_days')}) (?P<d>\d{{1,2}})\.(?P<m>\d{{1,2}})\.(?!\d)"),
     re.compile(
-        rf"(?<![\w.])(?P<d>\d{{1,2}})(?:{_NTH}|\.)?(?: (?:{told('day_of')}))? {_MONTH}\b"
+        rf"(?<![\w.])(?P<d>\d{{1,2}})(?:{_NTH}|\.)?(?: (?:{phrases('day_of')}))? {_MONTH}\b"
         r"(?:,? (?P<y>(?:19|20)\d\d))?",
         re.IGNORECASE,
     ),
@@ -37,7 +37,7 @@ _DATES = (
     re.compile(rf"\b{_MONTH} (?P<y>(?:19|20)\d\d)\b", re.IGNORECASE),
     re.compile(  # a year by itself: no `2000 kg`, no `EUR 2000`
         r"(?<![\w.,:/€$£-])(?<!EUR )(?<!USD )(?P<y>(?:19|20)\d\d)"
-        rf"(?:{told('decade_endings')})?(?![\w%+]|[.,:/]\d|-\d)"
+        rf"(?:{phrases('decade_endings')})?(?![\w%+]|[.,:/]\d|-\d)"
         rf"(?![ \u00a0-](?:{any_of(UNIT_SIGNS)})\b)",
         re.IGNORECASE,
     ),
@@ -45,7 +45,7 @@ _DATES = (
 _CLOCK = regex.compile(
     r"(?<![\w.:])(?P<h>\d{1,2}):(?P<m>\d\d)(?![\w:])(?: ?(?P<half>am|pm)\b)?"
     r"|\b(?P<h>\d{1,2}) ?(?P<half>am|pm)\b"
-    rf"|\b(?P<h>\d{{1,2}}) ?(?:{told('clock_signs')}) ?(?P<m>\d\d)\b"
+    rf"|\b(?P<h>\d{{1,2}}) ?(?:{phrases('clock_signs')}) ?(?P<m>\d\d)\b"
     rf"|\b(?P<half>{any_of(_HALVES)}) (?P<h>{any_of(_HOURS)}|\d{{1,2}})\b",
     regex.IGNORECASE,
 )
@@ -83,30 +83,32 @@ def clocks(text: str) -> Iterator[Figure]:
 def read_date(text: str, *, month_first: bool = False) -> date | datetime | None:
     """A date in digits or words, at least with month and year; None for anything else."""
     text = text.strip()
-    found = NUMERIC_DATE.fullmatch(text)
+    match = NUMERIC_DATE.fullmatch(text)
     try:
-        return _from_digits(found, month_first) if found else _from_words(text)
+        return _from_digits(match, month_first) if match else _from_words(text)
     except ValueError:
         return None
 
 
-def _from_digits(found: re.Match[str], month_first: bool) -> date | datetime | None:
-    a, b, c = int(found[1]), int(found[3]), int(found[4])
-    if len(found[1]) == 4:
+def _from_digits(match: re.Match[str], month_first: bool) -> date | datetime | None:
+    a, b, c = int(match[1]), int(match[3]), int(match[4])
+    if len(match[1]) == 4:
         year, month, day = a, b, c
     else:
         year, month, day = (c, a, b) if month_first else (c, b, a)
         year += 2000 if year < 70 else 1900 if year < 100 else 0
-    if found[5] is None:
+    if match[5] is None:
         return date(year, month, day)
-    moment = datetime(year, month, day, int(found[5]), int(found[6]), int(found[7] or 0))
+    moment = datetime(year, month, day, int(match[5]), int(match[6]), int(match[7] or 0))
     return moment if moment.time().isoformat() != "00:00:00" else moment.date()
 
 
 def _from_words(text: str) -> date | None:
     if len(text) > 40:
         return None
-    words = _WORD.findall(re.sub(rf"(?<=\d)(?:{told('ordinal_endings')})\b", "", text.casefold()))
+    words = _WORD.findall(
+        re.sub(rf"(?<=\d)(?:{phrases('ordinal_endings')})\b", "", text.casefold())
+    )
     named = [word for word in words if word in _MONTHS]
     numbers = [word for word in words if word.isdecimal()]
     others = [word for word in words if not word.isdecimal() and word not in _MONTHS]

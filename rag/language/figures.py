@@ -6,8 +6,8 @@ from functools import lru_cache
 
 from rag.language.amounts import UNIT_SIGNS, Figure
 from rag.language.dates import clocks, dates
-from rag.language.languages import Language, all_meanings, all_words, any_of, told
-from rag.language.late import re, regex
+from rag.language.languages import Language, all_meanings, all_words, any_of, phrases
+from rag.language.lazy_patterns import re, regex
 from rag.language.numerals import LETTERS_OF_MONEY, POWER, power_of, read_digits
 from rag.language.words import language_of
 
@@ -22,9 +22,9 @@ _COMPARATORS_BEHIND: dict[str, str] = all_meanings("comparators_behind")
 _SCALES: dict[str, float] = all_meanings("scales")
 _AMOUNT = re.compile(
     rf"(?:(?P<currency>{_CURRENCY})[ \u00a0]?)?"
-    rf"(?<![\w.,:/])(?P<sign>[-−+±]|(?:{told('minus')}) )?(?P<number>{_DIGITS})"
+    rf"(?<![\w.,:/])(?P<sign>[-−+±]|(?:{phrases('minus')}) )?(?P<number>{_DIGITS})"
     rf"(?P<power>{POWER})?"
-    rf"(?P<ordinal>{told('ordinal_endings')})?"
+    rf"(?P<ordinal>{phrases('ordinal_endings')})?"
     rf"(?:[ \u00a0-](?P<scale>{any_of(_SCALES)})\b\.?"
     rf"|(?(currency)(?P<letter>(?-i:{any_of(LETTERS_OF_MONEY)}))\b))?"
     rf"(?:[ \u00a0\u202f-]?(?P<unit>{_UNIT})(?![\w/]))?",
@@ -36,27 +36,27 @@ _TENS = any_of(word for word, value in _NUMBERS.items() if 20 <= value < 100)
 _ONES = any_of(word for word, value in _NUMBERS.items() if value < 10)
 # These are ordinals only where something is counted off.
 _OFTEN_NONE = all_words("often_no_ordinal")
-_HALF_MORE = rf"(?:{told('half_more')})\b"
+_HALF_MORE = rf"(?:{phrases('half_more')})\b"
 _SPELLED_OUT = regex.compile(
     rf"(?<!\p{{L}})(?:(?P<count>(?:(?:{_TENS})[ -](?:{_ONES})|{any_of(_NUMBERS)})"
     rf"(?:[ -](?:{_HUNDREDS})(?:[ -](?:{_ONES}))?(?!\p{{L}}))*+)(?!\p{{L}})"
     rf"(?:[ -](?P<fraction>{any_of(_FRACTIONS)})(?!\p{{L}}))?"
-    rf"|(?P<half>{told('half')})(?: (?:{told('articles')}))?(?= (?:{_UNIT})(?![\w/]))"
-    rf"|(?:{told('articles')})(?= (?:{_UNIT}){_HALF_MORE})"
+    rf"|(?P<half>{phrases('half')})(?: (?:{phrases('articles')}))?(?= (?:{_UNIT})(?![\w/]))"
+    rf"|(?:{phrases('articles')})(?= (?:{_UNIT}){_HALF_MORE})"
     rf"|(?P<ordinal>{any_of(_ORDINALS.keys() - _OFTEN_NONE)}|(?:{any_of(_OFTEN_NONE)})"
-    rf"(?=\W+(?:{told('counted_off')})\b))\b)"
+    rf"(?=\W+(?:{phrases('counted_off')})\b))\b)"
     rf"(?P<more>{_HALF_MORE})?(?:[ \u00a0-]{{1,2}}(?P<unit>{_UNIT})(?![\w/]))?"
     rf"(?P<more>{_HALF_MORE})?",
     regex.IGNORECASE,
 )
-_EXACTLY = re.compile(rf"\b(?:{told('exactly')})\W+$", re.IGNORECASE)
-_AND = told("ands")
+_EXACTLY = re.compile(rf"\b(?:{phrases('exactly')})\W+$", re.IGNORECASE)
+_AND = phrases("ands")
 _RANGE = re.compile(
-    rf"[ \u00a0]?(?:{told('up_to')}|–|—|-|{_AND}|{told('ors')})[ \u00a0]?", re.IGNORECASE
+    rf"[ \u00a0]?(?:{phrases('up_to')}|–|—|-|{_AND}|{phrases('ors')})[ \u00a0]?", re.IGNORECASE
 )
 _TIMES = re.compile(r"[ \u00a0]?[×x*][ \u00a0]?$")
 _PER = re.compile(
-    rf"[ \u00a0]?(?:/|(?:{told('per')}) )[ \u00a0]?(?P<per>{_UNIT}|{told('nights')})\b",
+    rf"[ \u00a0]?(?:/|(?:{phrases('per')}) )[ \u00a0]?(?P<per>{_UNIT}|{phrases('nights')})\b",
     re.IGNORECASE,
 )
 _CODE_BEFORE = re.compile(r"[^\W\d_][^\W_]*[-_/.]?$")
@@ -78,9 +78,9 @@ def read_figures(text: str, language: Language | None = None) -> tuple[Figure, .
 def _beside(figures: Iterable[Figure], taken: Sequence[Figure]) -> list[Figure]:
     """Those that share no character with one that is taken."""
     return [
-        each
-        for each in figures
-        if not any(other.start < each.end and each.start < other.end for other in taken)
+        figure
+        for figure in figures
+        if not any(other.start < figure.end and figure.start < other.end for other in taken)
     ]
 
 
@@ -160,14 +160,14 @@ def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure
     return found
 
 
-_BETWEEN = re.compile(rf"\b(?:{told('between')}) $", re.IGNORECASE)
+_BETWEEN = re.compile(rf"\b(?:{phrases('between')}) $", re.IGNORECASE)
 
 
 def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
     """`4 to 6 days`, `10–20 s`: one figure with two ends."""
-    found: list[Figure] = []
+    results: list[Figure] = []
     for figure in figures:
-        last = found[-1] if found else None
+        last = results[-1] if results else None
         between = text[last.end : figure.start] if last else ""
         if (
             last is not None
@@ -179,15 +179,15 @@ def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
             and (not re.search(_AND, between) or _BETWEEN.search(text[: last.start]))
         ):
             value = replace(figure, value=last.value, upper=abs(figure.value), start=last.start)
-            found[-1] = value
+            results[-1] = value
         else:
-            found.append(figure)
-    return found
+            results.append(figure)
+    return results
 
 
 _BEFORE = re.compile(
     rf"(?:^|[\s(])(?P<said>{any_of(_COMPARATORS)})"
-    rf"(?: (?:{told('articles')}))?[ \u00a0]?$",
+    rf"(?: (?:{phrases('articles')}))?[ \u00a0]?$",
     re.IGNORECASE,
 )
 _BEHIND = re.compile(rf" (?P<said>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)

@@ -10,13 +10,13 @@ from itertools import pairwise, zip_longest
 
 from rag.language.amounts import UNIT_SIGNS
 from rag.language.dates import is_date
-from rag.language.languages import told
+from rag.language.languages import phrases
 from rag.language.numerals import Quantity, parse_figure, sign_of
 
 HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
-TOTAL = re.compile(rf"{told('totals')}|\u2211", re.IGNORECASE)
+TOTAL = re.compile(rf"{phrases('totals')}|\u2211", re.IGNORECASE)
 FileRow = tuple[int, list[str]]  # with its number in the file
 
 
@@ -117,10 +117,10 @@ def _grid(rows: Sequence[FileRow]) -> Grid | None:
 def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
     """The first row about as full as the rows are that has words where figures follow."""
     width = max(_filled(row) for row in rows)
-    for at, row in enumerate(rows):
+    for index, row in enumerate(rows):
         if _filled(row) >= max(2, width * 0.6):
-            figures = sum(map(_is_value, row, zip_longest(*rows[at + 1 :], fillvalue="")))
-            return None if figures > _filled(row) / 2 and not _are_years(row) else at
+            figures = sum(map(_is_value, row, zip_longest(*rows[index + 1 :], fillvalue="")))
+            return None if figures > _filled(row) / 2 and not _are_years(row) else index
     return 0
 
 
@@ -130,7 +130,7 @@ def _is_value(cell: str, below: Sequence[str]) -> bool:
         return False
     figure = parse_figure(cell.strip())
     others = [found for each in below if (found := parse_figure(each.strip()))]
-    return not figure or not others or any(_unit(each) == _unit(figure) for each in others)
+    return not figure or not others or any(_unit(other) == _unit(figure) for other in others)
 
 
 def _unit(figure: Quantity) -> str:
@@ -194,8 +194,8 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
         ]
     seen: dict[str, int] = {}
     names = []
-    for at, name in enumerate(joined, start=1):
-        base = name[:120] or f"Column {at}"
+    for index, name in enumerate(joined, start=1):
+        base = name[:120] or f"Column {index}"
         seen[base.casefold()] = count = seen.get(base.casefold(), 0) + 1
         names.append(base if count == 1 else f"{base} ({count})")
     return tuple(names)
@@ -209,8 +209,8 @@ def totals(rows: Sequence[Sequence[str]]) -> list[bool]:
     """
     flags = list(map(is_total, rows))
     if sum(flags) > max(3, len(flags) / 4):
-        for at, flag in enumerate(flags):
-            flags[at] = flag and _adds_up(rows, flags[:at], at)
+        for index, flag in enumerate(flags):
+            flags[index] = flag and _adds_up(rows, flags[:index], index)
     return [False] * len(flags) if all(flags) else flags
 
 
@@ -220,17 +220,17 @@ def is_total(row: Sequence[str]) -> bool:
     return bool(cells) and bool(TOTAL.fullmatch(cells[0])) and not _is_figure(cells[0])
 
 
-def _adds_up(rows: Sequence[Sequence[str]], flags: Sequence[bool], at: int) -> bool:
+def _adds_up(rows: Sequence[Sequence[str]], flags: Sequence[bool], position: int) -> bool:
     """Whether it is the sum of the rows since the last total, or of all above that are none."""
-    last = max((i for i in range(at) if flags[i]), default=-1)
+    last = max((i for i in range(position) if flags[i]), default=-1)
     above = [row for row, flag in zip(rows, flags, strict=False) if not flag]
-    for column in range(len(rows[at]) - 1, 0, -1):
-        whole = parse_figure(rows[at][column] or "")
+    for column in range(len(rows[position]) - 1, 0, -1):
+        whole = parse_figure(rows[position][column] or "")
         if whole is None:
             continue
         parts = [
             sum(found.value for row in some if (found := parse_figure(row[column] or "")))
-            for some in (rows[last + 1 : at], above)
+            for some in (rows[last + 1 : position], above)
         ]
         return any(abs(part - whole.value) <= abs(whole.value) / 100 for part in parts)
     return False

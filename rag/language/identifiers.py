@@ -30,12 +30,12 @@ class Identifier:
 
 def identifiers(text: str) -> list[Identifier]:
     """Those of a document's text, each once."""
-    found: dict[str, Identifier] = {}
+    results: dict[str, Identifier] = {}
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
         code = code_of(run)
         if code:
-            found.setdefault(code, Identifier(code, run))
-    return list(found.values())
+            results.setdefault(code, Identifier(code, run))
+    return list(results.values())
 
 
 def asked_identifiers(question: str) -> list[list[Identifier]]:

@@ -10,7 +10,7 @@ from typing import Any
 import regex
 
 from rag.language.languages import read_lists, words
-from rag.language.remembered import remembered
+from rag.language.memoisation import memoised
 
 _WORDS = {name: words(listed) for name, listed in read_lists("names").items()}
 VARIANTS = _WORDS["variants"]  # what tells a model from its siblings
@@ -84,13 +84,13 @@ class Lexicon:
             self._automaton = ahocorasick_rs.AhoCorasick(self.names, store_patterns=False)
         # Overlapping, because the longest match may fail on a boundary where a shorter one stands.
         every = self._automaton.find_matches_as_indexes(plain, overlapping=True)
-        found: list[tuple[int, int, int]] = []
+        results: list[tuple[int, int, int]] = []
         for match in sorted(every, key=lambda each: (each[1], -each[2])):
             _, start, end = match
-            is_free = not found or start >= found[-1][2]
+            is_free = not results or start >= results[-1][2]
             if is_free and _STARTS.match(plain, start) and _ENDS.match(plain, end):
-                found.append(match)
-        return found
+                results.append(match)
+        return results
 
 
 def contains_name(text: str, name: str) -> bool:
@@ -131,8 +131,8 @@ def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
     """
     plain = _plain(text)
     known = lexicon.find(text) if lexicon is not None else []
-    shapes = [each for each in _shapes(plain) if not _inside(each, known)]
-    spelled = [Name(text[each.start : each.end], each.start, each.end) for each in shapes]
+    shapes = [shape for shape in _shapes(plain) if not _inside(shape, known)]
+    spelled = [Name(text[shape.start : shape.end], shape.start, shape.end) for shape in shapes]
     return sorted([*known, *spelled], key=lambda name: (name.start, name.end))
 
 
@@ -142,9 +142,9 @@ def _inside(name: Name, known: Sequence[Name]) -> bool:
     return at >= 0 and known[at].end >= name.end
 
 
-@remembered
+@memoised
 def _shapes(plain: str) -> tuple[Name, ...]:
-    found: list[Name] = []
+    results: list[Name] = []
     singles = not _capitalises_nouns(plain)
     for run in chain.from_iterable(map(_parts, _runs(plain))):
         words = _without_ordinary(run, begins=_begins_sentence(plain, run[0].start))
@@ -153,8 +153,8 @@ def _shapes(plain: str) -> tuple[Name, ...]:
             start, end = words[0].start, words[-1].end
             generation = _GENERATION.match(plain, end)
             ends = [end, generation.end()] if generation else [end]
-            found.extend(Name(plain[start:end], start, end) for end in ends)
-    return tuple(found)
+            results.extend(Name(plain[start:end], start, end) for end in ends)
+    return tuple(results)
 
 
 def _runs(plain: str) -> Iterator[list[Name]]:
@@ -203,7 +203,7 @@ def _continues(word: Name, plain: str) -> bool:
 def _without_ordinary(run: list[Name], *, begins: bool) -> list[Name]:
     """The run without ordinary words at its ends, which are capitalised for other reasons."""
     first = int(begins and len(run) > 1 and run[0].bare in _WORDS["requests"])
-    kept = [at for at, word in enumerate(run) if at >= first and word.bare not in _COMMON]
+    kept = [index for index, word in enumerate(run) if index >= first and word.bare not in _COMMON]
     words = run[kept[0] : kept[-1] + 1] if kept else []
     if kept and kept[0]:  # the number belonged to the word before it: `Page 5`, `March 2024`
         words = list(dropwhile(lambda word: _NUMBER.fullmatch(word.bare), words))

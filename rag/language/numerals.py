@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from rag.language.amounts import UNIT_SIGNS
 from rag.language.languages import all_meanings, any_of, meanings, read_lists
-from rag.language.late import regex
+from rag.language.lazy_patterns import regex
 
 MOST_DIGITS = 15  # as many as a float keeps
 LONGEST = 120  # characters of a cell that may be a figure
@@ -35,7 +35,7 @@ def _letters(name: str) -> dict[str, int]:
 
 def _pairs(text: str) -> Iterable[tuple[str, str]]:
     groups = (group.split(":") for group in text.split(";"))
-    return [(value.strip(), each.strip()) for value, some in groups for each in some.split(",")]
+    return [(value.strip(), part.strip()) for value, some in groups for part in some.split(",")]
 
 
 _LETTERS = _letters("letters")
@@ -133,8 +133,8 @@ def _spelled(text: str) -> str:
 def power_of(written: str) -> int:
     """The power of ten that `× 10^6`, `10⁶` or `e6` says; 0 of nothing."""
     plain = written.translate(_SUPERSCRIPT).translate(_SPELLED).replace("–", "-")
-    found = _POWER.search(plain)
-    return int(found[1]) if found else 0
+    match = _POWER.search(plain)
+    return int(match[1]) if match else 0
 
 
 def _tail(tail: str, before: str) -> tuple[str, int, str] | None:
@@ -142,24 +142,24 @@ def _tail(tail: str, before: str) -> tuple[str, int, str] | None:
     notes = _NOTES.search(tail)
     if notes and _HOLDS_FIGURES.search(notes[0]):
         return None
-    found = _TAIL.fullmatch(tail[: notes.start() if notes else None].rstrip())
-    signs = {sign_of(each) for each in (before, found and found["after"]) if each}
-    if not found or len(signs) > 1:
+    match = _TAIL.fullmatch(tail[: notes.start() if notes else None].rstrip())
+    signs = {sign_of(each) for each in (before, match and match["after"]) if each}
+    if not match or len(signs) > 1:
         return None
-    scale = _SCALES[found["scale"].lower()] if found["scale"] else 1
-    scale *= _BEFORE_SIGN.get(found["prefix"] or "", 1)
-    letter, unit = found["letter"] or "", found["unit"].strip()
-    value = _letter_scale(letter, found, is_money=bool(signs - {"%", "‰"}))
+    scale = _SCALES[match["scale"].lower()] if match["scale"] else 1
+    scale *= _BEFORE_SIGN.get(match["prefix"] or "", 1)
+    letter, unit = match["letter"] or "", match["unit"].strip()
+    value = _letter_scale(letter, match, is_money=bool(signs - {"%", "‰"}))
     if letter and not value:
         unit = f"{letter} {unit}".strip()
-    return signs.pop() if signs else unit, scale * (value or 1), found["minus"] or ""
+    return signs.pop() if signs else unit, scale * (value or 1), match["minus"] or ""
 
 
-def _letter_scale(letter: str, found: "regex.Match[str]", *, is_money: bool) -> int:
+def _letter_scale(letter: str, match: "regex.Match[str]", *, is_money: bool) -> int:
     """What a letter multiplies by; 0 where it is a unit."""
-    if letter == "T" and found.end("letter") == found.start("after"):
+    if letter == "T" and match.end("letter") == match.start("after"):
         return _BEFORE_SIGN[letter]  # T€
-    is_billion = letter == "B" and found.start("letter") == 0 and not found["unit"]
+    is_billion = letter == "B" and match.start("letter") == 0 and not match["unit"]
     return (LETTERS_OF_MONEY if is_money or is_billion else _LETTERS).get(letter, 0)
 
 
@@ -178,7 +178,7 @@ def read_digits(
     Codes (00501), versions (3.4.0) and what has more digits than a float keeps are none.
     """
     digits = digits.translate(_SPELLED)
-    separators = [each for each in digits if not each.isdecimal()]
+    separators = [digit for digit in digits if not digit.isdecimal()]
     if " " in separators and not blanks:
         return None
     whole, fraction, exact = digits, "", True
@@ -210,11 +210,11 @@ def decimal_sign(texts: Iterable[str]) -> str:
     votes: set[str] = set()
     is_open, lengths = set(), set()
     for text in texts:
-        found = _WRITTEN.search(_spelled(text))
-        if found is None or parse_figure(text, blanks=True) is None:
+        match = _WRITTEN.search(_spelled(text))
+        if match is None or parse_figure(text, blanks=True) is None:
             continue
-        digits = found[0]
-        points = [each for each in digits if each in _POINTS]
+        digits = match[0]
+        points = [digit for digit in digits if digit in _POINTS]
         if _is_open(digits):
             is_open.add(points[0])
         elif points:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import regex
 from sentencex import segment
 
-from rag.language.languages import all_meanings, told
+from rag.language.languages import all_meanings, phrases
 from rag.language.layout import ENTRY, LineKind, Lines
 
 
@@ -57,9 +57,9 @@ _PIECE = re.compile(
     r".{1,4000}\Z|.{0,3998}(?:[.!?][ \t]|[。！？])|.{0,3999}[ \t]|.{1,4000}", re.DOTALL
 )
 # Abbreviations that sentencex takes for an end, mostly those of data sheets.
-_ABBREVIATED = re.compile(rf"(?:^|[\s(\"'])(?:{told('abbreviated')})\.\s*$", re.IGNORECASE)
+_ABBREVIATED = re.compile(rf"(?:^|[\s(\"'])(?:{phrases('abbreviated')})\.\s*$", re.IGNORECASE)
 # These are never the end of one, whatever follows: German nouns begin with a capital letter.
-_LEADS_ON = re.compile(rf"(?:^|[\s(\"'/])(?:{told('leads_on')})\.\s*$", re.IGNORECASE)
+_LEADS_ON = re.compile(rf"(?:^|[\s(\"'/])(?:{phrases('leads_on')})\.\s*$", re.IGNORECASE)
 _DAY = re.compile(r"(?<!\d)\d{1,2}\.\s*$")
 _MONTH = re.compile("|".join(all_meanings("months")), re.IGNORECASE)
 _GOES_ON = re.compile(r"[a-z0-9(“\"'$€£~<>±]")
@@ -72,19 +72,19 @@ _UNIT_ENDS = regex.compile(r"(?<=\d[ \u00a0]?[A-Za-zΩ]\.[ \t]+)(?=[A-Z])", rege
 
 def split_sentences(text: str) -> list[Span]:
     """The sentences of a text, in order, trimmed; all that is not blank lies in one of them."""
-    return [Span(each.start, each.end) for each in read_sentences(text)]
+    return [Span(sentence.start, sentence.end) for sentence in read_sentences(text)]
 
 
 def read_sentences(text: str) -> list[Sentence]:
     """The sentences with their kinds; a table's head is the row above its rule."""
-    found: list[Sentence] = []
+    results: list[Sentence] = []
     for start, end, kind in _blocks(text):
-        if kind == "rule" and found and found[-1].kind == "row":
-            found[-1] = replace(found[-1], kind="head")
+        if kind == "rule" and results and results[-1].kind == "row":
+            results[-1] = replace(results[-1], kind="head")
         cut = _sentences(text, start, end) if kind in _PROSE else [trimmed(text, start, end)]
         spans = [span for span in cut if span]
-        found.extend(Sentence(*span, kind, begins=span is spans[0]) for span in spans)
-    return found
+        results.extend(Sentence(*span, kind, begins=span is spans[0]) for span in spans)
+    return results
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, LineKind]]:

@@ -21,7 +21,7 @@ _TOKEN = re.compile(
 )
 UNSPACED = re.compile("[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _POSSESSIVE = re.compile(r"['’]s?$")
-_RULES = {each.code: each.stemmer for each in LANGUAGES}
+_RULES = {language.code: language.stemmer for language in LANGUAGES}
 _stemmers: dict[str, Any] = {}
 _turn = Lock()
 REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
@@ -49,12 +49,12 @@ def tokens(text: str) -> Iterator[Token]:
 def language_of(text: str) -> Language:
     """The language that most function words of a text belong to; English where none tells."""
     begun = text[:4000]
-    lowered = [each.lowered for each in tokens(begun) if not _is_in_a_name(begun, each.start)]
+    lowered = [token.lowered for token in tokens(begun) if not _is_in_a_name(begun, token.start)]
     letters = Counter(begun.lower())
     scores = {
-        each: len(each.telling_words.intersection(lowered))
-        + sum(letters[one] for one in each.letters)
-        for each in LANGUAGES
+        language: len(language.telling_words.intersection(lowered))
+        + sum(letters[one] for one in language.letters)
+        for language in LANGUAGES
     }
     best = max(LANGUAGES, key=lambda each: scores[each])
     return best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
@@ -95,16 +95,16 @@ def content_words(text: str, language: Language | None = None) -> tuple[str, ...
     Where a script sets no blanks, pairs of letters stand for words.
     """
     spoken = language or language_of(text)
-    found: list[str] = []
+    results: list[str] = []
     for token in tokens(text):
         lowered = _without_elision(token.lowered, spoken)
         if UNSPACED.search(lowered):
-            found.extend(_pairs(lowered))
+            results.extend(_pairs(lowered))
         elif (
             not is_function_word(lowered, spoken) and not lowered[0].isdigit() and len(lowered) > 1
         ):
-            found.append(stem(lowered, spoken.code))
-    return tuple(found)
+            results.append(stem(lowered, spoken.code))
+    return tuple(results)
 
 
 def _without_elision(lowered: str, language: Language) -> str:

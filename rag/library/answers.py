@@ -7,9 +7,8 @@ from itertools import groupby
 
 from rag.chat.markdown import cited
 from rag.citations.markers import neutralise
-from rag.language.languages import told
-from rag.library.asked import LibraryQuestion, LibraryTopic, courtesy, library_question
-from rag.library.naming import (
+from rag.language.languages import phrases
+from rag.library.mentions import (
     DocumentStretch,
     documents_hinted,
     documents_named,
@@ -17,10 +16,11 @@ from rag.library.naming import (
     part_called,
     section_and_document,
 )
+from rag.library.phrases import MOST_LISTED, MOST_NEWEST, Phrases, kinds_of, link, named, outline
+from rag.library.questions import LibraryQuestion, LibraryTopic, courtesy, library_question
 from rag.library.summary import QuotedStretch, key_statements, statements_of
-from rag.library.told import MOST_LISTED, MOST_NEWEST, Speech, kinds_of, link, named, outline
-from rag.library.unread import UnreadFile
-from rag.records import Chunk, Document, Hit, Resolution, Role, Section, Source, Within
+from rag.library.unread_files import UnreadFile
+from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
 from rag.seams import LIBRARY, DirectAnswer, SessionHandle
 from rag.search.mentions import NameMentions
@@ -30,11 +30,11 @@ MOST_STATEMENTS = 8
 MOST_CITED = 10  # documents that mention something, each with a passage that does
 FIRST_STATEMENTS = 2
 MOST_TO_CHOOSE = 8  # documents of one name
-_THIS = re.compile(told("this_document"), re.IGNORECASE)
+_THIS = re.compile(phrases("this_document"), re.IGNORECASE)
 _SIGN = re.compile(r"\A\(?\d{1,3}[.)]\s+")  # of an entry
 _QUOTES = "\"'“”„‘’«»`"
-_ARTICLE = re.compile(rf"(?:{told('articles')}) (?=\S)", re.IGNORECASE)
-_EITHER = re.compile(rf" (?:{told('ands')}|{told('ors')}) ")
+_ARTICLE = re.compile(rf"(?:{phrases('articles')}) (?=\S)", re.IGNORECASE)
+_EITHER = re.compile(rf" (?:{phrases('ands')}|{phrases('ors')}) ")
 Unread = Callable[[str], Sequence[UnreadFile]]  # of an owner
 
 
@@ -62,11 +62,11 @@ class LibraryAnswers:
         if polite is not None:
             kind, language = polite
             own = Resolution(question, is_followup=False, method="unchanged")  # nothing is searched
-            return replace(_told(Speech(language).say(kind)), resolution=own)
+            return replace(_told(Phrases(language).say(kind)), resolution=own)
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
-            return self._empty(session, Speech())
-        speech = Speech(asked.language)
+            return self._empty(session, Phrases())
+        speech = Phrases(asked.language)
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)
         if self._documents.is_empty(session.within()):
@@ -77,7 +77,7 @@ class LibraryAnswers:
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
-    def _empty(self, session: SessionHandle, speech: Speech) -> DirectAnswer | None:
+    def _empty(self, session: SessionHandle, speech: Phrases) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
         if not self._is_without_model or not self._documents.is_empty(session.within()):
             return None
@@ -86,7 +86,7 @@ class LibraryAnswers:
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
         documents = self._documents.documents(session.within())
         if asked.kind is LibraryTopic.NEWEST:
@@ -102,7 +102,7 @@ class LibraryAnswers:
         return _told("\n\n".join(said))
 
     def _not_read(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
         if asked.subject:
@@ -116,25 +116,25 @@ class LibraryAnswers:
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         within = session.within()
-        found = {
+        results = {
             asked_for: self._holding(asked_for, within) for asked_for in _wanted(asked.subject)
         }
-        if len(found) > 1 and not all(found.values()):
-            found = {asked.subject: self._holding(_bare(asked.subject), within)}
-        if asked.kind is LibraryTopic.TOPIC and not all(found.values()):
+        if len(results) > 1 and not all(results.values()):
+            results = {asked.subject: self._holding(_bare(asked.subject), within)}
+        if asked.kind is LibraryTopic.TOPIC and not all(results.values()):
             return None
         said: list[str] = []
         sources: list[Source] = []
-        for words, chunks in found.items():
+        for words, chunks in results.items():
             told, cited_here = self._documents_holding(session, words, chunks, speech)
             said.append(told)
             sources += cited_here
-        return _told("\n\n".join(said), tuple(sources), declined=not any(found.values()))
+        return _told("\n\n".join(said), tuple(sources), declined=not any(results.values()))
 
-    def _holding(self, words: str, within: Within) -> dict[str, list[Chunk]]:
+    def _holding(self, words: str, within: Readable) -> dict[str, list[Chunk]]:
         """By the id of their document, in the order of its names."""
         found = sorted(
             self._mentions.everywhere(words, within), key=lambda each: each.document_name
@@ -147,15 +147,17 @@ class LibraryAnswers:
         session: SessionHandle,
         words: str,
         chunks: dict[str, list[Chunk]],
-        speech: Speech,
+        speech: Phrases,
     ) -> tuple[str, list[Source]]:
         shown = in_words(words)
         if not chunks:
             return speech.say("nowhere", words=shown), []
-        firsts = [each[0] for each in chunks.values()][:MOST_CITED]
+        firsts = [chunk[0] for chunk in chunks.values()][:MOST_CITED]
         sources = self._register(session, firsts)
         numbers = {source.document_id: source.marker for source in sources}
-        documents = {each.id: each for each in self._documents.documents(session.within())}
+        documents = {
+            document.id: document for document in self._documents.documents(session.within())
+        }
         entries = [
             f"- {named(documents[key])}: {speech.counted('place', len(those))}"
             f" {numbers.get(key, '')}".rstrip()
@@ -179,7 +181,7 @@ class LibraryAnswers:
     # ── One document ─────────────────────────────────────────────────────────────────────────
 
     def _of_document(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Speech
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = files_named(asked.subject, self._unread(session.owner))
         if failed:
@@ -219,10 +221,10 @@ class LibraryAnswers:
             return []
         return self._whole(documents_hinted(asked.subject, documents), within)
 
-    def _whole(self, documents: Sequence[Document], within: Within) -> list[DocumentStretch]:
-        return [DocumentStretch(*self._read(each, within)) for each in documents]
+    def _whole(self, documents: Sequence[Document], within: Readable) -> list[DocumentStretch]:
+        return [DocumentStretch(*self._read(document, within)) for document in documents]
 
-    def _read(self, document: Document, within: Within) -> tuple[Document, tuple[Section, ...]]:
+    def _read(self, document: Document, within: Readable) -> tuple[Document, tuple[Section, ...]]:
         return document, tuple(self._documents.sections(document.id, within))
 
     def _spoken_of(self, session: SessionHandle) -> list[Document]:
@@ -232,14 +234,14 @@ class LibraryAnswers:
             if message.role == Role.ASSISTANT and message.answer and message.answer.citations:
                 number = message.answer.citations[0].number
                 ids = {source.document_id for source in session.sources([number])}
-                return [each for each in documents if each.id in ids]
+                return [document for document in documents if document.id in ids]
         return documents if len(documents) == 1 else []
 
     def _about(
-        self, session: SessionHandle, found: DocumentStretch, speech: Speech
+        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer:
-        document, sections = found.document, found.sections
-        pages = max((each.page or 0 for each in sections), default=0)
+        document, sections = stretch.document, stretch.sections
+        pages = max((section.page or 0 for section in sections), default=0)
         count = ("page", pages) if pages > 1 else ("section", len(sections))
         facts = speech.facts(document, speech.counted(*count))
         said = [f"{named(document)}: {facts}."]
@@ -255,17 +257,17 @@ class LibraryAnswers:
         return _told("\n\n".join(said), sources)
 
     def _summary(
-        self, session: SessionHandle, found: DocumentStretch, speech: Speech
+        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer | None:
-        statements = key_statements(found.sections, MOST_STATEMENTS)
-        if len({each.heading for each in statements}) == 1:
-            statements = [replace(each, heading="") for each in statements]
-        quoted, sources = self._quoted(session, found.document, statements)
+        statements = key_statements(stretch.sections, MOST_STATEMENTS)
+        if len({statement.heading for statement in statements}) == 1:
+            statements = [replace(statement, heading="") for statement in statements]
+        quoted, sources = self._quoted(session, stretch.document, statements)
         if not quoted:
             return None
-        title = link(found.document)
-        if found.heading:
-            title = speech.say("part", title=title, heading=in_words(found.heading))
+        title = link(stretch.document)
+        if stretch.heading:
+            title = speech.say("part", title=title, heading=in_words(stretch.heading))
         head = speech.say("summary", title=title)
         return _told("\n\n".join([head, "\n".join(quoted)]), sources)
 
@@ -274,7 +276,7 @@ class LibraryAnswers:
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.within())
-        places = [(each, _chunk_at(chunks, each)) for each in statements]
+        places = [(statement, _chunk_at(chunks, statement)) for statement in statements]
         held = [(each, chunk) for each, chunk in places if chunk is not None]
         sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in held)))
         numbers = {source.chunk_id: source.number for source in sources}
@@ -301,7 +303,7 @@ def _wanted(subject: str) -> list[str]:
     """What is looked for: the subject, or each of two that are named; quotes hold it together."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
         return [subject.strip(_QUOTES)]
-    return [_bare(each) for each in _EITHER.split(subject)]
+    return [_bare(part) for part in _EITHER.split(subject)]
 
 
 def _bare(subject: str) -> str:
@@ -309,5 +311,5 @@ def _bare(subject: str) -> str:
 
 
 def _chunk_at(chunks: Sequence[Chunk], statement: QuotedStretch) -> Chunk | None:
-    of_section = (each for each in chunks if each.section_index == statement.section)
+    of_section = (chunk for chunk in chunks if chunk.section_index == statement.section)
     return next((each for each in of_section if each.end > statement.start), None)

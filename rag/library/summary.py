@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag.chat.units import units_of
-from rag.citations.leaning import leans
+from rag.chat.passage_units import units_of
+from rag.citations.dependence import depends
 from rag.language.words import content_words
 from rag.records import Section
 
@@ -37,20 +37,20 @@ class QuotedStretch:
 
 def key_statements(sections: Sequence[Section], most: int) -> list[QuotedStretch]:
     """At most so many, in reading order."""
-    found = [each for section in sections for each in statements_of(section)]
-    words = [content_words(each.text) for each in found]
+    results = [each for section in sections for each in statements_of(section)]
+    words = [content_words(each.text) for each in results]
     counts = Counter(word for each in words for word in each)
     total = sum(counts.values()) or 1
     worth = {word: count / total for word, count in counts.items()}
     chosen: list[int] = []
-    while len(chosen) < min(most, len(found)):
-        quoted = {found[at].section for at in chosen}
-        left = (at for at in range(len(found)) if at not in chosen)
-        best = max(left, key=lambda at: _value(found[at], words[at], worth, quoted))
+    while len(chosen) < min(most, len(results)):
+        quoted = {results[at].section for at in chosen}
+        left = (at for at in range(len(results)) if at not in chosen)
+        best = max(left, key=lambda at: _value(results[at], words[at], worth, quoted))
         chosen.append(best)
         for word in set(words[best]):
             worth[word] = worth[word] ** 2
-    return [found[at] for at in sorted(chosen)]
+    return [results[at] for at in sorted(chosen)]
 
 
 def _value(
@@ -59,7 +59,7 @@ def _value(
     mean = sum(worth[word] for word in words) / max(len(words), ENOUGH_WORDS)
     if statement.is_first:
         mean *= OPENS_SECTION
-    elif leans(statement.text):
+    elif depends(statement.text):
         mean *= LEANS
     if statement.is_entry:
         mean *= IN_A_LIST

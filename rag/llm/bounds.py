@@ -50,11 +50,11 @@ class BoundedReply:
         return ""
 
 
-def _characters_in(told: Any) -> int:
+def _characters_in(any_: Any) -> int:
     """Characters of all texts but names and ids, in any depth that servers use."""
-    if isinstance(told, str):
-        return len(told)
-    if isinstance(told, Mapping):
+    if isinstance(any_, str):
+        return len(any_)
+    if isinstance(any_, Mapping):
         skipped = ("id", "type", "role", "object", "finish_reason", "name", "logprobs")
-        return sum(_characters_in(each) for key, each in told.items() if key not in skipped)
-    return sum(map(_characters_in, told)) if isinstance(told, list) else 0
+        return sum(_characters_in(each) for key, each in any_.items() if key not in skipped)
+    return sum(map(_characters_in, any_)) if isinstance(any_, list) else 0

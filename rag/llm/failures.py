@@ -44,7 +44,7 @@ LEAST_KEY = 8  # characters: what is shorter is no secret, and stands in many wo
 KEY_ADVICE = "Set OPENAI_API_KEY, or the variable that llm.api_key_env names, to a valid key."
 
 
-def told_in(error: Any) -> str:
+def message_in(error: Any) -> str:
     """A server's message alone, where its refusal has one; else all of it."""
     body = error.body
     if isinstance(body, dict):
@@ -70,8 +70,8 @@ def says_too_long(text: str) -> bool:
 
 def tokens_that_fit(text: str) -> int | None:
     """The window that a refusal of too long messages tells."""
-    found = (int(each[1] or each[2]) for each in _FITS.finditer(text))
-    return next((number for number in found if number >= LEAST_WINDOW), None)
+    results = (int(each[1] or each[2]) for each in _FITS.finditer(text))
+    return next((number for number in results if number >= LEAST_WINDOW), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from rag.errors import (
     Busy,
+    ClientGone,
     ContextTooLong,
-    Left,
     ModelError,
     ModelInterrupted,
     ModelUnavailable,
@@ -25,14 +25,14 @@ from rag.errors import (
     UnreadableReply,
 )
 from rag.llm.bounds import BoundedReply
-from rag.llm.failures import Server, tokens_that_fit, told_in, unread_call
-from rag.llm.habits import Asking, Habits, afforded_tokens
+from rag.llm.dialects import RequestOptions, ServerDialect, afforded_tokens
+from rag.llm.failures import Server, message_in, tokens_that_fit, unread_call
+from rag.llm.reasoning import ReplyParser
 from rag.llm.replies import ArrivingReply
 from rag.llm.sse import ServerComplaint, read_events
-from rag.llm.thoughts import SpokenText
 from rag.records import ToolCall, Usage
-from rag.runtime.hangup import hang_up_reason, has_hung_up, on_hang_up
-from rag.runtime.shares import PATIENCE_SECONDS, Lane
+from rag.runtime.cancellation import hang_up_reason, has_hung_up, on_hang_up
+from rag.runtime.lanes import PATIENCE_SECONDS, Lane
 from rag.seams import ChatModel, ModelDelta, ModelRequest
 from rag.seams.patience import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Patience
 
@@ -82,7 +82,7 @@ class OpenAIChatModel:
         api_key: str | None = None,
         timeout_seconds: float = ANSWER.seconds,
         max_retries: int = 2,
-        asking: Asking | None = None,
+        asking: RequestOptions | None = None,
     ) -> None:
         if not re.match(r"https?://[^/\s]", base_url):
             raise SetupError(
@@ -94,7 +94,7 @@ class OpenAIChatModel:
         self._max_retries = max_retries
         self._lane: Lane | None = None
         self._too_long: Callable[[int | None], None] = lambda fits: None
-        self._habits = Habits(self._server, asking or Asking())
+        self._habits = ServerDialect(self._server, asking or RequestOptions())
         self._opened: OpenAI | None = None
         self._opening = threading.Lock()
 
@@ -131,7 +131,7 @@ class OpenAIChatModel:
                 yield
         except Busy as error:
             raise ModelUnavailable(str(error)) from error
-        except Left as error:
+        except ClientGone as error:
             raise ModelInterrupted(str(error)) from error
 
     def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
@@ -169,7 +169,7 @@ class OpenAIChatModel:
         tools = tools if self._habits.asking.written_calls else []
         keeps_json = request.keeps_json or "response_format" in request.passed_on
         holds = self._habits.thinks_unopened
-        return ArrivingReply(SpokenText(tools, holds=holds, keeps_json=keeps_json))
+        return ArrivingReply(ReplyParser(tools, holds=holds, keeps_json=keeps_json))
 
     def _client(self) -> "OpenAI":
         with self._opening:
@@ -253,7 +253,7 @@ class OpenAIChatModel:
                 return ModelInterrupted(hang_up_reason() or "")
             case openai.APIStatusError():
                 code = str(error.code or "")
-                return self._server.refused(error.status_code, told_in(error), code=code)
+                return self._server.refused(error.status_code, message_in(error), code=code)
             case ServerComplaint() if wrote:
                 return self._server.broken_off(str(error))
             case ServerComplaint():

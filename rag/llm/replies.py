@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.errors import ModelInterrupted
-from rag.llm.thoughts import SpokenText
-from rag.llm.written_calls import arguments_in
+from rag.llm.reasoning import ReplyParser
+from rag.llm.text_tool_calls import arguments_in
 from rag.records import ToolCall, Usage
 from rag.seams import ModelDelta
 
@@ -82,14 +82,14 @@ class ToolCalls:
     def finished(self) -> tuple[ToolCall, ...]:
         """All calls that have a name, in order, each with an id of its own."""
         used: set[str] = set()
-        found = []
+        results = []
         for number, call in enumerate(self._told_once(), start=1):
             own_id = call.id if call.id and call.id not in used else call_id(number)
             used.add(own_id)
             name = _NAME.search(call.name)
             arguments = arguments_in(call.arguments) or "{}"
-            found.append(ToolCall(own_id, name[1] if name else call.name, arguments, call.beside))
-        return tuple(found)
+            results.append(ToolCall(own_id, name[1] if name else call.name, arguments, call.beside))
+        return tuple(results)
 
     def _told_once(self) -> list[_Call]:
         """Without those that a server's last event repeats."""
@@ -104,7 +104,7 @@ class ToolCalls:
 class ArrivingReply:
     """One reply while it arrives."""
 
-    spoken: SpokenText = field(default_factory=SpokenText)
+    spoken: ReplyParser = field(default_factory=ReplyParser)
     calls: ToolCalls = field(default_factory=ToolCalls)
     usage: Usage | None = None
     finish_reason: str | None = None

@@ -113,35 +113,37 @@ def _objects_of(event: str, *, is_error: bool = False) -> Iterator[Mapping[str, 
         yield {"done": True}
         return
     try:
-        found = json.loads(event)
+        data = json.loads(event)
     except (ValueError, RecursionError) as error:
         raise UnreadableReply(_not_json(event)) from error
-    for each in found if isinstance(found, list) else [found]:
+    for each in data if isinstance(data, list) else [data]:
         if isinstance(each, dict):
             yield _checked(each, is_error=is_error)
         elif each is not None:
             raise UnreadableReply(_not_json(event))
 
 
-def _checked(found: dict[str, Any], *, is_error: bool) -> Mapping[str, Any]:
-    complaint = _complaint_of(found) or (found if is_error else None)
+def _checked(values: dict[str, Any], *, is_error: bool) -> Mapping[str, Any]:
+    complaint = _complaint_of(values) or (values if is_error else None)
     if complaint:
         raise ServerComplaint(
             complaint if isinstance(complaint, str) else json.dumps(complaint, ensure_ascii=False)
         )
-    return found
+    return values
 
 
-def _complaint_of(found: Mapping[str, Any]) -> Any:
+def _complaint_of(values: Mapping[str, Any]) -> Any:
     """The error that an object holds, or is: where nothing is said, whatever is called so."""
-    choices = found.get("choices")
+    choices = values.get("choices")
     if choices and isinstance(choices, list) and isinstance(choices[0], dict):
-        return found.get("error") or choices[0].get("error")
-    if found.get("object") == "error" or found.get("type") == "error":
-        return found.get("error") or found.get("message") or found
-    beside = [each for each in found.values() if isinstance(each, dict)]
+        return values.get("error") or choices[0].get("error")
+    if values.get("object") == "error" or values.get("type") == "error":
+        return values.get("error") or values.get("message") or values
+    beside = [each for each in values.values() if isinstance(each, dict)]
     beside = [each for each in beside if each.get("status_code") != 0]  # that is well
-    named = (value for each in (found, *beside) for key, value in each.items() if _ERROR.match(key))
+    named = (
+        value for each in (values, *beside) for key, value in each.items() if _ERROR.match(key)
+    )
     return next((value for value in named if value), None)
 
 

@@ -128,9 +128,9 @@ class ModelWindow:
                 listing = client.models.with_raw_response.list().http_response.text
             except openai.OpenAIError:
                 return None
-            told = window_told(listing, self._model)
+            told = listed_window(listing, self._model)
             self._is_sure = told is not None or self._published() is not None
-            could = window_told(listing, self._model, keys=_TRAINED_KEYS)
+            could = listed_window(listing, self._model, keys=_TRAINED_KEYS)
             return told if self._is_sure else self._ask_beside(client) or could
 
     def _ask_beside(self, client: "OpenAI") -> int | None:
@@ -141,7 +141,7 @@ class ModelWindow:
         for path, keys in _BESIDE:
             with suppress(openai.OpenAIError, ValueError):
                 told = root.get(path, cast_to=object)
-                window = window_told(told, self._model, keys=keys, is_named=path != "/props")
+                window = listed_window(told, self._model, keys=keys, is_named=path != "/props")
                 self._is_sure = window is not None
                 if window is not None:
                     return window
@@ -165,7 +165,7 @@ class ModelWindow:
         return published
 
 
-def window_told(
+def listed_window(
     told: object, model: str, *, keys: Sequence[str] = _WINDOW_KEYS, is_named: bool = False
 ) -> int | None:
     """The window of a model in what a server tells of its models, as JSON or as its text.
@@ -198,9 +198,9 @@ def _window_of_ollama(shown: object) -> int | None:
         return None
     chosen = re.search(r"^num_ctx\s+(\d+)", str(shown.get("parameters") or ""), re.MULTILINE)
     if chosen:
-        return window_told({"num_ctx": int(chosen[1])}, "", keys=("num_ctx",))
+        return listed_window({"num_ctx": int(chosen[1])}, "", keys=("num_ctx",))
     keys = [key for key in shown.get("model_info") or () if key.endswith(".context_length")]
-    made_for = window_told({"model_info": shown.get("model_info")}, "", keys=keys)
+    made_for = listed_window({"model_info": shown.get("model_info")}, "", keys=keys)
     return made_for and min(made_for, OLLAMA_WINDOW)
 
 

@@ -48,8 +48,8 @@ class GuardedApp:
         """What a name that is not ours, or a page of another site, is told."""
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._policy.answers_as(host):
-            said = f"This server does not answer as {host[:100]!r}. See web.allowed_hosts."
-            return Refused(said, status=421)
+            text = f"This server does not answer as {host[:100]!r}. See web.allowed_hosts."
+            return Refused(text, status=421)
         if origin is not None and not is_own_origin(origin, host):
             return Refused("This request comes from a page of another site.", status=403)
         return None

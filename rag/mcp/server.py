@@ -201,8 +201,8 @@ class _Tools:
             group.start_soon(ask)
             beats = 0
             while not ended.is_set():
-                told = f"Session {session}: the answer is being written."
-                await caller.report_progress(beats, message=told)
+                text = f"Session {session}: the answer is being written."
+                await caller.report_progress(beats, message=text)
                 beats += 1
                 with anyio.move_on_after(BEAT_SECONDS):
                     await ended.wait()

@@ -134,7 +134,7 @@ def assemble(
         TooLarge: the question does not fit even alone; says both numbers.
     """
     fixed = [ChatMessage(Role.SYSTEM, parts.system), ChatMessage(Role.USER, parts.question)]
-    purse = _Purse(budget_tokens - MESSAGE_TOKENS, count)
+    purse = _TokenAllowance(budget_tokens - MESSAGE_TOKENS, count)
     if not purse.take(fixed):
         needed = sum(message_tokens(message, count) for message in fixed) + MESSAGE_TOKENS
         raise TooLarge(
@@ -169,7 +169,7 @@ def put_back(
     return replace(context, messages=(*others, longer), tokens=tokens, recalled=asked_at)
 
 
-class _Purse:
+class _TokenAllowance:
     """Tokens that are left to spend."""
 
     def __init__(self, tokens: int, count: TokenCounter) -> None:
@@ -192,7 +192,9 @@ class _Purse:
         return sum(message_tokens(message, self._count) for message in messages)
 
 
-def _with_summaries(rules: ChatMessage, summaries: Sequence[Summary], purse: _Purse) -> ChatMessage:
+def _with_summaries(
+    rules: ChatMessage, summaries: Sequence[Summary], purse: _TokenAllowance
+) -> ChatMessage:
     """All summaries after the rules; if the window was made smaller since, the newest that fit."""
     for first in range(len(summaries)):
         text = "\n\n".join(summary.text for summary in summaries[first:])
@@ -209,7 +211,7 @@ def _with_summaries(rules: ChatMessage, summaries: Sequence[Summary], purse: _Pu
 
 
 def _with_requested(
-    question: ChatMessage, messages: Sequence[Message], purse: _Purse
+    question: ChatMessage, messages: Sequence[Message], purse: _TokenAllowance
 ) -> ChatMessage:
     """The newest of the requested messages that fit, before the question."""
     for first in range(len(messages)):
@@ -219,13 +221,15 @@ def _with_requested(
     return question
 
 
-def _put_before(question: ChatMessage, text: str, purse: _Purse) -> tuple[ChatMessage, bool]:
+def _put_before(
+    question: ChatMessage, text: str, purse: _TokenAllowance
+) -> tuple[ChatMessage, bool]:
     longer = ChatMessage(Role.USER, f"{text}\n\n{question.content}".rstrip())
     fits = purse.swap([question], [longer])
     return (longer if fits else question), fits
 
 
-def _recent(parts: ContextParts, most: int, purse: _Purse) -> list[Pair]:
+def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair]:
     """The newest: all there are, or as many as leave room for what is recalled of the others."""
     before = purse.left
     if 2 * min(most, len(parts.recent)) >= parts.message_count:
@@ -239,7 +243,7 @@ def _recent(parts: ContextParts, most: int, purse: _Purse) -> list[Pair]:
     return found
 
 
-def _newest(pairs: Sequence[Pair], most: int, purse: _Purse) -> list[Pair]:
+def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pair]:
     """Walk back from the newest and stop at the first that does not fit: no holes."""
     kept: list[Pair] = []
     for pair in reversed(pairs[len(pairs) - most :] if most else []):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.leaning import leans
+from rag.citations.dependence import depends
 from rag.citations.markers import cited_numbers
 from rag.citations.statements import Statement, read_statements
 from rag.language.layout import asks
@@ -56,16 +56,16 @@ class SpokenSentence:
 @lru_cache(maxsize=4096)
 def read_evidence(text: str) -> tuple[SpokenSentence, ...]:
     """The sentences of a message in canonical spelling that say something."""
-    found: list[SpokenSentence] = []
+    results: list[SpokenSentence] = []
     heading = ""
-    for each in read_statements(text)[:MOST_SENTENCES]:
-        line = flat(text[each.start : each.end])
-        if each.kind == "heading":
+    for statement in read_statements(text)[:MOST_SENTENCES]:
+        line = flat(text[statement.start : statement.end])
+        if statement.kind == "heading":
             heading = line.strip("#*_: ")
-        elif each.kind in ("sentence", "entry", "row") and line:
-            before = found[-1] if found else None
-            found.append(_sentence(text, each, heading, before))
-    return tuple(found)
+        elif statement.kind in ("sentence", "entry", "row") and line:
+            before = results[-1] if results else None
+            results.append(_sentence(text, statement, heading, before))
+    return tuple(results)
 
 
 def _sentence(
@@ -74,7 +74,7 @@ def _sentence(
     line = flat(text[statement.start : statement.end])
     lead = statement.lead_in
     led = flat(text[lead.start : lead.end]) if lead and lead.end <= statement.start else ""
-    needs = statement.kind == "sentence" and leans(line)
+    needs = statement.kind == "sentence" and depends(line)
     setting = [f"{heading} ›" if heading and heading not in led else "", led]
     if needs and before is not None:
         setting = [before.quotation]

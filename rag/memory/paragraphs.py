@@ -63,10 +63,12 @@ def _paragraph(
 ) -> Paragraph:
     """Alone, a stretch may be read otherwise than where it stands: then no marker of it counts."""
     said, setting = part.text(text), part.setting
-    there = {n for each in markers if part.start <= each.start < part.end for n in each.numbers}
+    there = {
+        n for marker in markers if part.start <= marker.start < part.end for n in marker.numbers
+    }
     if not set(cited_numbers(said)) <= there:
         said = neutralise(said)
-    if not set(cited_numbers(setting)) <= {n for each in markers for n in each.numbers}:
+    if not set(cited_numbers(setting)) <= {n for marker in markers for n in marker.numbers}:
         setting = neutralise(setting)
     own = tuple(cited_numbers(f"{setting}\n{said}"))
     return Paragraph(message, said, setting, own, () if own else _behind(text, part, markers))
@@ -75,7 +77,7 @@ def _paragraph(
 def _behind(text: str, part: "_ParagraphPart", markers: Sequence[Marker]) -> tuple[int, ...]:
     """The numbers that close the paragraph, else the message, where it has no others."""
     for start, end in (part.whole, (0, len(text))):
-        own = [each for each in markers if start <= each.start < end]
+        own = [marker for marker in markers if start <= marker.start < end]
         ends = [each.end for each in own]
         starts = [*(each.start for each in own[1:]), len(text[:end].rstrip())]
         if own:
@@ -159,11 +161,11 @@ def _put(text: str, parts: list[_ParagraphPart], part: _ParagraphPart) -> None:
 def _blocks(text: str) -> Iterator[list[Sentence]]:
     """Paragraphs, lists, tables, blocks of code; a heading is one of its own."""
     block: list[Sentence] = []
-    for each in read_sentences(text):
-        if block and not _goes_on(text, block, each):
+    for sentence in read_sentences(text):
+        if block and not _goes_on(text, block, sentence):
             yield block
             block = []
-        block.append(each)
+        block.append(sentence)
     if block:
         yield block
 
@@ -214,7 +216,7 @@ def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[
         spans = [(start, end)]
         if size(text[start:end]) > LONGEST:
             every = (_STRETCH.finditer(text, each.start, each.end) for each in group)
-            spans = [found.span() for stretches in every for found in stretches]
+            spans = [stretche.span() for stretches in every for stretche in stretches]
         for a, b in spans:
             yield _ParagraphPart(a, b, kind, (*over, *above), whole)
         if first.kind in ("entry", "head"):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rag.language.languages import read_lists
-from rag.language.languages.spoken import spoken
+from rag.language.languages.detection import spoken
 
 OPENS, CLOSES = "<earlier_turns>", "</earlier_turns>"
 _TAG = re.compile(r"<(?=\s*/?\s*earlier_turns)", re.IGNORECASE)

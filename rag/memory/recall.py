@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import Any
 
 from rag.language.languages import ENGLISH, Language
-from rag.language.related import canonical, related
+from rag.language.synonyms import canonical, related
 from rag.language.words import UNSPACED, language_of, stem, tokens
 from rag.memory.paragraphs import Paragraph
 
@@ -91,10 +91,10 @@ class Index:
         if meanings:
             scores = _fused(scores, meanings)
         scores = self._with_near(scores)
-        found = [
+        results = [
             (score, at) for at, score in scores.items() if self.paragraphs[at].message < before
         ]
-        return [at for _, at in sorted(found, reverse=True)]
+        return [at for _, at in sorted(results, reverse=True)]
 
     def _by_words(self, question: str) -> dict[int, float]:
         every, scores = len(self.paragraphs), dict[int, float]()
@@ -111,7 +111,7 @@ class Index:
     def _weights(self, question: str) -> dict[str, float]:
         """The words of a question that were said, and others of about the same meaning."""
         languages = dict.fromkeys([language_of(question), ENGLISH])  # what was said may be English
-        own = dict.fromkeys(word for each in languages for word in telling(question, each))
+        own = dict.fromkeys(word for language in languages for word in telling(question, language))
         weights: dict[str, float] = {}
         for word in list(own)[:MOST_WORDS]:
             near = [other for other in related(word) if other in self.holders]

@@ -20,7 +20,7 @@ from rag.memory.phrases import all_phrases, unfenced
 from rag.memory.summary import SummaryDraft
 from rag.memory.verifier import Verifier, Witness, is_excusable, is_taken_out, is_typed
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
-from rag.runtime.hangup import HangUp
+from rag.runtime.cancellation import HangUp
 from rag.runtime.short_calls import reply_in_time
 from rag.seams import ChatModel, TokenCounter
 from rag.seams.patience import SUMMARY, Patience
@@ -312,19 +312,19 @@ def _hold_numbered(
         (line.text[part.start : part.end], tuple(n for n in part.numbers if n in given))
         for part in statement.parts
     ]
-    found = [
+    results = [
         [verifier.carrying(text, number, line.messages) for number in numbers]
         for text, numbers in clauses
     ]
     is_known = given == set(statement.numbers)
     if is_known and all(
-        numbers and all(ws) for (_, numbers), ws in zip(clauses, found, strict=True)
+        numbers and all(ws) for (_, numbers), ws in zip(clauses, results, strict=True)
     ):
-        witnesses = [w for ws in found for w in ws if w]
+        witnesses = [w for ws in results for w in ws if w]
         own = line.text[statement.start : statement.end].strip()
         held.lines.append(_written(line, own, witnesses, tuple(statement.numbers)))
         return
-    for place, ((text, numbers), ws) in enumerate(zip(clauses, found, strict=True)):
+    for place, ((text, numbers), ws) in enumerate(zip(clauses, results, strict=True)):
         if not numbers:
             continue
         cited = f"{without_markers(text).strip()} {''.join(f'[{n}]' for n in numbers)}"
@@ -363,7 +363,7 @@ def _hold_unnumbered(verifier: Verifier, line: SummaryLine, held: _HeldLine) -> 
 def _written(
     line: SummaryLine, text: str, witnesses: Sequence[Witness], numbers: tuple[int, ...]
 ) -> SummaryLine:
-    messages = tuple(dict.fromkeys(each.message for each in witnesses))
+    messages = tuple(dict.fromkeys(witnesse.message for witnesse in witnesses))
     return replace(line, text=text, mark=LineMark.WRITTEN, messages=messages, numbers=numbers)
 
 
@@ -379,7 +379,10 @@ def _still_valid(
     failed: list[_FailedClause] = []
     last = len(verifier.evidence.messages)
     for line in before.lines:
-        if any(at >= last or not verifier.evidence.messages[at].text for at in line.messages):
+        if any(
+            message >= last or not verifier.evidence.messages[message].text
+            for message in line.messages
+        ):
             continue
         newer = verifier.newer_value(line, before.written_to)
         if newer is None:
@@ -460,7 +463,7 @@ def _read_patch(reply: str, lines: Sequence[SummaryLine], edits: Sequence[LineEd
                 )
             )
             patch.is_any = True
-    patch.kept = [each for at, each in enumerate(lines) if at not in gone]
+    patch.kept = [each for index, each in enumerate(lines) if index not in gone]
     return patch
 
 
@@ -469,10 +472,10 @@ def _place(line: str, count: int) -> tuple[int | None, str]:
     dropped = _DROP.match(line)
     if dropped and dropped[1] and 0 < int(dropped[1]) <= count:
         return int(dropped[1]) - 1, ""
-    found = _PATCH.match(line)
-    if not found or not 0 < int(found[1]) <= count:
-        return None, found[2] if found else line
-    return int(found[1]) - 1, "" if _DROP.match(found[2].strip("`- ")) else found[2]
+    match = _PATCH.match(line)
+    if not match or not 0 < int(match[1]) <= count:
+        return None, match[2] if match else line
+    return int(match[1]) - 1, "" if _DROP.match(match[2].strip("`- ")) else match[2]
 
 
 def _heading(line: str) -> tuple[str, str]:

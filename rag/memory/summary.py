@@ -16,7 +16,7 @@ from rag.citations.markers import cited_numbers, neutralise
 from rag.language.names import Lexicon
 from rag.language.words import language_of
 from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
-from rag.memory.past import Past
+from rag.memory.history import History
 from rag.memory.phrases import Phrases, fenced
 from rag.memory.recall import telling
 from rag.memory.verifier import is_taken_out
@@ -77,7 +77,7 @@ NO_SUMMARY_DRAFT = SummaryDraft()
 
 
 def summarise(
-    past: Past,
+    past: History,
     end: int,
     room: Room,
     draft: SummaryDraft = NO_SUMMARY_DRAFT,
@@ -123,7 +123,9 @@ def summarise(
 # ── Word for word ────────────────────────────────────────────────────────────────────────────
 
 
-def _extracted(past: Past, evidence: TurnEvidence) -> dict[SummarySection, Iterator[SummaryLine]]:
+def _extracted(
+    past: History, evidence: TurnEvidence
+) -> dict[SummarySection, Iterator[SummaryLine]]:
     """What each section could quote, what matters most first; read as far as there is room."""
     return {
         SummarySection.ABOUT: _of_user(evidence),
@@ -132,12 +134,14 @@ def _extracted(past: Past, evidence: TurnEvidence) -> dict[SummarySection, Itera
     }
 
 
-def _asked_again(past: Past, evidence: TurnEvidence) -> Iterator[int]:
+def _asked_again(past: History, evidence: TurnEvidence) -> Iterator[int]:
     """The newest answers with the numbers that later turns came back to."""
     for number, times in past.uses.most_common(MOST_AGAIN):
         places = past.holding.get(number, ()) if times > 1 else ()
         messages = {past.index.paragraphs[place].message for place in places[-4:]}
-        yield from sorted((at for at in messages if at < evidence.end), reverse=True)[:1]
+        yield from sorted(
+            (message for message in messages if message < evidence.end), reverse=True
+        )[:1]
 
 
 def _quoted(section: SummarySection, text: str, *messages: int) -> SummaryLine:
@@ -147,10 +151,10 @@ def _quoted(section: SummarySection, text: str, *messages: int) -> SummaryLine:
 def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     """The user's own sentences that ask nothing, the newest message first."""
     users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
-    for at in islice(users, MOST_MESSAGES):
-        for each in evidence.sentences(at):
-            if not each.asks and len(each.text) <= LONGEST and each.says_something:
-                yield _quoted(SummarySection.ABOUT, each.quotation, at)
+    for user in islice(users, MOST_MESSAGES):
+        for sentence in evidence.sentences(user):
+            if not sentence.asks and len(sentence.text) <= LONGEST and sentence.says_something:
+                yield _quoted(SummarySection.ABOUT, sentence.quotation, user)
 
 
 def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:
@@ -161,13 +165,13 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
     newest = [at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT]
     newest = newest[:MOST_MESSAGES]
     own = (at for at in newest if at and _says_something(evidence, at - 1))
-    for at in dict.fromkeys(chain(first, own, newest)):
-        sentence = _answering(evidence.question(at), evidence.sentences(at))
-        quoted = evidence.quotation(at, sentence) if sentence else ""
+    for fromkey in dict.fromkeys(chain(first, own, newest)):
+        sentence = _answering(evidence.question(fromkey), evidence.sentences(fromkey))
+        quoted = evidence.quotation(fromkey, sentence) if sentence else ""
         if sentence and len(quoted) > LONGEST:
             quoted = sentence.quotation
         if quoted and len(quoted) <= LONGEST:
-            yield _quoted(SummarySection.ANSWERED, quoted, at)
+            yield _quoted(SummarySection.ANSWERED, quoted, fromkey)
 
 
 def _says_something(evidence: TurnEvidence, message: int) -> bool:
@@ -175,7 +179,7 @@ def _says_something(evidence: TurnEvidence, message: int) -> bool:
     if evidence.messages[message].role != Role.USER:
         return False
     sentences = evidence.sentences(message)
-    return any(not each.asks and each.says_something for each in sentences)
+    return any(not sentence.asks and sentence.says_something for sentence in sentences)
 
 
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
@@ -188,7 +192,7 @@ def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSent
         shared = len(asked.intersection(telling(each.quotation, language)))
         return shared / max(1, len(asked)) + 0.5 * bool(each.numbers), -place
 
-    able = [i for i, each in enumerate(sentences) if not each.asks or len(sentences) == 1]
+    able = [i for i, sentence in enumerate(sentences) if not sentence.asks or len(sentences) == 1]
     return sentences[max(able, key=worth)] if able else None
 
 
@@ -199,10 +203,10 @@ def _unanswered(evidence: TurnEvidence) -> Iterator[SummaryLine]:
         following = evidence.messages[at + 1 : min(at + 2, evidence.end)]
         is_open = not following or following[0].role == Role.USER or not following[0].text.strip()
         if message.role == Role.USER and is_open:
-            questions = [each for each in evidence.sentences(at) if each.asks]
-            for each in questions:
-                if len(each.text) <= LONGEST:
-                    yield _quoted(SummarySection.OPEN, each.quotation, at)
+            questions = [sentence for sentence in evidence.sentences(at) if sentence.asks]
+            for question in questions:
+                if len(question.text) <= LONGEST:
+                    yield _quoted(SummarySection.OPEN, question.quotation, at)
 
 
 def _newest(evidence: TurnEvidence) -> Iterator[int]:
@@ -306,7 +310,7 @@ def _chosen(
     share = min(own, int(min(layout.room.lines, spare) * history))
     selection = _LineSelection(layout, max(0, share))
     about, answered, opened = SummarySection
-    written = {s: [each for each in draft.lines if each.section is s] for s in SummarySection}
+    written = {s: [line for line in draft.lines if line.section is s] for s in SummarySection}
     for section in (about, opened, answered):
         selection.take(written[section], ABOUT_SHARE * share if section is about else INF)
     rest = {s: _left_out(extracted[s], written[s], draft) for s in SummarySection}
@@ -346,7 +350,7 @@ def _left_out(
     for line in quoted:
         if is_taken_out(line.text, draft.edits):
             continue
-        is_read = bool(written) and all(at < draft.written_to for at in line.messages)
+        is_read = bool(written) and all(message < draft.written_to for message in line.messages)
         is_stated = bool(line.numbers) and stated.issuperset(line.numbers)
         if is_read and (is_stated or behind.issuperset(line.messages)):
             continue
@@ -384,7 +388,7 @@ class _Lists:
     tokens: int
 
 
-def _lists(past: Past, layout: _SummaryLayout, documents: Documents) -> _Lists:
+def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> _Lists:
     """Each number and name, literally if both fit into their share; else numbers in ranges.
 
     What does not fit even so is left to recall: the longest ranges stay, and the newest names.
@@ -407,7 +411,7 @@ def _lists(past: Past, layout: _SummaryLayout, documents: Documents) -> _Lists:
     return _Lists(text, past.count(text))
 
 
-def lists_tokens(past: Past, history: int) -> int:
+def lists_tokens(past: History, history: int) -> int:
     """About what the lists of a whole conversation take, at most their share."""
     digits = sum(2 + len(str(number)) // 3 for number in past.given)
     return min(int(LISTS_SHARE * history), digits + past.count(", ".join(past.names)))
@@ -465,7 +469,7 @@ def ranges_of(numbers: Iterable[int]) -> str:
 
 
 def _report(
-    past: Past, lines: Sequence[SummaryLine], text: str, draft: SummaryDraft
+    past: History, lines: Sequence[SummaryLine], text: str, draft: SummaryDraft
 ) -> SummaryReport:
     """What became of each number and name, and how the lines came about."""
     numbers, names = tuple(past.numbers), tuple(past.names)
@@ -510,10 +514,10 @@ MOST_RANGE = 100_000  # numbers
 def spelled_out(summary: str) -> str:
     """One of our own summaries with its ranges as single numbers."""
 
-    def every(found: "re.Match[str]") -> str:
-        first, last = int(found[1]), int(found[2])
+    def every(match: "re.Match[str]") -> str:
+        first, last = int(match[1]), int(match[2])
         if not first < last < first + MOST_RANGE:
-            return found[0]
+            return match[0]
         return "".join(f"[{number}]" for number in range(first, last + 1))
 
     return _RANGE.sub(every, summary)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from rag.citations.markers import cited_numbers
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
-from rag.memory.past import Past
+from rag.memory.history import History
 from rag.memory.phrases import CLOSES, OPENS, all_phrases
 from rag.memory.recall import Embed
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, SummaryDraft, spelled_out
@@ -36,7 +36,7 @@ _ANSWERING = _SILENT | {"assistant"}  # all others begin a turn
 
 
 @dataclass(slots=True)
-class Transcript(Past):
+class Transcript(History):
     """One conversation as far as it was seen, and the summary that is sent of it."""
 
     lexicon: Lexicon = field(kw_only=True)
@@ -64,7 +64,9 @@ class Transcript(Past):
     def go_back(self, common: int) -> None:
         """Forget what comes behind the part in common: the transcript goes on differently."""
         self.cut(common)
-        lines = (line for line in self.draft.lines if all(at < common for at in line.messages))
+        lines = (
+            line for line in self.draft.lines if all(message < common for message in line.messages)
+        )
         written_to = min(self.draft.written_to, common)
         self.draft = replace(self.draft, lines=tuple(lines), written_to=written_to)
         self.writing = None
@@ -114,10 +116,10 @@ class Transcript(Past):
         """How near paragraphs are to a question; nothing without an embedding model."""
         if self.embed is None:
             return {}
-        from rag.memory.meaning import embedded, near, texts_of
+        from rag.memory.embedding import embed_paragraphs, near, texts_of
 
         new = [at for at in self.index.of_message if at not in self.vectors]
-        self.vectors |= embedded(texts_of(self, new), self.embed)
+        self.vectors |= embed_paragraphs(texts_of(self, new), self.embed)
         return near(self, question, self.embed)
 
     @property

@@ -165,7 +165,9 @@ class HistoryTrimmer:
             if not usable:
                 return Transcript(count_tokens, lexicon=self._lexicon, embed=self._embed)
             common, best = max(usable, key=itemgetter(0))
-            self._transcripts = [each for each in self._transcripts if each is not best]
+            self._transcripts = [
+                transcript for transcript in self._transcripts if transcript is not best
+            ]
             if common < len(best.messages):
                 best.go_back(common)
             return best

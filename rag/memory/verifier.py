@@ -16,7 +16,7 @@ from rag.language.amounts import Figure
 from rag.language.figures import read_figures
 from rag.language.languages import LANGUAGES, Language, read_lists, words
 from rag.language.names import find_names
-from rag.language.related import canonical
+from rag.language.synonyms import canonical
 from rag.language.words import (
     UNSPACED,
     is_function_word,
@@ -57,12 +57,14 @@ class Wording:
 def read_wording(text: str, language: Language) -> Wording:
     """The words of a clause; its markers are none."""
     plain = without_markers(text)
-    figures = [each for each in read_figures(plain, language) if not _is_in_a_name(plain, each)]
+    figures = [
+        figure for figure in read_figures(plain, language) if not _is_in_a_name(plain, figure)
+    ]
     stems: list[str] = []
     codes: list[str] = []
     qualifiers: list[tuple[str, int]] = []
     every = list(tokens(plain))
-    spans = [(each.start, each.end) for each in figures]
+    spans = [(figure.start, figure.end) for figure in figures]
     for place, token in enumerate(every):
         if any(start < token.end and token.start < end for start, end in spans):
             if "/" in token.text:  # no figure is read whole there: `1/2 litre`
@@ -273,7 +275,7 @@ def carries(
         _names_of(question, language) if not sentence.codes and not around.codes else frozenset()
     )
     stems = {canonical(each) for each in (*sentence.stems, *around.stems)} | names
-    if not {canonical(each) for each in clause.stems} <= stems or not (
+    if not {canonical(stem) for stem in clause.stems} <= stems or not (
         clause.stems or clause.is_typed
     ):
         return False
@@ -288,7 +290,7 @@ _NOTHING = Wording((), (), (), ())
 
 
 def _same_typed(clause: Wording, sentence: Wording, around: Wording, names: frozenset[str]) -> bool:
-    codes = tuple(each for each in clause.codes if each not in names)
+    codes = tuple(code for code in clause.codes if code not in names)
     for figures, named, qualifiers in (
         (sentence.figures, sentence.codes, sentence.qualifiers),
         (
@@ -316,8 +318,8 @@ def _names_of(question: str, language: Language) -> frozenset[str]:
 def _order(ours: Sequence[str], theirs: Sequence[str]) -> float:
     """The share of the stems in common that stand in the same order."""
     common = set(ours) & set(theirs)
-    one = [each for each in ours if each in common]
-    other = [each for each in theirs if each in common]
+    one = [our for our in ours if our in common]
+    other = [their for their in theirs if their in common]
     return _longest_common(one, other) / len(one) if one else 1.0
 
 
@@ -325,9 +327,9 @@ def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
     row = [0] * (len(other) + 1)
     for each in one:
         before = 0
-        for at, theirs in enumerate(other, start=1):
-            here = row[at]
-            row[at] = before + 1 if each == theirs else max(row[at], row[at - 1])
+        for index, theirs in enumerate(other, start=1):
+            here = row[index]
+            row[index] = before + 1 if each == theirs else max(row[index], row[index - 1])
             before = here
     return row[-1]
 
@@ -378,7 +380,7 @@ def _spoken_share(clause: str, text: str) -> float:
 def is_taken_out(text: str, edits: Sequence[LineEdit]) -> bool:
     """Whether a person corrected or took out what this says."""
     return any(
-        shared(text, each.original) >= SAME_LINE and shared(each.original, text) >= SAME_LINE
-        for each in edits
-        if text != each.text
+        shared(text, edit.original) >= SAME_LINE and shared(edit.original, text) >= SAME_LINE
+        for edit in edits
+        if text != edit.text
     )

@@ -1,11 +1,11 @@
 """What must exist beside the database and in it: told as it is, and made again where it can be."""
 
+from rag.operations.checksums import Places
 from rag.operations.indexes import Differences, check_room, compare, repair
-from rag.operations.kept import Places
 from rag.operations.manifest import (
     Manifest,
     note_manifest,
-    noted,
+    read_manifest,
     refuse_emptied,
     refuse_foreign,
     set_back,
@@ -20,7 +20,7 @@ __all__ = [
     "compare",
     "documents_of",
     "note_manifest",
-    "noted",
+    "read_manifest",
     "refuse_emptied",
     "refuse_foreign",
     "repair",

@@ -15,7 +15,7 @@ from rag.db import documents, jobs, sessions, source_files, tables
 from rag.db.blobs import Blobs, FolderBlobs, blocks
 from rag.db.holds import deletions_put_off, has_holds
 from rag.errors import StorageFailed
-from rag.operations.kept import ENDING, NotedFile
+from rag.operations.checksums import ENDING, FileRecord
 from rag.operations.repository import BackupManifest, BackupRepository, folder_beside, room_for
 from rag.operations.snapshot import Snapshot, size_of, taken
 
@@ -136,7 +136,7 @@ class _Copying:
         self._report = report
         self._links = links
         self._there = target.sizes()
-        self.copied: dict[str, NotedFile] = {}
+        self.copied: dict[str, FileRecord] = {}
         self.missing: list[NeededFile] = []
 
     def copy(self, needed: list[NeededFile]) -> None:
@@ -159,7 +159,7 @@ class _Copying:
             if size is None:
                 continue
             if file.checksum is not None and self._there.get(file.name) == size:
-                self.copied[file.name] = NotedFile(size, file.checksum)
+                self.copied[file.name] = FileRecord(size, file.checksum)
                 return True
             try:
                 noted = self._brought(file, blobs, name)
@@ -171,7 +171,7 @@ class _Copying:
             self._target.remove([file.name])  # it is not what it is called by
         return False
 
-    def _brought(self, file: NeededFile, blobs: Blobs, name: str) -> NotedFile:
+    def _brought(self, file: NeededFile, blobs: Blobs, name: str) -> FileRecord:
         can_link = isinstance(blobs, FolderBlobs) and isinstance(self._target, FolderBlobs)
         if self._links and can_link:
             assert isinstance(blobs, FolderBlobs)
@@ -197,11 +197,11 @@ class _Digest:
             self._digest.update(part)
             yield part
 
-    def noted(self) -> NotedFile:
-        return NotedFile(self._size, self._digest.hexdigest())
+    def noted(self) -> FileRecord:
+        return FileRecord(self._size, self._digest.hexdigest())
 
 
-def _written(target: Blobs, name: str, parts: Iterable[bytes]) -> NotedFile:
+def _written(target: Blobs, name: str, parts: Iterable[bytes]) -> FileRecord:
     digest = _Digest()
     target.write(name, digest.over(parts))
     return digest.noted()

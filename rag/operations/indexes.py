@@ -12,7 +12,7 @@ from pathlib import Path
 
 from sqlalchemy import Engine
 
-from rag.documents.storing.index_debts import IndexDebts
+from rag.documents.index_changes import IndexDebts
 from rag.errors import StorageFailed
 from rag.operations.manifest import refuse_emptied
 from rag.seams import ChunkIndex
@@ -40,14 +40,14 @@ class Differences:
         return self.has_all_words and not self.missing_vectors and not self.extra_vectors
 
     def __str__(self) -> str:
-        found = []
+        results = []
         if self.missing_vectors:
-            found.append(f"{len(self.missing_vectors)} of {self.chunks} chunks have no vector")
+            results.append(f"{len(self.missing_vectors)} of {self.chunks} chunks have no vector")
         if self.extra_vectors:
-            found.append(f"{len(self.extra_vectors)} vectors belong to no chunk")
+            results.append(f"{len(self.extra_vectors)} vectors belong to no chunk")
         if not self.has_all_words:
-            found.append(f"the word index holds {self.words} of {self.chunks} chunks")
-        return "; ".join(found) or f"{self.chunks} chunks, with vectors and words"
+            results.append(f"the word index holds {self.words} of {self.chunks} chunks")
+        return "; ".join(results) or f"{self.chunks} chunks, with vectors and words"
 
 
 def compare(engine: Engine, held: Set[str]) -> Differences:

@@ -16,9 +16,9 @@ from pathlib import Path
 from sqlalchemy import Engine, func, select
 
 from rag.db import collections, documents, reading, sessions, tables, versions, writing
-from rag.documents.storing.index_debts import IndexDebts
+from rag.documents.index_changes import IndexDebts
 from rag.errors import SetupError
-from rag.operations.kept import NotedFile, Places, kept_by
+from rag.operations.checksums import FileRecord, Places, kept_by
 from rag.records import EVERYTHING
 
 FILE = "manifest.json"
@@ -35,7 +35,7 @@ class Manifest:
     noted_at: str
     library: int = 0  # by which its database is known; 0 where it has no room for that
     versions: dict[str, int] = field(default_factory=dict)  # of collections: they only grow
-    rows: dict[str, NotedFile] = field(default_factory=dict)  # of tables, by their ids
+    rows: dict[str, FileRecord] = field(default_factory=dict)  # of tables, by their ids
 
     def __str__(self) -> str:
         return (
@@ -72,7 +72,7 @@ def note_manifest(
     `remade` are tables whose rows were written again. How far the library had come stays noted,
     until somebody `accepts` a database that was put back.
     """
-    now, before = held_by(engine), noted(folder)
+    now, before = held_by(engine), read_manifest(folder)
     if not now.library and engine.dialect.name == "sqlite":
         now = replace(now, library=_named(engine))
     if before is not None:
@@ -98,19 +98,19 @@ def _named(engine: Engine) -> int:
     return name
 
 
-def noted(folder: Path) -> Manifest | None:
+def read_manifest(folder: Path) -> Manifest | None:
     """What was written down last; None where nothing can be read."""
     with suppress(OSError, ValueError, TypeError):
-        told = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        told.pop("originals", None)  # of an earlier version: documents tell theirs
-        told["rows"] = {key: NotedFile(*of) for key, of in told.get("rows", {}).items()}
-        return Manifest(**told)
+        data = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        data.pop("originals", None)  # of an earlier version: documents tell theirs
+        data["rows"] = {key: FileRecord(*of) for key, of in data.get("rows", {}).items()}
+        return Manifest(**data)
     return None
 
 
 def set_back(engine: Engine, folder: Path) -> str:
     """In what an old backup stands in the place of a newer database, and what to do; "" if not."""
-    before = noted(folder)
+    before = read_manifest(folder)
     if before is None:
         return ""
     now = held_by(engine)
@@ -126,7 +126,7 @@ def set_back(engine: Engine, folder: Path) -> str:
 
 def refuse_foreign(engine: Engine, folder: Path) -> None:
     """Raises SetupError where the database is that of another library."""
-    before = noted(folder)
+    before = read_manifest(folder)
     if before is None or not before.library or engine.dialect.name != "sqlite":
         return
     with reading(engine) as connection:
@@ -145,7 +145,7 @@ def refuse_emptied(engine: Engine, folder: Path, *, vectors: int = 0) -> None:
 
     A library whose documents were all deleted is none: its collections remember that.
     """
-    before = noted(folder)
+    before = read_manifest(folder)
     is_expected = before is not None and (before.documents or before.conversations)
     if not (is_expected or vectors) or not _is_new(engine):
         return

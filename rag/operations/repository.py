@@ -22,7 +22,7 @@ from typing import BinaryIO, cast
 
 from rag.db.blobs import PART, Blobs, FolderBlobs, blocks, open_blobs
 from rag.errors import SetupError, UserError
-from rag.operations.kept import NotedFile
+from rag.operations.checksums import FileRecord
 
 FORMAT = 1
 ARCHIVE = ".zip"
@@ -40,14 +40,14 @@ class BackupManifest:
     version: str
     revision: str  # of the schema
     counts: dict[str, int]
-    database: dict[str, NotedFile]
-    files: dict[str, NotedFile]
+    database: dict[str, FileRecord]
+    files: dict[str, FileRecord]
     missing: dict[str, list[str]] = field(default_factory=dict)  # with the documents that lack it
     settings: dict[str, object] = field(default_factory=dict)
     secrets: list[str] = field(default_factory=list)  # settings that are not in it
 
     @property
-    def all_files(self) -> dict[str, NotedFile]:
+    def all_files(self) -> dict[str, FileRecord]:
         """With those of the database."""
         return self.database | self.files
 
@@ -89,12 +89,12 @@ class BackupRepository:
                 raise ValueError("its checksum is another")
             del values["format"]
             for part in ("database", "files"):
-                values[part] = {name: NotedFile(*file) for name, file in values[part].items()}
+                values[part] = {name: FileRecord(*file) for name, file in values[part].items()}
             return BackupManifest(**values)
         except (ValueError, KeyError, TypeError, EOFError, OSError) as error:
             raise UserError(
                 f"The manifest of backup {chosen} in {self.place} cannot be read ({error}). Take "
-                f"another backup: {', '.join(each for each in ids if each != chosen) or 'none'}."
+                f"another backup: {', '.join(id_ for id_ in ids if id_ != chosen) or 'none'}."
             ) from error
 
     def write_manifest(self, manifest: BackupManifest) -> None:
@@ -112,7 +112,7 @@ class BackupRepository:
             if sizes.get(name) != file.size or (reads and not self._is_whole(name, file))
         ]
 
-    def _is_whole(self, name: str, file: NotedFile) -> bool:
+    def _is_whole(self, name: str, file: FileRecord) -> bool:
         digest = hashlib.sha256()
         with suppress(OSError, zipfile.BadZipFile):
             for block in blocks(self.blobs.open(name)):
@@ -135,11 +135,11 @@ class BackupRepository:
         What a manifest that stays names is never touched, nor anything while others write here.
         """
         ids = self.ids()
-        whole = [each for each in ids if self._is_readable(each)]
-        unwanted = [each for each in ids if each not in whole[: max(1, count)]]
+        whole = [id_ for id_ in ids if self._is_readable(id_)]
+        unwanted = [id_ for id_ in ids if id_ not in whole[: max(1, count)]]
         if not whole or not unwanted or self._is_written_by_others():
             return 0
-        staying = [self.manifest(each) for each in ids if each not in unwanted]
+        staying = [self.manifest(id_) for id_ in ids if id_ not in unwanted]
         self.blobs.remove(f"{MANIFESTS}{each}{ENDING}" for each in unwanted)
         needed = {name for manifest in staying for name in manifest.all_files}
         kinds = ("originals/", "tables/", "uploads/", "databases/")
@@ -159,8 +159,8 @@ class BackupRepository:
         names = [name for name in self.blobs.sizes() if name.startswith(RUNNING)]
         with suppress(FileNotFoundError):
             return any(
-                (now - self.blobs.modified(each)).total_seconds() < LONGEST_SECONDS
-                for each in names
+                (now - self.blobs.modified(name)).total_seconds() < LONGEST_SECONDS
+                for name in names
             )
         return True
 

@@ -11,7 +11,7 @@ from rag.db import newest_revision, revisions
 from rag.db.blobs import Blobs, FolderBlobs, blocks
 from rag.errors import Conflict, SetupError, UserError
 from rag.operations.backup import FileReport
-from rag.operations.kept import NotedFile
+from rag.operations.checksums import FileRecord
 from rag.operations.repository import BackupManifest, BackupRepository, room_for
 from rag.operations.snapshot import put_back
 
@@ -88,7 +88,7 @@ def _refuse_lacking(repository: BackupRepository, manifest: BackupManifest) -> N
             f"Backup {manifest.id} in {repository.place} is not whole: {len(lacking)} of "
             f"{len(manifest.all_files)} files that its manifest names are gone or of another "
             f"length ({', '.join(lacking[:5])}). Nothing was restored. Take another backup: "
-            f"{', '.join(each for each in repository.ids() if each != manifest.id) or 'none'}."
+            f"{', '.join(id_ for id_ in repository.ids() if id_ != manifest.id) or 'none'}."
         )
 
 
@@ -136,7 +136,7 @@ def _check_room(manifest: BackupManifest, target: EmptyLibrary) -> None:
         )
 
 
-def _checked(repository: BackupRepository, name: str, file: NotedFile) -> Iterator[bytes]:
+def _checked(repository: BackupRepository, name: str, file: FileRecord) -> Iterator[bytes]:
     """A file of the backup, unless it is another one. Raises UserError at its end."""
     digest = hashlib.sha256()
     yield from _over(digest, blocks(repository.blobs.open(name)))

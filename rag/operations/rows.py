@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rag.operations.kept import Noted, Places, is_as_noted
+from rag.operations.checksums import Noted, Places, is_as_noted
 from rag.records import EVERYTHING
 
 if TYPE_CHECKING:  # loading it takes longer than a page that shows no table
@@ -21,5 +21,7 @@ def tables_without_rows(
 
 def documents_of(tables: "TableStore", table_ids: set[str]) -> dict[str, str]:
     """Names of the documents of these, by id."""
-    of = [each for each in tables.tables(EVERYTHING) if each.id in table_ids] if table_ids else []
+    of = (
+        [table for table in tables.tables(EVERYTHING) if table.id in table_ids] if table_ids else []
+    )
     return {each.document_id: each.document_name for each in of}

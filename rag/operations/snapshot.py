@@ -196,11 +196,11 @@ def _follow_sequences(connection: Connection) -> None:
 
 
 def _columns_of(connection: Connection) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for table, column in connection.execute(_COLUMNS):
         if not table.startswith(INDEX_TABLES):
-            found.setdefault(table, []).append(column)
-    return found
+            results.setdefault(table, []).append(column)
+    return results
 
 
 def _names(names: Iterable[str]) -> str:

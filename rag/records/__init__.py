@@ -23,8 +23,8 @@ from rag.records.collections import (
     GROUP,
     NOTHING,
     Collection,
+    Readable,
     Right,
-    Within,
 )
 from rag.records.documents import (
     Certainty,
@@ -55,9 +55,9 @@ from rag.records.events import (
 from rag.records.jobs import Job, JobState
 from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
-    NOTHING_BEFORE,
-    Before,
+    NO_EARLIER_TOPICS,
     ContextConfig,
+    EarlierTopics,
     ImportedMessage,
     LineEdit,
     LineMark,
@@ -79,9 +79,8 @@ __all__ = [
     "EVERYTHING",
     "GROUP",
     "NOTHING",
-    "NOTHING_BEFORE",
+    "NO_EARLIER_TOPICS",
     "Answer",
-    "Before",
     "Card",
     "Certainty",
     "ChatMessage",
@@ -99,6 +98,7 @@ __all__ = [
     "DocumentLink",
     "DocumentPage",
     "DocumentSource",
+    "EarlierTopics",
     "Event",
     "Failed",
     "FigureStatus",
@@ -121,6 +121,7 @@ __all__ = [
     "ParsedDocument",
     "Quotation",
     "RawTable",
+    "Readable",
     "ReadingReport",
     "Resolution",
     "Resolved",
@@ -150,5 +151,4 @@ __all__ = [
     "Usage",
     "Verdict",
     "Waiting",
-    "Within",
 ]

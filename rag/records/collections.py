@@ -29,7 +29,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Readable:
     """The collections that an asker may read: everything that finds documents asks for it (C7)."""
 
     ids: frozenset[str] | None  # None: there is nobody from whom anything is kept
@@ -37,13 +37,13 @@ class Within:
     def holds(self, collection_id: str) -> bool:
         return self.ids is None or collection_id in self.ids
 
-    def only(self, chosen: Iterable[str]) -> "Within":
+    def only(self, chosen: Iterable[str]) -> "Readable":
         """Those of them that were chosen; all if none was."""
         wanted = frozenset(chosen)
         if not wanted:
             return self
-        return Within(wanted if self.ids is None else wanted & self.ids)
+        return Readable(wanted if self.ids is None else wanted & self.ids)
 
 
-EVERYTHING = Within(None)  # for whoever runs the server alone
-NOTHING = Within(frozenset())
+EVERYTHING = Readable(None)  # for whoever runs the server alone
+NOTHING = Readable(frozenset())

@@ -35,11 +35,11 @@ class Message:
 
     def checked(self, words: str) -> list[Citation]:
         """The verdicts of an answer that go with words of it, by offsets into these."""
-        at = self.content.find(words)
+        position = self.content.find(words)
         return [
-            replace(each, start=each.start - at, end=each.end - at)
-            for each in (self.answer.citations if self.answer and at >= 0 else ())
-            if at <= each.start and each.end <= at + len(words)
+            replace(each, start=each.start - position, end=each.end - position)
+            for each in (self.answer.citations if self.answer and position >= 0 else ())
+            if position <= each.start and each.end <= position + len(words)
         ]
 
 
@@ -77,7 +77,7 @@ class Session:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class EarlierTopics:
     """What was said before a question, and leads its search: texts with their weights."""
 
     said: tuple[tuple[str, float], ...] = ()  # by meaning: their vectors are added
@@ -85,7 +85,7 @@ class Before:
     documents: frozenset[str] = frozenset()  # ids of those cited last, which are preferred
 
 
-NOTHING_BEFORE = Before()
+NO_EARLIER_TOPICS = EarlierTopics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Resolution:
     dense_query: str = ""
     lexical_query: str = ""
     source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
-    before: Before = NOTHING_BEFORE
+    before: EarlierTopics = NO_EARLIER_TOPICS
 
 
 class LineMark(StrEnum):

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from rag.documents.files import collect
 from rag.errors import SetupError, UserError
-from rag.regression.recorded import Recorded
+from rag.regression.recordings import RecordedModel
 from rag.runtime.progress import Stage
 from rag.seams import ChatModel, Embedder
 from rag.settings import Settings
 from rag.wiring.building import build
-from rag.wiring.parts import open_embedder
+from rag.wiring.components import open_embedder
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -54,7 +54,7 @@ class Libraries:
     def opened(self, data: Path, model: ChatModel | None = None) -> Iterator["Application"]:
         """An application over a data folder; `model` instead of the one of the settings."""
         settings = self.settings(data)
-        if isinstance(model, Recorded):
+        if isinstance(model, RecordedModel):
             settings = without_model(settings)
         application = build(settings, embedder=self._embedder)
         if model is not None:
@@ -113,7 +113,7 @@ class Libraries:
         return digest.hexdigest()[:24]
 
     def _forget_old(self, used: Path) -> None:
-        made = [each for each in self._kept.iterdir() if not each.name.startswith(".")]
+        made = [path for path in self._kept.iterdir() if not path.name.startswith(".")]
         for old in sorted(made, key=lambda each: -each.stat().st_mtime)[KEPT:]:
             if old != used:
                 shutil.rmtree(old, ignore_errors=True)

@@ -13,8 +13,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from rag.errors import UserError
 from rag.language.languages import ENGLISH
 from rag.records import Event, Failed
-from rag.regression.played import ending
-from rag.regression.reading import ScriptFile, read_text, validated
+from rag.regression.results import ending
+from rag.regression.script_file import ScriptFile, read_text, validated
 from rag.seams import SessionHandle
 
 _ARTICLE = re.compile(ENGLISH.patterns["articles"])
@@ -71,12 +71,12 @@ def read_questions(path: Path) -> list[KnownQuestion]:
         UserError: it is missing or empty, or a line is no question; names the line.
     """
     lines = read_text(path).splitlines()
-    found = [
+    results = [
         _question(path, line, number) for number, line in enumerate(lines, start=1) if line.strip()
     ]
-    if not found:
+    if not results:
         raise UserError(f"{path} holds no question.")
-    return found
+    return results
 
 
 def _question(path: Path, line: str, number: int) -> KnownQuestion:

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from rag.regression.played import Check, Played, Replay
 from rag.regression.report import difference
+from rag.regression.results import Check, PlayedTurn, Replay
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --bad: #a3231f;
@@ -36,9 +36,9 @@ WIDTH, HEIGHT, LEFT, FOOT = 900, 150, 48, 22  # of the plot
 def as_page(replays: Sequence[Replay]) -> str:
     """A table of the conversations, and each with its turns; those that failed come first."""
     replays = sorted(replays, key=lambda each: each.passed)
-    passed = sum(each.passed for each in replays)
-    rows = Markup("").join(_row(place, each) for place, each in enumerate(replays))
-    told = Markup("").join(_conversation(place, each) for place, each in enumerate(replays))
+    passed = sum(replay.passed for replay in replays)
+    rows = Markup("").join(_row(place, replay) for place, replay in enumerate(replays))
+    told = Markup("").join(_conversation(place, replay) for place, replay in enumerate(replays))
     page = Markup(
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -77,12 +77,12 @@ def _conversation(place: int, replay: Replay) -> Markup:
     )
     failed = Markup("").join(_turn(turn) for turn in replay.turns if turn.failures)
     every = Markup("").join(_turn(turn) for turn in replay.turns)
-    said = f"All {len(replay.turns)} turns"
-    whole = Markup("<details><summary>{}</summary>{}</details>").format(said, every)
+    text = f"All {len(replay.turns)} turns"
+    whole = Markup("<details><summary>{}</summary>{}</details>").format(text, every)
     return head + error + plot(replay.turns) + failed + whole
 
 
-def _turn(turn: Played) -> Markup:
+def _turn(turn: PlayedTurn) -> Markup:
     failed = " failed" if turn.failures else ""
     parts = [
         Markup("<p><strong>{}. {}</strong> {}").format(turn.number, turn.action, turn.said),
@@ -100,7 +100,7 @@ def _turn(turn: Played) -> Markup:
     return Markup('<div class="turn{}">{}</div>').format(failed, Markup("").join(parts))
 
 
-def _failure(turn: Played, check: Check) -> Markup:
+def _failure(turn: PlayedTurn, check: Check) -> Markup:
     """Of what is folded below nothing is repeated."""
     told = difference(replace(turn, answer="", resolved="", cited=()), check).partition("\n")[2]
     return Markup('<pre class="bad">{}</pre>').format(told)
@@ -112,7 +112,7 @@ def _folded(name: str, text: str) -> Markup:
     return Markup("<details><summary>{}</summary><pre>{}</pre></details>").format(name, text)
 
 
-def _sources(turn: Played) -> Markup:
+def _sources(turn: PlayedTurn) -> Markup:
     rows = Markup("").join(
         Markup("<tr><td>[{}]<td>{}<td>{}<td>{}").format(c.number, c.document, c.place, c.verdict)
         for c in turn.cited
@@ -120,15 +120,15 @@ def _sources(turn: Played) -> Markup:
     return Markup('<div class="wide"><table>{}</table></div>').format(rows) if rows else rows
 
 
-def plot(turns: Sequence[Played]) -> Markup:
+def plot(turns: Sequence[PlayedTurn]) -> Markup:
     """Tokens that a model would be sent after each turn; summaries are marked."""
     most = max((turn.tokens for turn in turns), default=0)
     if len(turns) < 2 or not most:
         return Markup("")
     step = (WIDTH - LEFT - 8) / (len(turns) - 1)
     places = [
-        (LEFT + at * step, (HEIGHT - FOOT) * (1 - turn.tokens / most) + 6)
-        for at, turn in enumerate(turns)
+        (LEFT + index * step, (HEIGHT - FOOT) * (1 - turn.tokens / most) + 6)
+        for index, turn in enumerate(turns)
     ]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     marks = Markup("").join(

@@ -19,7 +19,7 @@ from rag.records import (
     Role,
     Text,
 )
-from rag.regression.expected import (
+from rag.regression.expectations import (
     CheckOutcome,
     Earlier,
     holds,
@@ -29,8 +29,7 @@ from rag.regression.expected import (
     of_answer,
     stands_beside,
 )
-from rag.regression.played import Check, CitedSource, Played, ending
-from rag.regression.reading import ScriptFile
+from rag.regression.results import Check, CitedSource, PlayedTurn, ending
 from rag.regression.script import (
     Add,
     Ask,
@@ -46,8 +45,9 @@ from rag.regression.script import (
     SettingsStep,
     WantedStatement,
 )
+from rag.regression.script_file import ScriptFile
 from rag.runtime.progress import Stage
-from rag.tables.running.result import result_from
+from rag.tables.execution.result import result_from
 
 if TYPE_CHECKING:
     from rag.seams import SessionHandle
@@ -79,7 +79,7 @@ class Player:
         self._session: SessionHandle = application.store.open(position.session_id, owner=OWNER)
         self._position = position
 
-    def play(self) -> Iterator[Played]:
+    def play(self) -> Iterator[PlayedTurn]:
         """Each turn from where it stands up to the next restart, or to the end.
 
         Raises:
@@ -95,8 +95,8 @@ class Player:
                 position.failed.add(position.at)
             yield played
 
-    def _turn(self, number: int, turn: ScriptTurn) -> Played:
-        does: dict[type, Callable[[int, Any], Played]] = {
+    def _turn(self, number: int, turn: ScriptTurn) -> PlayedTurn:
+        does: dict[type, Callable[[int, Any], PlayedTurn]] = {
             Ask: self._ask,
             Regenerate: self._ask,
             Compress: self._compress,
@@ -116,7 +116,7 @@ class Player:
 
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
-    def _ask(self, number: int, turn: Ask | Regenerate) -> Played:
+    def _ask(self, number: int, turn: Ask | Regenerate) -> PlayedTurn:
         if isinstance(turn, Ask):
             said, events = turn.ask, self._assistant.ask(self._session, turn.ask)
         else:
@@ -127,13 +127,13 @@ class Player:
             told = list(events)
         except Exception as error:  # noqa: BLE001 - it has failed, whatever it is; others go on
             check = Check(number, "is answered", False, f"{type(error).__name__}: {error}")
-            return Played(number, action, said, checks=(check,))
+            return PlayedTurn(number, action, said, checks=(check,))
         last_event = ending(told)
         if self._position.compacts:
             self._application.jobs.run_waiting()
         if isinstance(last_event, Failed):
             check = Check(number, "is answered", False, last_event.message)
-            return Played(number, action, said, checks=(check,))
+            return PlayedTurn(number, action, said, checks=(check,))
         checks = [Check(number, *held) for held in self._held(turn, last_event, number)]
         streamed = "".join(each.text for each in told if isinstance(each, Text))
         given = self._session.source_count()
@@ -143,7 +143,7 @@ class Player:
         past, text = self._position.past, last_event.message.content
         past.cited[number], past.said[number] = last_event.sources, f"{said}\n{text}"
         query = last_event.message.resolved_query or ""
-        return Played(
+        return PlayedTurn(
             number,
             action,
             said,
@@ -175,23 +175,23 @@ class Player:
 
     # ── Memory ───────────────────────────────────────────────────────────────────────────────
 
-    def _compress(self, number: int, turn: Compress) -> Played:
+    def _compress(self, number: int, turn: Compress) -> PlayedTurn:
         if not self._position.compacts:
-            return Played(number, "compress", "not summarised, to compare")
+            return PlayedTurn(number, "compress", "not summarised, to compare")
         self._assistant.compact(self._session, keep_turns=1)
         summary = self.summary()
         left = sum(m.role == Role.USER for m in self._assistant.context_messages(self._session))
         got = f"{left} turns word for word, and a summary of {len(summary)} characters"
         is_done = bool(summary) and left <= 1
         checks = [Check(number, "all turns but the newest are summarised", is_done, got)]
-        recalled = [self._recalled(each) for each in turn.recalls]
+        recalled = [self._recalled(recall) for recall in turn.recalls]
         held = [*self._kept(number, turn, summary), *self._brought_back(number, turn, recalled)]
         checks += [Check(number, *each) for each in held]
-        said = "all turns but the newest are summarised"
-        return Played(
+        text = "all turns but the newest are summarised"
+        return PlayedTurn(
             number,
             "compress",
-            said,
+            text,
             summary=summary,
             recalled=tuple(recalled),
             checks=tuple(checks),
@@ -205,8 +205,8 @@ class Player:
         return ""
 
     def _kept(self, number: int, turn: Compress, summary: str) -> Iterator[CheckOutcome]:
-        for each in turn.states:
-            yield self._states(number, each, summary)
+        for state in turn.states:
+            yield self._states(number, state, summary)
         seen, past = numbers_in(summary), self._position.past
         for earlier in turn.keeps_sources_of:
             wanted = past.numbers(earlier)
@@ -242,7 +242,7 @@ class Player:
         """What memory brings for a question: the messages apart that are sent as they were said."""
         messages = self._assistant.preview(self._session, wanted.ask)
         ends = [messages[0], messages[-1]] if messages[0].role == Role.SYSTEM else [messages[-1]]
-        said = "\n".join(each.content for each in ends)
+        said = "\n".join(end.content for end in ends)
         return said.partition(SUMMARY_TITLE)[2].replace(wanted.ask, "") or ends[-1].content
 
     def _brought_back(
@@ -269,12 +269,12 @@ class Player:
 
     # ── What is done beside asking ───────────────────────────────────────────────────────────
 
-    def _import(self, number: int, turn: Import) -> Played:
+    def _import(self, number: int, turn: Import) -> PlayedTurn:
         sources = [
-            brought_source(each.n, each.text, each.document, locator=each.place)
-            for each in turn.sources
+            brought_source(source.n, source.text, source.document, locator=source.place)
+            for source in turn.sources
         ]
-        messages = [ImportedMessage(each.role, each.content) for each in turn.messages]
+        messages = [ImportedMessage(message.role, message.content) for message in turn.messages]
         self._session.append(messages, sources)
         text = "\n".join(message.content for message in messages)
         given = [m.content for m in messages if m.role == Role.ASSISTANT]
@@ -282,15 +282,15 @@ class Player:
         past = self._position.past
         past.cited[number] = tuple(self._session.sources(numbers))
         past.said[number] = canonical(text)
-        return Played(number, "import", f"{len(messages)} messages", answer=text)
+        return PlayedTurn(number, "import", f"{len(messages)} messages", answer=text)
 
-    def _configure(self, number: int, turn: SettingsStep) -> Played:
+    def _configure(self, number: int, turn: SettingsStep) -> PlayedTurn:
         configure(self._session, turn.settings, compacts=self._position.compacts)
         changed = turn.settings.model_dump(exclude_none=True)
         said = ", ".join(f"{key}: {value}" for key, value in changed.items())
-        return Played(number, "settings", said)
+        return PlayedTurn(number, "settings", said)
 
-    def _add(self, number: int, turn: Add) -> Played:
+    def _add(self, number: int, turn: Add) -> PlayedTurn:
         name, text = turn.add.name, turn.add.text
         file = IncomingFile(name, lambda _most: (text or "").encode())
         if turn.add.file is not None:
@@ -304,16 +304,16 @@ class Player:
             for progress in self._application.ingestion.ingest([file])
             if progress.is_final
         ]
-        return Played(number, "add", name, checks=tuple(checks))
+        return PlayedTurn(number, "add", name, checks=tuple(checks))
 
-    def _remove(self, number: int, turn: Remove) -> Played:
+    def _remove(self, number: int, turn: Remove) -> PlayedTurn:
         documents = self._application.documents.documents(EVERYTHING)
-        found = [each for each in documents if each.name == turn.remove]
-        if not found:
+        results = [document for document in documents if document.name == turn.remove]
+        if not results:
             place = ("turns", number - 1, "remove")
             raise self._position.source.error(place, f"there is no document {turn.remove!r}")
-        self._application.ingestion.delete(found[0].id)
-        return Played(number, "remove", turn.remove)
+        self._application.ingestion.delete(results[0].id)
+        return PlayedTurn(number, "remove", turn.remove)
 
 
 def configure(session: "SessionHandle", wanted: Configured, *, compacts: bool) -> None:
@@ -329,7 +329,11 @@ def configure(session: "SessionHandle", wanted: Configured, *, compacts: bool) -
 def _cited(ended: Finished) -> tuple[CitedSource, ...]:
     by_number = {source.number: source for source in ended.sources}
     answer = ended.message.answer
-    verdicts = {(each.number, each.verdict.value) for each in answer.citations} if answer else set()
+    verdicts = (
+        {(citation.number, citation.verdict.value) for citation in answer.citations}
+        if answer
+        else set()
+    )
     return tuple(
         CitedSource(number, by_number[number].document_name, by_number[number].locator, verdict)
         for number, verdict in sorted(verdicts)

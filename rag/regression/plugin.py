@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from rag.regression.played import Replay
+    from rag.regression.results import Replay
 
 ENDINGS = (".conversation.json", ".conversation.yaml", ".conversation.yml")
 MODELS = ("none", "recorded", "live")
@@ -72,7 +72,7 @@ def _told(replay: Replay) -> str:
 
     told = [replay.title, *([replay.error] if replay.error else [])]
     for turn in replay.turns:
-        told += [f"turn {turn.number}, {difference(turn, each)}" for each in turn.failures]
+        told += [f"turn {turn.number}, {difference(turn, failure)}" for failure in turn.failures]
     return "\n\n".join(told)
 
 

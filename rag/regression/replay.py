@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from rag.errors import RagError, SetupError, UserError
 from rag.regression.libraries import PACKAGE, Libraries, without_model
-from rag.regression.played import Played, Replay
 from rag.regression.player import OWNER, Player, Position, configure
-from rag.regression.reading import ENDINGS, read_script
-from rag.regression.recorded import Recorded, Recorder, recording_of
+from rag.regression.recordings import RecordedModel, Recorder, recording_of
+from rag.regression.results import PlayedTurn, Replay
 from rag.regression.script import Restart, documents_of
+from rag.regression.script_file import ENDINGS, read_script
 from rag.seams import Embedder
 from rag.settings import Settings
 
@@ -38,7 +38,7 @@ class ReplayOptions:
 
 
 @dataclass(slots=True)
-class Rest:
+class ReplayState:
     """What another process needs to go on with a conversation."""
 
     settings: Settings
@@ -66,7 +66,7 @@ class Replayer:
 
     def replay(self, path: Path) -> Replay:
         """Play one file to its end, whatever fails on the way; an error of the file is told."""
-        began, title, turns = time.monotonic(), path.name, list[Played]()
+        began, title, turns = time.monotonic(), path.name, list[PlayedTurn]()
         try:
             script, source = read_script(path)
             title = script.title
@@ -77,7 +77,7 @@ class Replayer:
             return Replay(title, str(path), tuple(turns), str(error))
         return Replay(title, str(path), tuple(turns), seconds=time.monotonic() - began)
 
-    def _played(self, position: Position, folder: Path, path: Path) -> Iterator[Played]:
+    def _played(self, position: Position, folder: Path, path: Path) -> Iterator[PlayedTurn]:
         model = self._model(path)
         script = position.script
         restarts = any(isinstance(turn, Restart) for turn in script.turns)
@@ -88,9 +88,11 @@ class Replayer:
             with self.libraries.opened(data, model) as application:
                 yield from _begun(application, position, model)
             while position.at < len(script.turns):
-                recording = recording_of(path) if isinstance(model, Recorded) else None
+                recording = recording_of(path) if isinstance(model, RecordedModel) else None
                 own, given = self.libraries.settings(data), self.libraries.given
-                played, position = _in_new_process(Rest(own, data, position, recording, given))
+                played, position = _in_new_process(
+                    ReplayState(own, data, position, recording, given)
+                )
                 yield from played
         if isinstance(model, Recorder):
             model.save(recording_of(path))
@@ -101,11 +103,11 @@ class Replayer:
             self._shared[folder] = self._stack.enter_context(self.libraries.opened(data))
         return self._shared[folder]
 
-    def _model(self, path: Path) -> Recorded | Recorder | None:
+    def _model(self, path: Path) -> RecordedModel | Recorder | None:
         """The recording, if it is to be used; a recorder; None: what the settings say."""
         recording = recording_of(path)
         if self.options.records:
-            from rag.wiring.parts import open_model
+            from rag.wiring.components import open_model
 
             model = open_model(self.settings)
             if model is None:
@@ -114,7 +116,7 @@ class Replayer:
         if self.options.model == "recorded" and not recording.is_file():
             raise UserError(f"There is no recording {recording}. Make one with --record.")
         is_recorded = self.options.model in ("", "recorded") and recording.is_file()
-        return Recorded(recording) if is_recorded else None
+        return RecordedModel(recording) if is_recorded else None
 
 
 def settings_for(settings: Settings, options: ReplayOptions) -> Settings:
@@ -136,8 +138,8 @@ def files_of(paths: tuple[Path, ...] | list[Path]) -> Iterator[Path]:
 
 
 def _begun(
-    application: "Application", position: Position, model: Recorded | Recorder | None = None
-) -> Iterator[Played]:
+    application: "Application", position: Position, model: RecordedModel | Recorder | None = None
+) -> Iterator[PlayedTurn]:
     session = application.store.create(OWNER, title=position.script.title)
     configure(session, position.script.settings, compacts=position.compacts)
     position.session_id = session.id
@@ -145,8 +147,8 @@ def _begun(
 
 
 def _until_restart(
-    application: "Application", position: Position, model: Recorded | Recorder | None
-) -> Iterator[Played]:
+    application: "Application", position: Position, model: RecordedModel | Recorder | None
+) -> Iterator[PlayedTurn]:
     if model is not None:
         model.turn = position.at + 1
     for turn in Player(application, position).play():
@@ -158,7 +160,7 @@ def _until_restart(
 # ── Another process ──────────────────────────────────────────────────────────────────────────
 
 
-def _in_new_process(rest: Rest) -> tuple[list[Played], Position]:
+def _in_new_process(rest: ReplayState) -> tuple[list[PlayedTurn], Position]:
     """What follows a restart, played by a process that knows only what was stored."""
     paths = [str(PACKAGE.parent), *(each for each in sys.path if each)]
     ended = subprocess.run(
@@ -171,7 +173,7 @@ def _in_new_process(rest: Rest) -> tuple[list[Played], Position]:
     if ended.returncode:
         said = ended.stderr.decode(errors="replace").strip().splitlines()
         raise SetupError(f"The process after a restart failed: {said[-1] if said else 'no word'}.")
-    told: tuple[list[Played], Position] | str = pickle.loads(ended.stdout)
+    told: tuple[list[PlayedTurn], Position] | str = pickle.loads(ended.stdout)
     if isinstance(told, str):
         raise UserError(told)
     return told
@@ -179,10 +181,10 @@ def _in_new_process(rest: Rest) -> tuple[list[Played], Position]:
 
 def resume() -> None:
     """Go on after a restart: this process is told where, and tells what came of it."""
-    rest: Rest = pickle.loads(sys.stdin.buffer.read())
+    rest: ReplayState = pickle.loads(sys.stdin.buffer.read())
     answers, sys.stdout = os.fdopen(os.dup(1), "wb"), sys.stderr
     os.dup2(2, 1)  # whatever a library prints
-    told: tuple[list[Played], Position] | str
+    told: tuple[list[PlayedTurn], Position] | str
     try:
         told = _resumed(rest), rest.position
     except RagError as error:
@@ -191,10 +193,10 @@ def resume() -> None:
         answers.write(pickle.dumps(told))
 
 
-def _resumed(rest: Rest) -> list[Played]:
-    position, model = rest.position, Recorded(rest.recording) if rest.recording else None
+def _resumed(rest: ReplayState) -> list[PlayedTurn]:
+    position, model = rest.position, RecordedModel(rest.recording) if rest.recording else None
     position.at += 1
-    played = [Played(position.at, "restart", "a new process goes on")]
+    played = [PlayedTurn(position.at, "restart", "a new process goes on")]
     libraries = Libraries(rest.settings, rest.embedder)
     with libraries.opened(rest.data, model) as application:
         return [*played, *_until_restart(application, position, model)]

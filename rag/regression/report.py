@@ -12,8 +12,8 @@ from rich.markup import escape
 
 from rag.errors import UserError
 from rag.regression.measures import Graded, summary_of
-from rag.regression.played import Check, Played, Replay
-from rag.regression.reading import read_text
+from rag.regression.results import Check, PlayedTurn, Replay
+from rag.regression.script_file import read_text
 
 SHOWN = 700  # characters of an answer that are shown where it is not what was expected
 VERSION = 1
@@ -40,7 +40,7 @@ def as_json(replays: Sequence[Replay]) -> dict[str, Any]:
     }
 
 
-def _turn(turn: Played) -> dict[str, Any]:
+def _turn(turn: PlayedTurn) -> dict[str, Any]:
     return {key: value for key, value in asdict(turn).items() if key != "checks"}
 
 
@@ -78,7 +78,7 @@ def _xml(text: str) -> str:
     )
 
 
-def difference(turn: Played, check: Check) -> str:
+def difference(turn: PlayedTurn, check: Check) -> str:
     """What was expected, what came instead, and what that was made from."""
     lines = [f"expected: {check.expectation}", f"got:      {_indented(check.got or 'not that')}"]
     lines.insert(0, f"{turn.action}: {turn.said}")
@@ -163,12 +163,12 @@ def compared(before: Any, now: Any) -> dict[str, list[str]]:
 
 
 def _by_expectation(report: Any) -> dict[str, bool]:
-    found = {}
+    results = {}
     for each in report["conversations"]:
         for check in each["checks"]:
-            found[f"{each['name']}, turn {check['turn']}: {check['expectation']}"] = check["held"]
-        found[f"{each['name']}: the file can be replayed"] = not each["error"]
-    return found
+            results[f"{each['name']}, turn {check['turn']}: {check['expectation']}"] = check["held"]
+        results[f"{each['name']}: the file can be replayed"] = not each["error"]
+    return results
 
 
 def read_report(path: Path) -> Any:

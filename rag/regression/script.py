@@ -1,6 +1,6 @@
 """Scripted conversations, version 1: what is asked and done, and what must hold.
 
-Turns are counted from 1, whatever they do. `rag.regression.reading` reads them from files.
+Turns are counted from 1, whatever they do. `rag.regression.script_file` reads them from files.
 """
 
 from pathlib import Path
@@ -185,8 +185,8 @@ ACTIONS: dict[str, type[Strict]] = {
 
 def action_of(turn: Any) -> str | None:
     """What a turn does; None where it does nothing known, or two things."""
-    found = [name for name in ACTIONS if isinstance(turn, dict) and name in turn]
-    return found[0] if len(found) == 1 else None
+    results = [name for name in ACTIONS if isinstance(turn, dict) and name in turn]
+    return results[0] if len(results) == 1 else None
 
 
 ScriptTurn = Annotated[

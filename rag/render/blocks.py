@@ -107,7 +107,7 @@ class Blocks:
             self._entries, self._is_placed = [], self._is_placed or depth == 0
 
     def _starts_fence(self, depth: int, indent: int, visible: str) -> bool:
-        inner = [each for each in self._entries if each <= indent]
+        inner = [entry for entry in self._entries if entry <= indent]
         offset = inner[-1] if inner else 0
         item = _ITEM.match(visible)
         if item and indent < offset + CODE_INDENT:
@@ -118,22 +118,22 @@ class Blocks:
         else:
             can_begin = True
             self._is_placed &= item is None and visible[0] != ":"  # some know lists of definitions
-        found = _FENCE.match(visible)
-        if found is None:
+        match = _FENCE.match(visible)
+        if match is None:
             return self.distrust() if _FENCE_LIKE.match(visible) else False
         is_placed = self._is_placed or indent == depth == 0
         if not (can_begin and is_placed and indent < offset + CODE_INDENT):
             return self.distrust()
         if not item:
             self._entries = inner
-        self.fence = _Fence(found["run"], depth, offset)
+        self.fence = _Fence(match["run"], depth, offset)
         return True
 
 
 def _unquoted(line: str, most: int = 100) -> tuple[int, str]:
     """The signs of quotation before a line, up to so many, and the line without them."""
     depth = 0
-    while depth < most and (found := _QUOTE.match(line)):
-        line = line[found.end() :]
+    while depth < most and (match := _QUOTE.match(line)):
+        line = line[match.end() :]
         depth += 1
     return depth, line

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 
 from rag.citations.gate import MarkerGate, settled
 from rag.citations.grammar import MATH, MAX_MATH
-from rag.language.late import regex
-from rag.language.remembered import remembered
+from rag.language.lazy_patterns import regex
+from rag.language.memoisation import memoised
 from rag.records import Answer, Message, Role
 from rag.render.blocks import LONGEST, Blocks
 
@@ -145,10 +145,10 @@ class MarkdownGate:
 
     def _match(self, pattern: "regex.Pattern[str]") -> "regex.Match[str] | None":
         """At the beginning of the rest. Raises _Undecided where more could come to match."""
-        found = pattern.match(self._rest, partial=not self._final)
-        if found and found.partial:
+        match = pattern.match(self._rest, partial=not self._final)
+        if match and match.partial:
             raise _Undecided
-        return found
+        return match
 
     def _following(self, count: int) -> str:
         """So many characters of the rest, or all there will be."""
@@ -283,7 +283,7 @@ class MarkdownGate:
     @property
     def _is_about_number(self) -> bool:
         """Whether what is open holds a citation, which no link may stand around."""
-        return any(each.has_number for each in self._brackets)
+        return any(bracket.has_number for bracket in self._brackets)
 
     def _parted(self, before: str, sign: str) -> str:
         """Two signs with a backslash between; in a formula with a blank, which means nothing."""
@@ -304,8 +304,8 @@ class MarkdownGate:
         if begun and len(self._rest) < MAX_MATH and not self._final:
             raise _Undecided
         text = self._past + self._rest + "\n"  # for patterns that look one character ahead
-        found = (MATH[text[at]].match(text, at) for at in begun)
-        return any(formula.end() > place for formula in found if formula)
+        results = (MATH[text[at]].match(text, at) for at in begun)
+        return any(formula.end() > place for formula in results if formula)
 
 
 _BY_SIGN: dict[str, Callable[[MarkdownGate], str]] = {
@@ -322,9 +322,9 @@ def _is_safe(url: str) -> bool:
     return bool(_SAFE.match(url.strip("<>")))
 
 
-def _named_link(found: "regex.Match[str]") -> str | None:
+def _named_link(match: "regex.Match[str]") -> str | None:
     """A link that says where it leads, in place of a picture or of a number; None for none."""
-    url, label = found["url"], " ".join(found["label"].split())
+    url, label = match["url"], " ".join(match["label"].split())
     host = _HOST.match(url.strip("<>"))
     where = host["host"] if host else ""
     if not _is_safe(url) or not where:
@@ -332,7 +332,7 @@ def _named_link(found: "regex.Match[str]") -> str | None:
     return f"[{where}: {label}]({url})" if label else f"[{where}]({url})"
 
 
-@remembered
+@memoised
 def sanitise(text: str) -> str:
     """A whole text through the gate; one that passed already stays as it is."""
     gate = MarkdownGate()

@@ -94,9 +94,9 @@ def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
 
 
 def _math_html(
-    renderer: RendererHTML, tokens: list[Token], at: int, options: OptionsDict, env: EnvType
+    renderer: RendererHTML, tokens: list[Token], position: int, options: OptionsDict, env: EnvType
 ) -> str:
-    return formula_html(tokens[at].content)
+    return formula_html(tokens[position].content)
 
 
 @lru_cache(maxsize=2_000)
@@ -116,8 +116,8 @@ def formula_html(source: str) -> str:
 _SAID = re.compile(r"(?<=<mtext>).*?(?=</mtext>)", re.DOTALL)  # the converter leaves it as it is
 
 
-def _as_text(said: re.Match[str]) -> str:
-    return str(escape(re.sub(r"\\([&%$#_{}])", r"\1", unescape(said[0]))))
+def _as_text(match: re.Match[str]) -> str:
+    return str(escape(re.sub(r"\\([&%$#_{}])", r"\1", unescape(match[0]))))
 
 
 # ── What else is shown in another way ────────────────────────────────────────────────────────

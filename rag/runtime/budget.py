@@ -11,8 +11,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from rag.errors import Left, OverBudget
-from rag.runtime.hangup import hang_up_reason
+from rag.errors import ClientGone, OverBudget
+from rag.runtime.cancellation import hang_up_reason
 
 CPU_SECONDS = 9.0  # with what other threads do for it, such as embedding, ten
 PLANNING_SECONDS = 5.0  # over the widest tables two looks at the clock lie 1.2 s apart
@@ -54,7 +54,7 @@ class Budget:
                 "may be spent on it. Send less at once; nothing that was stored is lost."
             )
         if self.has_left():
-            raise Left(hang_up_reason() or "Whoever asked has gone; this was not finished.")
+            raise ClientGone(hang_up_reason() or "Whoever asked has gone; this was not finished.")
 
 
 _current: ContextVar[Budget | None] = ContextVar("budget", default=None)

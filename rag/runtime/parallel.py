@@ -42,7 +42,7 @@ def as_done(
             yield each.result()
 
 
-class Ahead(Generic[Item]):
+class Prefetch(Generic[Item]):
     """Goes through items in a thread of its own, no more than `most` ahead of who takes them.
 
     At the end of the `with` that thread is done, after the item that it was at.

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag.errors import ModelUnavailable, RagError
 from rag.records import ChatMessage, Usage
-from rag.runtime.hangup import on_hang_up
+from rag.runtime.cancellation import on_hang_up
 from rag.seams import ChatModel, ModelRequest
 from rag.seams.patience import Patience
 
@@ -77,7 +77,7 @@ def reply_in_time(
 def json_object(reply: str) -> dict[str, Any] | None:
     """The JSON object of a reply, in whatever it is wrapped; None where there is none."""
     try:
-        found = json.loads(reply[reply.find("{") : reply.rfind("}") + 1])
+        data = json.loads(reply[reply.find("{") : reply.rfind("}") + 1])
     except ValueError:
         return None
-    return found if isinstance(found, dict) else None
+    return data if isinstance(data, dict) else None

@@ -13,7 +13,7 @@ from threading import Thread
 from typing import Any
 
 from rag.errors import SetupError
-from rag.runtime.calm import is_time_to_tell
+from rag.runtime.error_log import is_due
 
 SWITCHES = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
 PROTOCOLS = ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL")
@@ -78,7 +78,7 @@ class Traces:
     """
 
     def __init__(self) -> None:
-        is_wanted = any(os.environ.get(each) for each in SWITCHES)
+        is_wanted = any(os.environ.get(switche) for switche in SWITCHES)
         self._provider = _provider() if is_wanted else None
         self.root = Span(self._provider.get_tracer("groundnote")) if self._provider else Span()
 
@@ -92,7 +92,9 @@ class Traces:
 
 def _provider() -> Any:
     """Raises SetupError."""
-    wanted = next((os.environ[each] for each in PROTOCOLS if os.environ.get(each)), PROTOCOL)
+    wanted = next(
+        (os.environ[protocol] for protocol in PROTOCOLS if os.environ.get(protocol)), PROTOCOL
+    )
     if wanted != PROTOCOL:
         raise SetupError(f"Traces are sent as {PROTOCOL}, not as {wanted}: set {PROTOCOLS[1]}.")
     try:
@@ -114,4 +116,4 @@ def _provider() -> Any:
 
 
 def _once_a_minute(record: logging.LogRecord) -> bool:
-    return is_time_to_tell(record.name)
+    return is_due(record.name)

@@ -11,25 +11,27 @@ from rag.seams.conversations import (
 from rag.seams.documents import ChunkChanges, DocumentStore
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
 from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
-from rag.seams.sources import ListedFile, OpenSource, Source, SourceOptions
-from rag.seams.writing import (
+from rag.seams.sources import Connector, ListedFile, OpenSource, SourceOptions
+from rag.seams.writers import (
     LIBRARY,
-    NO_WISHES,
+    NO_OPTIONS,
     TABLES,
+    AnswerOptions,
     DirectAnswer,
     DirectAnswers,
-    Wishes,
     Writer,
     WriteRequest,
 )
 
 __all__ = [
     "LIBRARY",
-    "NO_WISHES",
+    "NO_OPTIONS",
     "TABLES",
+    "AnswerOptions",
     "ChatModel",
     "ChunkChanges",
     "ChunkIndex",
+    "Connector",
     "ConversationStore",
     "DirectAnswer",
     "DirectAnswers",
@@ -51,7 +53,8 @@ __all__ = [
     "SourceOptions",
     "TokenCounter",
     "ToolSpec",
-    "Wishes",
     "WriteRequest",
     "Writer",
 ]
+
+Source = Connector  # by its former name other packages import it

@@ -12,10 +12,10 @@ from rag.records import (
     Hit,
     ImportedMessage,
     Message,
+    Readable,
     Session,
     Source,
     Summary,
-    Within,
 )
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
@@ -78,7 +78,7 @@ class SessionHandle(Protocol):
     def overview(self) -> Overview: ...
     def rename(self, title: str) -> None: ...
     def configure(self, config: ContextConfig) -> None: ...
-    def within(self) -> Within:
+    def within(self) -> Readable:
         """What may be asked here: those of the chosen collections that its owner may read now."""
 
     def choose(self, collections: Sequence[str]) -> None:

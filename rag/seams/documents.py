@@ -6,13 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from rag.records import (
-    Chunk,
-    Document,
-    DocumentPage,
-    Section,
-    Within,
-)
+from rag.records import Chunk, Document, DocumentPage, Readable, Section
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     pass
@@ -32,15 +26,15 @@ class DocumentStore(Protocol):
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
 
-    def document(self, document_id: str, within: Within) -> Document:
+    def document(self, document_id: str, within: Readable) -> Document:
         """Raises NotFound."""
 
-    def documents(self, within: Within) -> list[Document]:
+    def documents(self, within: Readable) -> list[Document]:
         """All, by name."""
 
     def page(
         self,
-        within: Within,
+        within: Readable,
         *,
         limit: int,
         offset: int = 0,
@@ -52,20 +46,20 @@ class DocumentStore(Protocol):
         `order` is "name", "newest" or "largest".
         """
 
-    def chunks(self, chunk_ids: Sequence[str], within: Within) -> dict[str, Chunk]:
+    def chunks(self, chunk_ids: Sequence[str], within: Readable) -> dict[str, Chunk]:
         """Those that exist."""
 
-    def is_empty(self, within: Within) -> bool:
+    def is_empty(self, within: Readable) -> bool:
         """Whether there is no document at all."""
 
-    def sections(self, document_id: str, within: Within) -> list[Section]:
+    def sections(self, document_id: str, within: Readable) -> list[Section]:
         """All of a document, in reading order."""
 
-    def chunks_of(self, document_id: str, within: Within) -> list[Chunk]:
+    def chunks_of(self, document_id: str, within: Readable) -> list[Chunk]:
         """All of a document, in reading order."""
 
     def section_texts(
-        self, keys: Sequence[tuple[str, int]], within: Within
+        self, keys: Sequence[tuple[str, int]], within: Readable
     ) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
 

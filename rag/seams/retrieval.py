@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from rag.records import NOTHING_BEFORE, Before, Confidence, Hit, Within
+from rag.records import NO_EARLIER_TOPICS, Confidence, EarlierTopics, Hit, Readable
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     import numpy as np
@@ -56,7 +56,7 @@ class ChunkIndex(Protocol):
         """Remove; ids that are not there are no error."""
 
     def nearest(
-        self, vectors: Matrix, within: Within, *, limit: int
+        self, vectors: Matrix, within: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         """For each row chunk ids with their cosine similarity (-1 to 1), best first."""
 
@@ -82,10 +82,10 @@ class Retriever(Protocol):
     def search(
         self,
         dense_query: str,
-        within: Within,
+        within: Readable,
         *,
         lexical_query: str = "",
-        before: Before = NOTHING_BEFORE,
+        before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
     ) -> list[Hit]:
         """Best first, near-duplicates folded, each with its neighbourhood; [] when nothing fits.
@@ -97,10 +97,15 @@ class Retriever(Protocol):
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
 
-    def confidence(self, query: str, within: Within, hits: Sequence[Hit]) -> Confidence:
+    def confidence(self, query: str, within: Readable, hits: Sequence[Hit]) -> Confidence:
         """Of what `search` found for a query: whether it answers, and which codes nobody has."""
 
     def by_words(
-        self, query: str, within: Within, *, before: Before = NOTHING_BEFORE, limit: int = 8
+        self,
+        query: str,
+        within: Readable,
+        *,
+        before: EarlierTopics = NO_EARLIER_TOPICS,
+        limit: int = 8,
     ) -> list[Hit]:
         """The same by words alone, which needs the database only."""

@@ -32,7 +32,7 @@ class SourceOptions:
     secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
 
-class Source(Protocol):
+class Connector(Protocol):
     """A folder, a share, a repository, a site: it is listed, and read file by file."""
 
     def listed(self) -> Iterator[ListedFile]:
@@ -49,4 +49,4 @@ class Source(Protocol):
         """Let go of connections and of what was put aside."""
 
 
-OpenSource = Callable[[str, SourceOptions], Source]  # of an address; raises UserError
+OpenSource = Callable[[str, SourceOptions], Connector]  # of an address; raises UserError

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine, select
 
 from rag.db import chunks, inside, reading, versions
-from rag.records import Within
+from rag.records import Readable
 from rag.seams import ChunkIndex
 
 SAMPLE = 500  # chunks that stand for all of a library
@@ -87,12 +87,12 @@ class QuestionBackground:
         self._held = OrderedDict()
         self._lock = threading.Lock()
 
-    def spread(self, vector: Vectors, within: Within) -> Spread:
+    def spread(self, vector: Vectors, within: Readable) -> Spread:
         """Of the cosines of a question with that sample."""
         sample = self._sample(within)
         return Spread.of(sample @ vector if len(sample) else np.empty(0, dtype=np.float32))
 
-    def _sample(self, within: Within) -> Vectors:
+    def _sample(self, within: Readable) -> Vectors:
         with reading(self._engine) as connection:
             now = versions(connection, within)
             with self._lock:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice, takewhile
 
 from rag.language.words import stem_of
-from rag.search.plain import plain
+from rag.search.normalisation import plain
 
 PART_LETTERS = 4  # at least, of a part
 REST_LETTERS = 3  # … of what stands before it
@@ -47,12 +47,15 @@ class Compounds:
         return [self._written[each] for each in begun if len(each) <= len(root) + ENDING_LETTERS]
 
     def _holding(self, part: str) -> Iterator[str]:
-        at = self._joined.find(part)
-        while at >= 0:
-            begin, end = self._joined.rfind("\n", 0, at) + 1, self._joined.find("\n", at)
-            if at == begin or at - begin >= REST_LETTERS:
+        position = self._joined.find(part)
+        while position >= 0:
+            begin, end = (
+                self._joined.rfind("\n", 0, position) + 1,
+                self._joined.find("\n", position),
+            )
+            if position == begin or position - begin >= REST_LETTERS:
                 yield self._written[self._joined[begin:end]]
-            at = self._joined.find(part, end)
+            position = self._joined.find(part, end)
 
     def _head(self, whole: str, rules: str) -> list[str]:
         """The longest word that it ends with."""

@@ -8,9 +8,9 @@ import numpy as np
 from sqlalchemy import Connection, text
 
 from rag.language.words import stem_of
-from rag.records import Within
+from rag.records import Readable
 from rag.search.lexical_schema import TOKENIZER, set_apart
-from rag.search.plain import plain
+from rag.search.normalisation import plain
 from rag.search.query import Term
 from rag.search.word_index import (
     DEPTH,
@@ -69,18 +69,18 @@ class Fts5Words:
     _DROP = ("DROP TABLE temp.own_words", "DROP TABLE temp.own")
 
     def search(
-        self, connection: Connection, plan: Plan, within: Within, limit: int
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
     ) -> list[tuple[str, float]]:
         scores = self._by_rare(connection, plan, within, DEPTH * limit)
         if plan.common or within.ids is not None:
             scores = self._ranked(connection, plan, within, scores, RANKED * limit)
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
-        ids = {found.row: found.id for found in rows}
+        ids = {row.row: row.id for row in rows}
         return [(ids[row], scored) for row, scored in best if row in ids]
 
     def _by_rare(
-        self, connection: Connection, plan: Plan, within: Within, limit: int
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
     ) -> dict[int, float]:
         """Terms of one weight are one query; FTS5 scores each term, and they add up."""
         scores: dict[int, float] = {}
@@ -96,7 +96,7 @@ class Fts5Words:
         self,
         connection: Connection,
         plan: Plan,
-        within: Within,
+        within: Readable,
         scores: Mapping[int, float],
         most: int,
     ) -> dict[int, float]:
@@ -125,7 +125,7 @@ class Fts5Words:
         return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
 
     def frequencies(
-        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+        self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
     ) -> list[int]:
         asked = ({"match": _match("", [term], within), "most": most} for term in terms)
         return [int(connection.execute(self._FREQUENCY, each).scalar_one()) for each in asked]
@@ -135,7 +135,9 @@ class Fts5Words:
         found = connection.execute(self._WORDS)
         return {row.term: row.doc for row in found if row.term}  # a lone accent leaves nothing
 
-    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
+    def holding(
+        self, connection: Connection, term: Term, within: Readable, limit: int
+    ) -> list[str]:
         asked = {"match": _match("", [term], within), "limit": limit}
         rows = connection.execute(self._TOGETHER, asked).scalars().all()
         found = connection.execute(self._IDS, {"keys": rows})
@@ -199,10 +201,10 @@ class _Stems:
         for part, first in ((heading, row << 16), (told, row << 16 | IN_TEXT)):
             place, end = first, 0
             for found in self._words.finditer(part):
-                at = found.start()
-                if at and part[at - 1].isalnum():
+                position = found.start()
+                if position and part[position - 1].isalnum():
                     continue  # within a word
-                place += 2 if _WORD.search(part, end, at) else 1
+                place += 2 if _WORD.search(part, end, position) else 1
                 self._found[self._stem(found.group())].append(place)
                 end = found.end()
             for letters in self._letters:
@@ -228,12 +230,12 @@ def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(each) or '(?!)'})[^\W_]*")
 
 
-def _match(joined: str, terms: Sequence[Term], within: Within) -> str:
+def _match(joined: str, terms: Sequence[Term], within: Readable) -> str:
     """Chunks with the terms; the index finds them only where the asker may read."""
     words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
     if within.ids is None:
         return words
-    places = " OR ".join(f'"{each}"' for each in sorted(within.ids))
+    places = " OR ".join(f'"{id_}"' for id_ in sorted(within.ids))
     return f"({words}) AND place : ({places})"
 
 

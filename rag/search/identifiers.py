@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, func, or_, select
 from rag.db import chunks, inside, reading
 from rag.db import identifiers as table
 from rag.language.identifiers import Identifier, asked_identifiers
-from rag.records import MissingIdentifier, Within
+from rag.records import MissingIdentifier, Readable
 
 FEW, SHARE = 5, 0.01  # passages that a code may be in, at most, to be one: so many, or that share
 ENDS = 2  # signs at either end, one of which near codes have in common
@@ -36,7 +36,7 @@ class IdentifierIndex:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def look_up(self, question: str, within: Within) -> Identified:
+    def look_up(self, question: str, within: Readable) -> Identified:
         """What the codes of a question point at; nothing for one that is everywhere."""
         asked = asked_identifiers(question)
         if not asked or within.ids == frozenset():
@@ -48,7 +48,7 @@ class IdentifierIndex:
             near: set[str] = set()
             missing = []
             for choices in asked:
-                known = [holders[each.code] for each in choices if each.code in holders]
+                known = [holders[choice.code] for choice in choices if choice.code in holders]
                 if known:
                     exact.update(known[0] if len(known[0]) <= most else ())
                     continue
@@ -60,13 +60,13 @@ class IdentifierIndex:
         return Identified(frozenset(exact), frozenset(near - exact), tuple(missing))
 
 
-def _size(connection: Connection, within: Within) -> int:
+def _size(connection: Connection, within: Readable) -> int:
     found = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, within))
     return int(connection.execute(found).scalar_one())
 
 
 def _holders(
-    connection: Connection, codes: Iterable[str], within: Within
+    connection: Connection, codes: Iterable[str], within: Readable
 ) -> dict[str, Sequence[str]]:
     """Passages by the codes that any holds."""
     query = (
@@ -75,17 +75,17 @@ def _holders(
         .where(table.c.code.in_(sorted(codes)), inside(chunks.c.collection_id, within))
         .limit(MOST_PASSAGES * max(1, len(list(codes))))
     )
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     for row in connection.execute(query):
-        found.setdefault(row.code, []).append(row.chunk_id)
-    return dict(found)
+        results.setdefault(row.code, []).append(row.chunk_id)
+    return dict(results)
 
 
 def _near(
-    connection: Connection, choices: Sequence[Identifier], within: Within
+    connection: Connection, choices: Sequence[Identifier], within: Readable
 ) -> Mapping[str, str]:
     """Codes that a slip or two make of one that was asked for, the nearest first, as written."""
-    found: dict[str, tuple[int, str]] = {}
+    results: dict[str, tuple[int, str]] = {}
     for asked in choices:
         slips = 2 if len(asked.code) >= LONG else 1
         query = (
@@ -105,7 +105,7 @@ def _near(
         for row in connection.execute(query):
             distance = OSA.distance(asked.code, row.code, score_cutoff=slips)
             if distance <= slips:
-                found.setdefault(row.code, (distance, row.written))
-    least = min((distance for distance, _ in found.values()), default=0)
-    best = {code: each for code, each in found.items() if each[0] == least}
+                results.setdefault(row.code, (distance, row.written))
+    least = min((distance for distance, _ in results.values()), default=0)
+    best = {code: each for code, each in results.items() if each[0] == least}
     return {code: best[code][1] for code in sorted(best)}

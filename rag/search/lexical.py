@@ -13,8 +13,8 @@ from sqlalchemy import Connection, Engine, select, text
 from rag.db import chunks, inside, reading
 from rag.errors import StorageFailed
 from rag.language.words import language_of
-from rag.records import Within
-from rag.search.cache.words import CollectionWords, HeldWords, Lexemes
+from rag.records import Readable
+from rag.search.cache.words import CachedWords, CollectionWords, Lexemes
 from rag.search.fts5 import Fts5Words
 from rag.search.query import REMEMBERED, Term, names_in, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
@@ -54,16 +54,16 @@ class LexicalIndex:
         self._words: WordIndex = (
             TsvectorWords() if engine.dialect.name == "postgresql" else Fts5Words()
         )
-        self._held = HeldWords(self._words)
+        self._held = CachedWords(self._words)
         self._known: _KnownWords | None = None
         self._reading = threading.Lock()
 
-    def search(self, query: str, within: Within, *, limit: int) -> list[tuple[str, float]]:
+    def search(self, query: str, within: Readable, *, limit: int) -> list[tuple[str, float]]:
         """Ids of chunks that hold any term of the query, with their score, best first."""
         return self.searches([query], within, limit=limit)[0]
 
     def searches(
-        self, queries: Sequence[str], within: Within, *, limit: int
+        self, queries: Sequence[str], within: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         """The same for each of several queries."""
         if not any(map(terms_of, queries)) or limit <= 0 or within.ids == frozenset():
@@ -77,7 +77,7 @@ class LexicalIndex:
             look = partial(self._words.search, connection)
             return [look(plan, within, limit) if plan.all else [] for plan in plans]
 
-    def holding(self, phrase: str, within: Within, *, limit: int) -> list[str]:
+    def holding(self, phrase: str, within: Readable, *, limit: int) -> list[str]:
         """Ids of chunks that hold these words one after the other, in any form of theirs."""
         term = Term(tuple(words_of(phrase)))
         if not term.tokens or within.ids == frozenset():
@@ -88,7 +88,7 @@ class LexicalIndex:
                 return own.holding(self._words.lexemes(connection, [term]), limit)
             return self._words.holding(connection, term, within, limit)
 
-    def is_known(self, word: str, within: Within) -> bool:
+    def is_known(self, word: str, within: Readable) -> bool:
         """Whether some text holds a word, in any form or but for a slip of the keyboard."""
         with reading(self.engine) as connection:
             own = self._held.within(connection, within)
@@ -97,7 +97,7 @@ class LexicalIndex:
             terms = self._terms(connection, self._knowing(connection), word, within)
             return any(self._words.frequencies(connection, terms, within, 1))
 
-    def coverage(self, query: str, within: Within, chunk_ids: Sequence[str]) -> dict[str, float]:
+    def coverage(self, query: str, within: Readable, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
 
         Rare terms weigh more (by inverse document frequency), and a term that no chunk holds
@@ -106,7 +106,7 @@ class LexicalIndex:
         return self.coverages([query], within, chunk_ids)[0]
 
     def coverages(
-        self, queries: Sequence[str], within: Within, chunk_ids: Sequence[str]
+        self, queries: Sequence[str], within: Readable, chunk_ids: Sequence[str]
     ) -> list[dict[str, float]]:
         """The same for each of several queries."""
         if not any(map(terms_of, queries)) or not chunk_ids:
@@ -124,7 +124,7 @@ class LexicalIndex:
         connection: Connection,
         known: _KnownWords,
         query: str,
-        within: Within,
+        within: Readable,
         chunk_ids: Sequence[str],
     ) -> dict[str, float]:
         asked = self._asked(connection, known, query, within)
@@ -140,7 +140,7 @@ class LexicalIndex:
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
 
     def _asked(
-        self, connection: Connection, known: _KnownWords, query: str, within: Within
+        self, connection: Connection, known: _KnownWords, query: str, within: Readable
     ) -> list[WeighedTerm]:
         """What to look up, with its frequencies; those of all collections are remembered."""
         known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
@@ -157,7 +157,7 @@ class LexicalIndex:
         return self._words.lexemes(connection, _meant(own.vocabulary, query, own.vocabulary.held))
 
     def _terms(
-        self, connection: Connection, known: _KnownWords, query: str, within: Within
+        self, connection: Connection, known: _KnownWords, query: str, within: Readable
     ) -> list[Term]:
         """What to look up, in the documents' own words where the query's are none of them."""
 
@@ -168,11 +168,11 @@ class LexicalIndex:
         held = known.vocabulary.held if within.ids is None else held_within
         return _meant(known.vocabulary, query, held)
 
-    def _size(self, connection: Connection, known: _KnownWords, within: Within) -> int:
+    def _size(self, connection: Connection, known: _KnownWords, within: Readable) -> int:
         return known.size if within.ids is None else chunk_count(connection, within)
 
     def _weighed(
-        self, connection: Connection, known: _KnownWords, terms: Sequence[Term], within: Within
+        self, connection: Connection, known: _KnownWords, terms: Sequence[Term], within: Readable
     ) -> list[WeighedTerm]:
         """With their frequencies: those of words are known, of common phrases guessed.
 
@@ -233,7 +233,7 @@ class LexicalIndex:
                 self._reading.release()
 
 
-def _readable(connection: Connection, chunk_ids: Sequence[str], within: Within) -> Sequence[str]:
+def _readable(connection: Connection, chunk_ids: Sequence[str], within: Readable) -> Sequence[str]:
     """Those of the chunks that the asker may read."""
     if within.ids is None:
         return chunk_ids

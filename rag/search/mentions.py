@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rag.language.names import contains_name
-from rag.records import Chunk, DocumentLink, Mention, Within
+from rag.records import Chunk, DocumentLink, Mention, Readable
 from rag.seams import DocumentStore
 from rag.search.lexical import LexicalIndex
 
@@ -21,13 +21,13 @@ class NameMentions:
         self,
         words: LexicalIndex,
         documents: DocumentStore,
-        lexicon: Callable[[Within], Sequence[str]] = lambda within: (),
+        lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
     ) -> None:
         self._words = words
         self.documents = documents
         self._lexicon = lexicon
 
-    def __call__(self, name: str, within: Within) -> Mention | None:
+    def __call__(self, name: str, within: Readable) -> Mention | None:
         """None for a name of one document, and where there is too much to count."""
         found = self._chunks(name, within, MOST_CHUNKS)
         if len(found) == MOST_CHUNKS:
@@ -44,18 +44,18 @@ class NameMentions:
         ordered = _told_apart(sorted(links.values(), key=lambda link: link.name))
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
 
-    def is_word(self, word: str, within: Within) -> bool:
+    def is_word(self, word: str, within: Readable) -> bool:
         """Whether any text holds a word, in whatever form, or one that it may be meant for."""
         return self._words.is_known(word, within)
 
-    def everywhere(self, words: str, within: Within) -> list[Chunk]:
+    def everywhere(self, words: str, within: Readable) -> list[Chunk]:
         """Every chunk that holds these words: a name as it is written, others in any form."""
         found = self._chunks(words, within, ALL_CHUNKS)
         known = {name.casefold(): name for name in self._lexicon(within)}
         name = words if words.isupper() else known.get(words.casefold())
         return found if name is None else [chunk for chunk in found if _holds(chunk, name)]
 
-    def _chunks(self, name: str, within: Within, limit: int) -> list[Chunk]:
+    def _chunks(self, name: str, within: Readable, limit: int) -> list[Chunk]:
         found = self._words.holding(name, within, limit=limit)
         return list(self.documents.chunks(found, within).values())
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine, Select, delete, func, insert, select
 
 from rag.db import chunks, inside, reading, second_vectors, versions, writing
-from rag.records import Within
+from rag.records import Readable
 from rag.seams import Embedder, Matrix
 from rag.search.background import SAMPLE, Spread, usual_spread
 from rag.search.embedders.local import Vector
@@ -83,7 +83,7 @@ class MultilingualVectors:
         """Of the model: what lies between texts that have nothing to do with each other."""
         return usual_spread(self._embedder.embed)
 
-    def nearest(self, vector: Vector, within: Within, *, limit: int) -> Cosines:
+    def nearest(self, vector: Vector, within: Readable, *, limit: int) -> Cosines:
         """The best of all that may be read; none where there are too many to compare."""
         parts = self._parts(within)
         if not parts:
@@ -91,10 +91,10 @@ class MultilingualVectors:
         cosines = np.concatenate([part.vectors @ vector for part in parts])
         ids = [chunk_id for part in parts for chunk_id in part.rows]
         best = np.argsort(-cosines, kind="stable")[:limit]
-        found = {ids[place]: float(cosines[place]) for place in best}
-        return Cosines(found, Spread.of(cosines))
+        results = {ids[place]: float(cosines[place]) for place in best}
+        return Cosines(results, Spread.of(cosines))
 
-    def spread(self, vector: Vector, within: Within) -> Spread:
+    def spread(self, vector: Vector, within: Readable) -> Spread:
         """Of the cosines with a sample, where not all are compared."""
         query = select(second_vectors.c.chunk_id).join(chunks)
         query = query.where(inside(chunks.c.collection_id, within))
@@ -103,7 +103,9 @@ class MultilingualVectors:
         cosines = self.cosines(vector, ids, within)
         return Spread.of(np.array(list(cosines.values()), dtype=np.float32))
 
-    def cosines(self, vector: Vector, chunk_ids: Sequence[str], within: Within) -> dict[str, float]:
+    def cosines(
+        self, vector: Vector, chunk_ids: Sequence[str], within: Readable
+    ) -> dict[str, float]:
         """Of those among the chunks that have a vector."""
         parts = self._parts(within)
         if parts:
@@ -127,7 +129,7 @@ class MultilingualVectors:
             rows = connection.execute(query).all()
         return {row.chunk_id: float(_vector(row.vector) @ vector) for row in rows}
 
-    def _parts(self, within: Within) -> list[_CollectionVectors]:
+    def _parts(self, within: Readable) -> list[_CollectionVectors]:
         """None where there are more than are held."""
         is_open = inside(chunks.c.collection_id, within)
         with reading(self._engine) as connection:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import pairwise
 
-from rag.language.languages import all_meanings, told
-from rag.language.late import re
+from rag.language.languages import all_meanings, phrases
+from rag.language.lazy_patterns import re
 from rag.language.words import language_of
 from rag.search.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
 
@@ -23,7 +23,7 @@ _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜ][\w-]*")
 # People ask with a verb or an adjective, tables and lists answer under a noun.
 RESTATED_WEIGHT = 0.8
 RESTATED: dict[str, str] = all_meanings("restated")
-_ASKS_A_PRICE = re.compile(rf"\b(?:{told('asks_a_price')})\b", re.IGNORECASE)
+_ASKS_A_PRICE = re.compile(rf"\b(?:{phrases('asks_a_price')})\b", re.IGNORECASE)
 _PRICE = RESTATED["cost"]
 
 
@@ -51,10 +51,10 @@ def terms_of(query: str) -> Sequence[Term]:
     telling = [word for word in words if not _is_stop_word(word, stop_words)] or words
     ordinary = dict.fromkeys(term for word in telling for term in _terms_of_word(word))
     pairs = _phrases(words, stop_words)
-    found: dict[tuple[str, ...], Term] = {}
+    results: dict[tuple[str, ...], Term] = {}
     for term in (*_exact(query), *ordinary, *_codes(words), *pairs, *_restated(words)):
-        found.setdefault(term.tokens, term)
-    return tuple(found.values())[:MAX_TERMS]
+        results.setdefault(term.tokens, term)
+    return tuple(results.values())[:MAX_TERMS]
 
 
 def names_in(query: str) -> frozenset[str]:

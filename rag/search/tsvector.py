@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Row, TextClause, text
 
-from rag.records import Within
+from rag.records import Readable
 from rag.search.lexical_schema import ACCENTED, UNACCENTED
 from rag.search.query import Term
 from rag.search.word_index import (
@@ -80,7 +80,7 @@ class TsvectorWords:
     stemmer = "english"
 
     def search(
-        self, connection: Connection, plan: Plan, within: Within, limit: int
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
     ) -> list[tuple[str, float]]:
         deep = RANKED if plan.common else DEPTH
         found = self._candidates(connection, plan, within, deep * limit)
@@ -93,7 +93,7 @@ class TsvectorWords:
         return [(found[row].id, scored) for row, scored in best]
 
     def frequencies(
-        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+        self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
     ) -> list[int]:
         asked = {"queries": [_tsquery(term) for term in terms], "most": most}
         return list(connection.execute(_open(self._FREQUENCIES, within), asked).scalars())
@@ -118,12 +118,14 @@ class TsvectorWords:
     def tokens(self, term: Term) -> Sequence[str]:
         return _tokens(term)
 
-    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
+    def holding(
+        self, connection: Connection, term: Term, within: Readable, limit: int
+    ) -> list[str]:
         asked = {"query": _tsquery(term), "limit": limit}
         return list(connection.execute(_open(self._HOLDING, within), asked).scalars())
 
     def _candidates(
-        self, connection: Connection, plan: Plan, within: Within, most: int
+        self, connection: Connection, plan: Plan, within: Readable, most: int
     ) -> dict[int, Row[Any]]:
         """Ids and lengths of chunks that may be among the best, by row."""
         asked = {
@@ -131,7 +133,7 @@ class TsvectorWords:
             "weights": [each.weight for each in plan.rare],
         }
         rows = connection.execute(_open(self._CANDIDATES, within), {**asked, "limit": most})
-        found = {row.row: row for row in rows}
+        results = {row.row: row for row in rows}
         together: dict[int, Row[Any]] = {}
         for terms in plan.together() if plan.common else ():
             query = " & ".join(map(_tsquery, terms))
@@ -141,7 +143,7 @@ class TsvectorWords:
             together |= {row.row: row for row in rows}
             if len(together) >= most:
                 break
-        return found | together
+        return results | together
 
     def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
         tokens = sorted({token for term in terms for token in _tokens(term)})
@@ -159,11 +161,11 @@ def _places(
     """Where these stand, of columns such as `'aero':1A,7B 'batteri':3B`."""
     wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
     each = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
-    found: dict[str, list[tuple[int, str]]] = {}
+    results: dict[str, list[tuple[int, str]]] = {}
     for row in written:
         for lexeme, told in each.findall(row.words):
-            found.setdefault(lexeme, []).append((row.row, told))
-    return {lexeme: _numbered(told) for lexeme, told in found.items()}
+            results.setdefault(lexeme, []).append((row.row, told))
+    return {lexeme: _numbered(told) for lexeme, told in results.items()}
 
 
 def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
@@ -174,7 +176,7 @@ def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
     return np.sort(rows.astype(np.int64) << 16 | at.astype(np.int64) | in_text)
 
 
-def _open(statement: str, within: Within) -> TextClause:
+def _open(statement: str, within: Readable) -> TextClause:
     """The statement over what the asker may read."""
     if within.ids is None:
         return text(statement.format(inside=""))

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rag.db.engine import storage_reason
 from rag.errors import IndexAway, IndexMismatch, SetupError
-from rag.records import Within
+from rag.records import Readable
 from rag.seams import Matrix
-from rag.search.cache.contents import COLLECTION
-from rag.search.cache.holding import acquire, release
+from rag.search.cache.index_contents import COLLECTION
+from rag.search.cache.index_lock import acquire, release
 from rag.search.cache.vectors import ExactVectors
 
 FromIndex = TypeVar("FromIndex")
@@ -115,7 +115,7 @@ class ChromaIndex:
             self._exact.remove(chunk_ids)
 
     def nearest(
-        self, vectors: Matrix, within: Within, *, limit: int
+        self, vectors: Matrix, within: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         def query(collection: Any) -> list[list[tuple[str, float]]]:
             self._check(collection, vectors.shape[1])
@@ -309,5 +309,5 @@ def _hurry(request: Any) -> None:
         request.extensions["timeout"] = dict.fromkeys(request.extensions["timeout"], QUERY_SECONDS)
 
 
-def _where(within: Within) -> dict[str, Any] | None:
+def _where(within: Readable) -> dict[str, Any] | None:
     return None if within.ids is None else {PLACE: {"$in": sorted(within.ids)}}

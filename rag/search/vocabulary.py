@@ -15,7 +15,7 @@ from rapidfuzz.distance import OSA
 
 from rag.language.words import stem_of
 from rag.search.compounds import Compounds
-from rag.search.plain import plain
+from rag.search.normalisation import plain
 from rag.search.query import Term
 
 SHORTEST = 4  # letters of a word that is looked up here
@@ -74,10 +74,10 @@ class Vocabulary:
             if len(term.tokens) > 1 or len(word) < SHORTEST or not word.isalpha():
                 yield term
                 continue
-            forms = [each for each in self._compounds.forms(word, rules) if held(each)]
+            forms = [form for form in self._compounds.forms(word, rules) if held(form)]
             parts = [each for each in self._compounds.sharing(word, rules) if held(each)]
             own = stem_of(plain(word), self._rules)
-            others = [each for each in forms if each != own]
+            others = [form for form in forms if form != own]
             is_told = bool(held(own)) or not (others or parts)
             yield replace(term, counts=term.counts and is_told)
             for each in others:

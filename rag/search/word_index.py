@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, TextClause, bindparam, func, select, text
 
 from rag.db import chunks, inside
-from rag.records import Within
+from rag.records import Readable
 from rag.search.query import Term
 
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
@@ -83,12 +83,12 @@ class WordIndex(Protocol):
     stemmer: str  # Snowball's name of the one that the index uses
 
     def search(
-        self, connection: Connection, plan: Plan, within: Within, limit: int
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
     ) -> list[tuple[str, float]]:
         """Ids of chunks that hold terms of the plan, with their scores, best first."""
 
     def frequencies(
-        self, connection: Connection, terms: Sequence[Term], within: Within, most: int
+        self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
     ) -> list[int]:
         """In how many chunks each term is; no more than `most` are counted."""
 
@@ -97,7 +97,9 @@ class WordIndex(Protocol):
     ) -> list[list[str]]:
         """For each term, which of these chunks hold it."""
 
-    def holding(self, connection: Connection, term: Term, within: Within, limit: int) -> list[str]:
+    def holding(
+        self, connection: Connection, term: Term, within: Readable, limit: int
+    ) -> list[str]:
         """Which chunks hold the term, the oldest first."""
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
@@ -118,7 +120,7 @@ class WordIndex(Protocol):
         """Each lexeme of a collection's chunks from a row on, with where it stands, in order."""
 
 
-def chunk_count(connection: Connection, within: Within, most: int | None = None) -> int:
+def chunk_count(connection: Connection, within: Readable, most: int | None = None) -> int:
     """Of the collections; no more than `most` are counted."""
     found = select(chunks.c.row).where(inside(chunks.c.collection_id, within)).limit(most)
     return int(connection.execute(select(func.count()).select_from(found.subquery())).scalar_one())
@@ -150,8 +152,8 @@ def held_by(
     lexemes: Mapping[Term, Sequence[str]], places: Mapping[str, Positions], ids: Mapping[int, str]
 ) -> list[list[str]]:
     """For each term, the ids of the rows that it stands in."""
-    found = (_of_term(of_term, places) >> 16 for of_term in lexemes.values())
-    return [[ids[row] for row in np.unique(rows).tolist()] for rows in found]
+    results = (_of_term(of_term, places) >> 16 for of_term in lexemes.values())
+    return [[ids[row] for row in np.unique(rows).tolist()] for rows in results]
 
 
 def _of_term(lexemes: Sequence[str], places: Mapping[str, Positions]) -> Positions:

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rag.citations.fingerprints import Fingerprint, possible_fingerprints
 from rag.citations.gate import canonical
-from rag.citations.given import in_words
+from rag.citations.json_text import in_words
 from rag.citations.markers import cited_numbers, find_markers, marker_text
 from rag.db import (
     answer_fingerprints,
@@ -204,12 +204,12 @@ class ConversationFinder:
 
         Where it is not to be shared, it is a branch in any case.
         """
-        matches = [self._opened(each) for each in self._matches(past)[:MOST_SESSIONS]]
+        matches = [self._opened(match_) for match_ in self._matches(past)[:MOST_SESSIONS]]
         matches.sort(key=lambda each: each.state.last_used_at, reverse=True)
         if not matches:
             return self.begin(past)
         is_certain = len(matches) == 1 and len(matches[0].match.indices) > 1
-        standing = [each for each in matches if is_shared and each.stands_at(past)]
+        standing = [match_ for match_ in matches if is_shared and match_.stands_at(past)]
         if len(standing) == 1 and (
             claim := self._claim(standing[0].session, standing[0].state.message_count)
         ):
@@ -274,18 +274,18 @@ class ConversationFinder:
         looked_up: dict[str, list[_Sighting]] = {}
         for place in places[-MOST_ANSWERS:]:
             question = _question_of(past, place)
-            for each in possible_fingerprints(self.user, question, past[place].content):
-                looked_up.setdefault(each.key, []).append(_Sighting(place, 0, each))
-        found: dict[str, list[_Sighting]] = {}
+            for fingerprint in possible_fingerprints(self.user, question, past[place].content):
+                looked_up.setdefault(fingerprint.key, []).append(_Sighting(place, 0, fingerprint))
+        results: dict[str, list[_Sighting]] = {}
         for key, session_id, index in self.table.find(self.owner, list(looked_up)):
             for evidence in looked_up[key]:
-                found.setdefault(session_id, []).append(replace(evidence, index=index))
-        matches = [_match(session_id, evidence) for session_id, evidence in found.items()]
-        matches = [each for each in matches if each.holds]
-        newest = max((each.last for each in matches), default=0)
-        matches = [each for each in matches if each.last == newest]
-        most = max((each.weight for each in matches), default=(0, 0))
-        return [each for each in matches if each.weight == most]
+                results.setdefault(session_id, []).append(replace(evidence, index=index))
+        matches = [_match(session_id, evidence) for session_id, evidence in results.items()]
+        matches = [match_ for match_ in matches if match_.holds]
+        newest = max((match_.last for match_ in matches), default=0)
+        matches = [match_ for match_ in matches if match_.last == newest]
+        most = max((match_.weight for match_ in matches), default=(0, 0))
+        return [match_ for match_ in matches if match_.weight == most]
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +353,7 @@ class _Candidate:
 
     def is_all_in(self, past: Sequence[ImportedMessage]) -> bool:
         """Whether all that was said in it stands in the request."""
-        places = [at for at, each in enumerate(past) if each.role == Role.ASSISTANT]
+        places = [index for index, each in enumerate(past) if each.role == Role.ASSISTANT]
         are_paired = self.match.paired.issuperset(places[-MOST_ANSWERS:])
         are_in_place = all(place == index for place, index in self.match.indices.items())
         return not self._since and are_paired and are_in_place
@@ -401,4 +401,4 @@ def _sources_before(parent: SessionHandle, count: int) -> list[Source]:
     """Those that were there when the next question came."""
     following = parent.messages(count, count + 1)
     known = following[0].known_sources if following else None
-    return [each for each in parent.sources() if known is None or each.number <= known]
+    return [source for source in parent.sources() if known is None or source.number <= known]

@@ -13,9 +13,9 @@ from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, brought_source
 from rag.db import chunks, documents, earlier_chunks, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
-from rag.records import NOTHING, ImportedMessage, Role, Source, Within
-from rag.sessions.owned import IS_MINE, OWNED, SessionKey, found
+from rag.records import NOTHING, ImportedMessage, Readable, Role, Source
 from rag.sessions.rows import source_columns, source_from
+from rag.sessions.session_key import IS_MINE, OWNED, SessionKey, found
 
 HIGHEST_IMPORTED = 9_999
 PLACEHOLDER = "This source was not brought along when the conversation was imported."
@@ -91,7 +91,7 @@ def source_count(connection: Connection, key: SessionKey) -> int:
 
 
 def read(
-    connection: Connection, key: SessionKey, within: Within, numbers: Sequence[int] | None = None
+    connection: Connection, key: SessionKey, within: Readable, numbers: Sequence[int] | None = None
 ) -> list[Source]:
     """Sources by number, with what became of them."""
     if numbers is None:
@@ -103,7 +103,7 @@ def read(
 
 
 def of_chunks(
-    connection: Connection, key: SessionKey, within: Within, chunk_ids: Sequence[str]
+    connection: Connection, key: SessionKey, within: Readable, chunk_ids: Sequence[str]
 ) -> list[Source]:
     """The sources that these chunks are, by number; those that are registered."""
     rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))

@@ -14,20 +14,20 @@ from rag.records import (
     Message,
     MessageStatus,
     Quotation,
+    Readable,
     Role,
     Session,
     Source,
     Summary,
     SummaryLine,
     SummaryReport,
-    Within,
 )
 
 _ANSWER = TypeAdapter(Answer)
 _REPORT = TypeAdapter(SummaryReport)  # earlier versions counted other things, too
 _LINES = TypeAdapter(tuple[SummaryLine, ...])
 _EDITS = TypeAdapter(tuple[LineEdit, ...])
-_OF_A_SOURCE = tuple(each.name for each in fields(Source) if each.name != "state")
+_OF_A_SOURCE = tuple(field.name for field in fields(Source) if field.name != "state")
 # What was said, and when: all of a message but `details`.
 SAID = (
     messages.c.index,
@@ -87,7 +87,7 @@ def message_from(row: Any) -> Message:
     )
 
 
-def said_from(row: Any) -> Message:
+def brief_message_from(row: Any) -> Message:
     """A message from the columns of `SAID`: read by the dozen in every turn."""
     index, turn, role, content, status, created_at, revision = row
     return Message(index, turn, role, content, MessageStatus(status), as_utc(created_at), revision)
@@ -109,7 +109,7 @@ def source_columns(source: Source) -> dict[str, Any]:
     return {key: storable(v) if isinstance(v, str) else v for key, v in columns.items()}
 
 
-def source_from(row: Any, within: Within) -> Source:
+def source_from(row: Any, within: Readable) -> Source:
     """A source, with what became of it: the row holds `chunk_now` and `collection_now`.
 
     A document that its owner may not read any more is told as one that is gone.

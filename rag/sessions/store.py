@@ -21,13 +21,13 @@ from rag.records import (
     Session,
     Source,
     Summary,
-    Within,
 )
+from rag.records import Readable as Within
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview
 from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
-from rag.sessions.owned import IS_MINE, SessionKey, absent
 from rag.sessions.rows import session_from
+from rag.sessions.session_key import IS_MINE, SessionKey, absent
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -172,7 +172,7 @@ class SqlSession:
         return self._look(transcript.read_at, indices)
 
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
-        return self._look(transcript.read_said, start, TO_THE_END if end is None else end)
+        return self._look(transcript.read_brief, start, TO_THE_END if end is None else end)
 
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
@@ -249,7 +249,7 @@ class SqlSession:
         return self._look(summary_rows.epoch)
 
     def summaries(self) -> list[Summary]:
-        return [each for each in self.overview().summaries if each.text]
+        return [summary for summary in self.overview().summaries if summary.text]
 
     def requested_summaries(self) -> list[Summary]:
         return self._look(summary_rows.on_request)

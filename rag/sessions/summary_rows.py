@@ -13,8 +13,8 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 from rag.db import sessions, storable, summaries
 from rag.records import LineEdit, Summary, SummaryLine, SummaryReport
 from rag.seams import Overview
-from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, found
 from rag.sessions.rows import session_from, summary_from
+from rag.sessions.session_key import IS_MINE, OWNED, SessionKey, absent, found
 
 ON_REQUEST = -1  # the epoch of summaries made on request: it never was, and is never over
 SHOWN = (
@@ -90,11 +90,13 @@ def add(
     required = {
         "numbers": list(summary.required_numbers),
         "names": [storable(name) for name in summary.required_names],
-        "quotations": [[each.start, each.end, each.message] for each in summary.quotations],
-        "lines": [_line(each) for each in summary.lines],
-        "model_lines": [_line(each) for each in summary.model_lines],
+        "quotations": [
+            [quotation.start, quotation.end, quotation.message] for quotation in summary.quotations
+        ],
+        "lines": [_line(line) for line in summary.lines],
+        "model_lines": [_line(line) for line in summary.model_lines],
         "written_to": summary.written_to,
-        "edits": [_edit(each) for each in summary.edits],
+        "edits": [_edit(edit) for edit in summary.edits],
     }
     connection.execute(
         insert(summaries).values(

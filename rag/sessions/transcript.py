@@ -1,6 +1,6 @@
 """Messages of one session in the database: append, end, read, search.
 
-Statements ask for the session's owner themselves (see `rag.sessions.owned`). A function that
+Statements ask for the session's owner themselves (see `rag.sessions.session_key`). A function that
 is given a session's id alone is called inside a transaction in which that was made sure.
 """
 
@@ -27,13 +27,13 @@ from sqlalchemy import (
 from sqlalchemy import text as sql
 
 from rag.citations.gate import canonical
-from rag.citations.given import in_words
+from rag.citations.json_text import in_words
 from rag.db import answer_fingerprints, message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
 from rag.seams import FoundMessage, FoundMessages, OpenTurn
-from rag.sessions.owned import IS_MINE, OWNED, SessionKey, absent, check, found
-from rag.sessions.rows import SAID, details_of, message_from, said_from
+from rag.sessions.rows import SAID, brief_message_from, details_of, message_from
+from rag.sessions.session_key import IS_MINE, OWNED, SessionKey, absent, check, found
 
 SNIPPET_CHARS = 80  # on each side of a match
 TITLE_CHARS = 80
@@ -264,10 +264,10 @@ def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -
     return [message_from(row) for row in _newest(found(connection, key, _AT, wanted=[*indices]))]
 
 
-def read_said(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
+def read_brief(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
     """As `read`, without what is known of answers beside their text."""
     rows = found(connection, key, _SAID, first=start, stop=end)
-    return [said_from(row) for row in _newest(rows)]
+    return [brief_message_from(row) for row in _newest(rows)]
 
 
 def without_vectors(
@@ -275,7 +275,7 @@ def without_vectors(
 ) -> list[Message]:
     """The newest messages before an index that say something and have no vector."""
     rows = found(connection, key, _WITHOUT_VECTORS, stop=before, most=limit)
-    return [said_from(row) for row in _newest(rows[::-1])]
+    return [brief_message_from(row) for row in _newest(rows[::-1])]
 
 
 def _newest(rows: Sequence[Any]) -> Sequence[Any]:
@@ -334,21 +334,21 @@ def bring(
     connection: Connection, key: SessionKey, brought: Sequence[ImportedMessage], *, now: datetime
 ) -> None:
     """Append messages from elsewhere; a turn begins at each that is not an answer."""
-    begins = [at == 0 or each.role != Role.ASSISTANT for at, each in enumerate(brought)]
+    begins = [index == 0 or each.role != Role.ASSISTANT for index, each in enumerate(brought)]
     begun = [*accumulate(map(int, begins))]
     if not begun:
         return
     place = reserve(connection, key, len(brought), now=now, turns=begun[-1])
     fresh = [
         Message(
-            place.index + at,
+            place.index + index,
             place.turn + turn - 1,
             storable(each.role),
             each.content,
             MessageStatus.COMPLETE,
             now,
         )
-        for at, (each, turn) in enumerate(zip(brought, begun, strict=True))
+        for index, (each, turn) in enumerate(zip(brought, begun, strict=True))
     ]
     store(connection, key.id, *fresh)
 

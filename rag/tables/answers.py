@@ -9,20 +9,20 @@ from rag.records import (
     Message,
     MessageStatus,
     Offer,
+    Readable,
     Resolution,
     Role,
     Source,
     SourceState,
     Table,
-    Within,
 )
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.bounds import LONGEST_QUESTION, refuse_long
+from rag.tables.execution.result import TableResult, result_from
+from rag.tables.execution.sentences import describe_result
 from rag.tables.follow_ups import changed
 from rag.tables.library import TableLibrary
 from rag.tables.plan import Choice, TablePlan, in_words, plan_from
-from rag.tables.running.result import TableResult, result_from
-from rag.tables.running.sentences import said
 from rag.tables.vocabulary import IDLE, may_ask_rows
 from rag.tables.wordforms import normalised
 
@@ -73,7 +73,7 @@ class TableAnswers:
             return self._told(session, self._result(sure, question))
         return self._beside(session, question, choices)
 
-    def ask(self, question: str, within: Within, past: Sequence[TableTurn] = ()) -> TableResult:
+    def ask(self, question: str, within: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
         refuse_long(question)
         choice = self._follow_up(question, past, within)
@@ -88,7 +88,7 @@ class TableAnswers:
     def told(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
         result = self.ask(question, session.within(), self.past(session))
-        return said(result, self.keep(session, result).marker)
+        return describe_result(result, self.keep(session, result).marker)
 
     def keep(self, session: SessionHandle, result: TableResult) -> Source:
         """The result as a source with a number for life."""
@@ -99,7 +99,10 @@ class TableAnswers:
     def past(self, session: SessionHandle) -> list[TableTurn]:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
-        last = next((each for each in reversed(messages) if each.answer and _is_told(each)), None)
+        last = next(
+            (message for message in reversed(messages) if message.answer and _is_told(message)),
+            None,
+        )
         if last is None or last.answer is None or last.answer.result is None:
             return []
         entries = []
@@ -129,7 +132,7 @@ class TableAnswers:
         choice = self._follow_up(rest, [entry], session.within())
         return None if choice is None else self._told(session, self._result(choice, rest))
 
-    def _taken(self, session: SessionHandle, reply: str, within: Within) -> Choice | None:
+    def _taken(self, session: SessionHandle, reply: str, within: Readable) -> Choice | None:
         """An offer that is taken: its words are the question."""
         for message in reversed(session.recent(4)):
             if not _is_told(message) or message.answer is None:
@@ -140,17 +143,19 @@ class TableAnswers:
             return None
         return None
 
-    def _chosen(self, offer: Offer, within: Within) -> Choice | None:
+    def _chosen(self, offer: Offer, within: Readable) -> Choice | None:
         plan = plan_from(offer.plan)
         try:
             return Choice(self.library.store.table(plan.table, within), plan, is_sure=True)
         except NotFound:
             return None
 
-    def _changed(self, session: SessionHandle, question: str, within: Within) -> Choice | None:
+    def _changed(self, session: SessionHandle, question: str, within: Readable) -> Choice | None:
         return self._follow_up(question, self.past(session), within)
 
-    def _follow_up(self, question: str, past: Sequence[TableTurn], within: Within) -> Choice | None:
+    def _follow_up(
+        self, question: str, past: Sequence[TableTurn], within: Readable
+    ) -> Choice | None:
         if not past or past[-1].result.is_sql:
             return None
         last = past[-1].result
@@ -161,19 +166,19 @@ class TableAnswers:
         plan = changed(question, self.library.words(table), before)
         return None if plan is None else self.library.checked(Choice(table, plan, is_sure=True))
 
-    def table_of(self, result: TableResult, within: Within) -> Table | None:
+    def table_of(self, result: TableResult, within: Readable) -> Table | None:
         """The table of a result, or the one that took its place when its document changed."""
         try:
             return self.library.store.table(result.table_id, within)
         except NotFound:
             tables = self.library.store.tables(within, document_id=result.document_id)
-            return next((each for each in tables if each.name == result.table_name), None)
+            return next((table for table in tables if table.name == result.table_name), None)
 
     def _planned(
         self,
         question: str,
         choices: Sequence[Choice],
-        within: Within,
+        within: Readable,
         *,
         is_asked: bool = False,
     ) -> TableResult | None:
@@ -190,7 +195,7 @@ class TableAnswers:
         if not sure or any(not c.unused for c in choices if c not in sure and not c.is_cell):
             return None
         cells = [self._cells(choice) for choice in sure]
-        return sure[0] if all(each == cells[0] for each in cells) else None
+        return sure[0] if all(cell == cells[0] for cell in cells) else None
 
     def _cells(self, choice: Choice) -> list[list[object]]:
         rows = self.library.run(choice.table, choice.plan).rows
@@ -227,8 +232,8 @@ class TableAnswers:
 
     def offered(self, question: str, choices: Sequence[Choice]) -> list[Choice]:
         """The readings that a person may choose from; at most three."""
-        found = [c for c in choices if not c.is_cell and len(c.unused) <= LEFT_UNSAID]
-        return found[:OFFERED] if may_ask_rows(question) else []
+        results = [c for c in choices if not c.is_cell and len(c.unused) <= LEFT_UNSAID]
+        return results[:OFFERED] if may_ask_rows(question) else []
 
     def _result(self, choice: Choice, question: str) -> TableResult:
         result = self.library.run(choice.table, choice.plan, question=question)
@@ -241,7 +246,7 @@ class TableAnswers:
         note = f"\n\n*{' '.join(result.notes)}*" if result.notes else ""
         words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
         return DirectAnswer(
-            text=said(result, source.marker) + note,
+            text=describe_result(result, source.marker) + note,
             sources=(source,),
             made_by=TABLES,
             resolution=Resolution(words, is_followup, "table plan"),
@@ -259,9 +264,9 @@ def label_of(choice: Choice, among: Sequence[Choice]) -> str:
 def _notes(choice: Choice) -> tuple[str, ...]:
     """What is known of the columns whose values are compared, put in order or added up."""
     plan: TablePlan = choice.plan
-    compared = {each.column for each in plan.filters if each.op not in ("is", "is not")}
-    compared |= {each.column for each in plan.measures} | {each.by for each in plan.order}
-    used = [each for each in choice.table.columns if each.name in compared and each.note]
+    compared = {filter_.column for filter_ in plan.filters if filter_.op not in ("is", "is not")}
+    compared |= {measure.column for measure in plan.measures} | {each.by for each in plan.order}
+    used = [column for column in choice.table.columns if column.name in compared and column.note]
     return tuple(f"{each.name}: {each.note}." for each in used)
 
 

@@ -34,7 +34,7 @@ def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | No
     if drawn:
         plan = replace(plan, chart=drawn)
     taken = said | {at for piece in matched.used for at in range(piece.start, piece.end)}
-    left = [w for at, w in enumerate(words) if at not in taken and not _is_idle(w)]
+    left = [w for index, w in enumerate(words) if index not in taken and not _is_idle(w)]
     return None if left or plan == last else plan
 
 
@@ -80,9 +80,9 @@ def _with_conditions(matched: Matched, plan: TablePlan) -> TablePlan:
     return replace(plan, filters=(*kept, *found))
 
 
-def _adds(kept: Filter, found: Sequence[Filter]) -> bool:
+def _adds(kept: Filter, filters: Sequence[Filter]) -> bool:
     """ "Without Berlin" stands beside what was chosen."""
-    return all(each.op is Op.NOT for each in found if each.column == kept.column)
+    return all(each.op is Op.NOT for each in filters if each.column == kept.column)
 
 
 def _with_groups(matched: Matched, plan: TablePlan) -> TablePlan:

@@ -9,19 +9,19 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import TooLarge, UserError
-from rag.records import ColumnType, Table, TableColumn, Within
+from rag.records import ColumnType, Readable, Table, TableColumn
 from rag.runtime.budget import paced
 from rag.tables.bounds import LONGEST_QUESTION
-from rag.tables.matcher import MOST_VALUES, Probe, TableWords, readings
-from rag.tables.plan import Choice, TablePlan, checked, in_words, of_group, plan_from
-from rag.tables.running.engine import Answered, QueryLimits, run
-from rag.tables.running.result import (
+from rag.tables.execution.engine import QueryLimits, QueryResult, run
+from rag.tables.execution.result import (
     MODEL_SQL,
     TableResult,
     of_one_row,
     result_columns,
     sql_columns,
 )
+from rag.tables.matcher import MOST_VALUES, Probe, TableWords, readings
+from rag.tables.plan import Choice, TablePlan, checked, in_words, of_group, plan_from
 from rag.tables.store import TableStore
 from rag.tables.vocabulary import ADJECTIVES, IDLE, PRICED, is_priced, stems, words_of
 from rag.tables.wordforms import LONGEST_EXAMPLE
@@ -29,7 +29,7 @@ from rag.tables.wordforms import LONGEST_EXAMPLE
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from rag.tables.running.sql import Sql
+    from rag.tables.execution.sql import Sql
 
 SHORTLIST = 12
 KEPT_WORDS = 256
@@ -74,7 +74,7 @@ class TableLibrary:
             UserError: it is no such SELECT, or fails; the message is fit for the model.
             TooLarge: it takes too long.
         """
-        from rag.tables.running.model_sql import ModelSql
+        from rag.tables.execution.model_sql import ModelSql
 
         written = ModelSql(table, sql)
         (found,) = self._ask(table, written.query)
@@ -89,17 +89,17 @@ class TableLibrary:
             used=self._behind(table, written.rows()),
         )
 
-    def rows_behind(self, result: TableResult, at: int, within: Within) -> tuple[int, ...]:
+    def rows_behind(self, result: TableResult, position: int, within: Readable) -> tuple[int, ...]:
         """Numbers of the rows that one row of a result is made of, while its table is there."""
         table = self.store.table(result.table_id, within)
         if result.is_sql:
-            from rag.tables.running.model_sql import ModelSql
+            from rag.tables.execution.model_sql import ModelSql
 
-            return self._behind(table, ModelSql(table, result.sql).rows(result.rows[at]))
+            return self._behind(table, ModelSql(table, result.sql).rows(result.rows[position]))
         plan = plan_from(result.plan)
         if not plan.group or plan.outer is not None:
-            return result.used if plan.measures else result.used[at : at + 1]
-        return self._behind(table, _sql(table).rows(of_group(plan, result.rows[at])))
+            return result.used if plan.measures else result.used[position : position + 1]
+        return self._behind(table, _sql(table).rows(of_group(plan, result.rows[position])))
 
     def _behind(self, table: Table, query: "exp.Expr | None") -> tuple[int, ...]:
         if query is None:
@@ -110,11 +110,11 @@ class TableLibrary:
             return ()
         return tuple(int(row[0]) for row in found.rows)
 
-    def _ask(self, table: Table, *queries: "exp.Expr") -> list[Answered]:
+    def _ask(self, table: Table, *queries: "exp.Expr") -> list[QueryResult]:
         written = [query.sql(dialect="duckdb") for query in queries]
         return run(self.store.files.path(table.id), *written, limits=self._limits)
 
-    def rows(self, table: Table, offset: int, limit: int, words: str = "") -> Answered:
+    def rows(self, table: Table, offset: int, limit: int, words: str = "") -> QueryResult:
         """Rows as they stand in the file, their numbers first; those that hold the words."""
         return self._ask(table, _sql(table).stretch(offset, limit, words))[0]
 
@@ -123,25 +123,25 @@ class TableLibrary:
         (found,) = self._ask(table, _sql(table).before(number))
         return int(found.rows[0][0])
 
-    def numbered_rows(self, table: Table, numbers: Sequence[int]) -> Answered:
+    def numbered_rows(self, table: Table, numbers: Sequence[int]) -> QueryResult:
         """The rows with these numbers."""
         return self._ask(table, _sql(table).numbered(numbers))[0]
 
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
     def understand(
-        self, question: str, within: Within, *, among: Sequence[Table] | None = None
+        self, question: str, within: Readable, *, among: Sequence[Table] | None = None
     ) -> list[Choice]:
         """What the question may ask, of which tables; best first."""
         if len(question) > LONGEST_QUESTION:
             return []
         tables = self._shortlist(question, within) if among is None else among
-        found = [
+        results = [
             self.checked(Choice(table, r.plan, r.unused, r.is_sure, r.used))
             for table in paced(tables, weight=64)
             for r in readings(question, self.words(table))
         ]
-        choices = [choice for choice in found if choice is not None]
+        choices = [choice for choice in results if choice is not None]
         return sorted(choices, key=lambda c: (len(c.unused), -c.used, not c.is_sure))
 
     def checked(self, choice: Choice) -> Choice | None:
@@ -152,11 +152,11 @@ class TableLibrary:
             return None
         return choice
 
-    def likely(self, question: str, within: Within) -> list[Choice]:
+    def likely(self, question: str, within: Readable) -> list[Choice]:
         """The tables that share words with a question of which no plan is known."""
         return [Choice(each, TablePlan(each.id)) for each in self._shortlist(question, within)]
 
-    def _shortlist(self, question: str, within: Within) -> list[Table]:
+    def _shortlist(self, question: str, within: Readable) -> list[Table]:
         """Tables that share the rarest words with the question."""
         tables, spread = self._library(within)
         asked = [word for word in words_of(question) if word not in IDLE]
@@ -173,7 +173,7 @@ class TableLibrary:
         scored.sort(key=lambda pair: -pair[0])
         return [table for score, table in scored[:SHORTLIST] if score > 0]
 
-    def _library(self, within: Within) -> tuple[list[Table], Counter[str]]:
+    def _library(self, within: Readable) -> tuple[list[Table], Counter[str]]:
         ids = self.store.ids(within)
         with self._turn:
             known = self._known.get(ids)
@@ -202,13 +202,13 @@ class TableLibrary:
         return made
 
     def _values(self, table: Table) -> dict[str, Sequence[str]]:
-        found: dict[str, Sequence[str]] = {}
+        results: dict[str, Sequence[str]] = {}
         asked = []
         for column in table.columns:
             if column.type is not ColumnType.TEXT and not column.has_text:
                 continue
             if _has_all(column):
-                found[column.name] = column.examples
+                results[column.name] = column.examples
             elif column.distinct <= MOST_VALUES:
                 asked.append(column.name)
         sql = _sql(table)
@@ -217,8 +217,8 @@ class TableLibrary:
         path = self.store.files.path(table.id) if asked else ""
         with suppress(TooLarge):  # one table that is known by its columns alone harms no other
             for name, answered in zip(asked, run(path, *written, limits=limits), strict=True):
-                found[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
-        return found
+                results[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
+        return results
 
     def _probe(self, table: Table) -> Probe | None:
         """Looks for words among the values of columns that have too many to be held."""
@@ -238,18 +238,18 @@ class TableLibrary:
 
 def _sql(table: Table) -> "Sql":
     """Loaded with the first question, not with the program."""
-    from rag.tables.running.sql import Sql
+    from rag.tables.execution.sql import Sql
 
     return Sql(table)
 
 
 def _has_all(column: TableColumn) -> bool:
     """Whether the profile's examples are all values of a column."""
-    is_whole = all(len(each) < LONGEST_EXAMPLE for each in column.examples)
+    is_whole = all(len(example) < LONGEST_EXAMPLE for example in column.examples)
     return is_whole and column.distinct <= len(column.examples)
 
 
-def _result(table: Table, plan: TablePlan, *, found: Answered, **known: Any) -> TableResult:
+def _result(table: Table, plan: TablePlan, *, found: QueryResult, **known: Any) -> TableResult:
     return TableResult(
         table_id=table.id,
         table_name=table.name,

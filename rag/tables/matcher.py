@@ -15,8 +15,8 @@ from typing import Any
 
 from rag.records import ColumnType, Table, TableColumn
 from rag.runtime.budget import paced
+from rag.tables.parsing.types import read_number
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan
-from rag.tables.reading.types import read_number
 from rag.tables.times import columns_of, conditions_of, time_at
 from rag.tables.vocabulary import (
     ADJECTIVES,
@@ -45,7 +45,7 @@ from rag.tables.vocabulary import (
     stems,
     words_of,
 )
-from rag.tables.wordforms import is_identifier, normalised, spoken
+from rag.tables.wordforms import is_identifier, normalised, spelled_words
 
 LONGEST = 8  # words of a value or a name
 MOST_VALUES = 5_000  # of one column held in memory
@@ -106,8 +106,8 @@ class TableWords:
         found: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for column in self.table.columns:
             for half in (column.name, _BRACKETS.sub("", column.name)):
-                words = [word for word in spoken(half).split() if word not in UNITS]
-                for form in (spoken(half).split(), words):
+                words = [word for word in spelled_words(half).split() if word not in UNITS]
+                for form in (spelled_words(half).split(), words):
                     for way in _ways(form):
                         found[way].append(column.name) if column.name not in found[way] else None
         return found
@@ -117,7 +117,7 @@ class TableWords:
         """Columns by one word of their name, as a stem."""
         found: dict[str, list[str]] = defaultdict(list)
         for column in self.table.columns:
-            for word in spoken(column.name).split():
+            for word in spelled_words(column.name).split():
                 if len(word) > 1 and not is_idle(word):
                     for form in stems(word):
                         found[form].append(column.name)
@@ -126,7 +126,7 @@ class TableWords:
     @cached_property
     def held(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
         """Values by their words, as they are and as stems; by column."""
-        found: dict[tuple[str, ...], dict[str, list[str]]] = {}
+        results: dict[tuple[str, ...], dict[str, list[str]]] = {}
         times = (ColumnType.QUARTER, ColumnType.DATE, ColumnType.BOOLEAN)
         for name, values in self.values.items():
             column = self.by_name[name]
@@ -138,15 +138,15 @@ class TableWords:
                 for text in {value, _BRACKETS.sub("", value)}:
                     plain = normalised(text).split()
                     for way in _ways(plain) if 0 < len(plain) <= LONGEST else ():
-                        held = found.setdefault(way, defaultdict(list))[name]
+                        held = results.setdefault(way, defaultdict(list))[name]
                         held.append(value) if value not in held else None
-        return found
+        return results
 
     @cached_property
     def rows(self) -> frozenset[str]:
         """What the rows are called: words of the table's name and of the column that names them."""
         texts = (self.table.name, self.table.document_title, self.subject)
-        return frozenset(f for text in texts for w in spoken(text).split() for f in stems(w))
+        return frozenset(f for text in texts for w in spelled_words(text).split() for f in stems(w))
 
     @cached_property
     def subject(self) -> str:
@@ -172,11 +172,11 @@ class TableWords:
 def readings(question: str, table: TableWords) -> list[TableReading]:
     """The ways to take a question, those that use most of it first; at most three."""
     words = words_of(question)
-    found: dict[str, TableReading] = {}
+    results: dict[str, TableReading] = {}
     for pieces in islice(product(*cover(list(pieces_of(words, table, name_words(question))))), 6):
         for reading in Matched(words, sorted(pieces, key=lambda p: p.start), table).readings():
-            found.setdefault(str(reading.plan), reading)
-    ordered = sorted(found.values(), key=lambda r: (len(r.unused), -r.used, not r.is_sure))
+            results.setdefault(str(reading.plan), reading)
+    ordered = sorted(results.values(), key=lambda r: (len(r.unused), -r.used, not r.is_sure))
     fewest = len(ordered[0].unused) if ordered else 0
     best = [each for each in ordered if len(each.unused) == fewest]
     is_one = sum(each.is_sure for each in best) == 1
@@ -344,16 +344,16 @@ class Matched:
         base = list(self.used)
         for make in (self._extremes, self._counts, self._figures_of, self._cells):
             self.used = list(base)
-            found = [(plan, is_shape, list(self.used)) for plan, is_shape in make(filters)]
-            if found:
-                yield from (self._reading(*each) for each in found)
+            results = [(plan, is_shape, list(self.used)) for plan, is_shape in make(filters)]
+            if results:
+                yield from (self._reading(*each) for each in results)
                 return
 
     def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
         taken = {at for piece in used for at in range(piece.start, piece.end)}
         if any(piece.kind in ("compared", "adjective") for piece in used):
-            taken |= {at for at, word in enumerate(self.words) if word in THAN}
-        left = [w for at, w in enumerate(self.words) if at not in taken and not is_idle(w)]
+            taken |= {index for index, word in enumerate(self.words) if word in THAN}
+        left = [w for index, w in enumerate(self.words) if index not in taken and not is_idle(w)]
         kinds = ("column", "value", "rows", "time", "number")
         said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
         is_sure = is_shape and not left and not any(piece.is_part for piece in used)
@@ -362,9 +362,9 @@ class Matched:
     # ── Conditions ───────────────────────────────────────────────────────────────────────────
 
     def filters(self) -> tuple[Filter, ...]:
-        found = [*self._values(), *self._times(), *self._bounds(), *self._truths()]
+        results = [*self._values(), *self._times(), *self._bounds(), *self._truths()]
         self.use(*self._rows())
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(results))
 
     def _rows(self) -> list[Piece]:
         """What the rows are called: "the tickets"."""
@@ -438,12 +438,12 @@ class Matched:
                 yield Filter(piece.name, Op.IS, (not denied,))
 
     def _before(self, piece: Piece, kind: str) -> list[Piece]:
-        found = [p for p in self.of(kind) if p.end <= piece.start]
-        return found[-1:] if found and self._joins(found[-1].end, piece.start) else []
+        results = [p for p in self.of(kind) if p.end <= piece.start]
+        return results[-1:] if results and self._joins(results[-1].end, piece.start) else []
 
     def _after(self, piece: Piece, kind: str) -> list[Piece]:
-        found = [p for p in self.of(kind) if p.start >= piece.end]
-        return found[:1] if found and self._joins(piece.end, found[0].start) else []
+        results = [p for p in self.of(kind) if p.start >= piece.end]
+        return results[:1] if results and self._joins(piece.end, results[0].start) else []
 
     def _joins(self, start: int, end: int) -> bool:
         return all(is_idle(word) or word in THAN for word in self.words[start:end])
@@ -602,8 +602,8 @@ class Matched:
     def _lists(self, start: int, end: int) -> bool:
         taken = {at for piece in self.used for at in range(piece.start, piece.end)}
         return all(
-            is_idle(word) or at in taken or (word,) in CUES
-            for at, word in enumerate(self.words[start:end], start)
+            is_idle(word) or index in taken or (word,) in CUES
+            for index, word in enumerate(self.words[start:end], start)
         )
 
     def _part(self, piece: Piece) -> list[Key]:
@@ -619,7 +619,7 @@ class Matched:
         """The cells of rows that are named."""
         if not filters:
             return
-        compared = {each.column for each in filters}
+        compared = {filter_.column for filter_ in filters}
         named = [p for p in self.free() if p.name not in compared]
         whole = [p for p in named if not p.is_part] or named
         self.use(*named, *self.of("much"))
@@ -633,9 +633,9 @@ class Matched:
     def _is_of_row(self, filters: Sequence[Filter]) -> bool:
         """Whether rows are named, whose cells are asked for and no sum of them."""
         keys = self.table.keys | {self.table.subject}
-        return any(each.column in keys and each.op is Op.IS for each in filters)
+        return any(filter_.column in keys and filter_.op is Op.IS for filter_ in filters)
 
     def _looked_up(self, filters: tuple[Filter, ...], columns: Sequence[str]) -> TablePlan:
-        compared = (each.column for each in filters)
+        compared = (filter_.column for filter_ in filters)
         shown = dict.fromkeys(filter(None, (self.table.subject, *compared, *columns)))
         return TablePlan("", filters, columns=tuple(shown))

@@ -8,10 +8,10 @@ from rag.records import ChatMessage, Role, Table
 from rag.runtime.short_calls import json_object, reply_soon
 from rag.seams import ChatModel
 from rag.seams.patience import TABLE_PLAN
+from rag.tables.execution.engine import OWN_NAME
+from rag.tables.execution.result import TableResult
 from rag.tables.library import TableLibrary
 from rag.tables.plan import Choice, Kind, Op, Part, checked, plan_from
-from rag.tables.running.engine import OWN_NAME
-from rag.tables.running.result import TableResult
 
 MOST_TABLES = 4
 MOST_COLUMNS = 60
@@ -44,7 +44,9 @@ class ModelPlanner:
 
     def result(self, question: str, choices: Sequence[Choice]) -> TableResult | None:
         """What the model's plan gives; None where it names no table or cannot be run."""
-        tables = {f"T{at}": each.table for at, each in enumerate(choices[:MOST_TABLES], start=1)}
+        tables = {
+            f"T{index}": choice.table for index, choice in enumerate(choices[:MOST_TABLES], start=1)
+        }
         described = "\n\n".join(_described(name, table) for name, table in tables.items())
         messages = [
             ChatMessage(Role.SYSTEM, RULES),
@@ -83,7 +85,7 @@ class ModelPlanner:
 def _described(name: str, table: Table) -> str:
     lines = [f"{name}: {table.label}, {table.row_count} rows"]
     for column in table.columns[:MOST_COLUMNS]:
-        shown = ", ".join(each[:40] for each in column.examples[:5])
+        shown = ", ".join(example[:40] for example in column.examples[:5])
         unit = f" in {column.unit}" if column.unit else ""
         lines.append(f'- "{column.name}" ({column.type}{unit}): {shown}')
     return "\n".join(lines)

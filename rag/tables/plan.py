@@ -14,7 +14,7 @@ from rag.errors import UserError
 from rag.language.dates import read_date
 from rag.records import ColumnType, Table, TableColumn
 from rag.tables.bounds import refuse_vast
-from rag.tables.reading.types import read_number
+from rag.tables.parsing.types import read_number
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
 MOST_ROWS = 1_000
@@ -213,25 +213,29 @@ def conditions(plan: TablePlan) -> list[Filter]:
 UNCOMPARED = (Op.BLANK, Op.FILLED)  # with any value
 
 
-def _check_values(each: Filter, table: Table) -> None:
+def _check_values(filter_: Filter, table: Table) -> None:
     """That there is something to compare with, of the column's kind."""
-    is_figure = each.column.startswith(MEASURED)
-    if (is_figure or each.other) and each.op in (Op.HAS, Op.LACKS, *UNCOMPARED):
-        raise UserError(f"“{each.op}” says nothing of {each.column}; expected such as “above”.")
-    if each.op in UNCOMPARED or each.other:
+    is_figure = filter_.column.startswith(MEASURED)
+    if (is_figure or filter_.other) and filter_.op in (Op.HAS, Op.LACKS, *UNCOMPARED):
+        raise UserError(
+            f"“{filter_.op}” says nothing of {filter_.column}; expected such as “above”."
+        )
+    if filter_.op in UNCOMPARED or filter_.other:
         return
-    if not each.values:
-        raise UserError(f"The condition “{each.op}” needs a value.")
-    column = None if is_figure or each.column == ROWS else column_of(table, each.column)
-    is_as_written = each.op in (Op.IS, Op.NOT) and all(isinstance(v, str) for v in each.values)
-    if each.op in (Op.HAS, Op.LACKS) or (column and column.has_text and is_as_written):
+    if not filter_.values:
+        raise UserError(f"The condition “{filter_.op}” needs a value.")
+    column = None if is_figure or filter_.column == ROWS else column_of(table, filter_.column)
+    is_as_written = filter_.op in (Op.IS, Op.NOT) and all(
+        isinstance(v, str) for v in filter_.values
+    )
+    if filter_.op in (Op.HAS, Op.LACKS) or (column and column.has_text and is_as_written):
         return
-    kind = column.type if column and not each.part else ColumnType.NUMBER
-    _check_kind(each, kind)
+    kind = column.type if column and not filter_.part else ColumnType.NUMBER
+    _check_kind(filter_, kind)
 
 
-def _check_kind(each: Filter, kind: ColumnType) -> None:
-    for value in map(str, each.values):
+def _check_kind(filter_: Filter, kind: ColumnType) -> None:
+    for value in map(str, filter_.values):
         is_number = read_number(value) is not None
         is_date = kind is ColumnType.DATE and (read_date(value) or re.fullmatch("[0-9]{4}", value))
         if kind in (ColumnType.NUMBER, ColumnType.DURATION) and not is_number:
@@ -263,8 +267,8 @@ def named_columns(plan: TablePlan) -> list[str]:
     """Everything that it speaks of."""
     filters = conditions(plan)
     return [
-        *(each.column for each in filters),
-        *(each.other for each in filters if each.other),
+        *(filter_.column for filter_ in filters),
+        *(filter_.other for filter_ in filters if filter_.other),
         *(key.column for key in (*plan.group, *plan.each)),
         *(measure.column for measure in plan.measures),
         *(order.by for order in plan.order),
@@ -295,7 +299,7 @@ def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
         )
         for key, value in zip(plan.group, row, strict=False)
     )
-    filters = (each for each in plan.filters if not each.column.startswith(MEASURED))
+    filters = (filter_ for filter_ in plan.filters if not filter_.column.startswith(MEASURED))
     return replace(
         plan, filters=(*filters, *own), group=(), measures=(), order=(), limit=None, each=()
     )
@@ -308,7 +312,7 @@ def in_words(plan: TablePlan) -> str:
     """The plan in one line: "add up Revenue by Product with Quarter Q3, highest 10"."""
     parts = [_subject_words(plan)]
     if plan.filters:
-        parts[0] += f" with {' and '.join(filter_words(each, plan) for each in plan.filters)}"
+        parts[0] += f" with {' and '.join(filter_words(filter_, plan) for filter_ in plan.filters)}"
     if plan.among is not None:
         parts.append(f"of those ({in_words(plan.among)})")
     if plan.step is not None:
@@ -330,7 +334,7 @@ def _is_extreme(plan: TablePlan) -> bool:
 def _subject_words(plan: TablePlan) -> str:
     if _is_extreme(plan):
         end, count = plan.order[0], "" if plan.limit == 1 else f"{plan.limit} "
-        rows = " and ".join(column_words(each) for each in plan.columns if each != end.by)
+        rows = " and ".join(column_words(column) for column in plan.columns if column != end.by)
         return f"the {count}{rows} with the {_side(end)} {column_words(end.by)}"
     by = " and ".join(map(key_words, plan.group))
     what = " and ".join(map(measure_words, plan.measures))
@@ -349,18 +353,18 @@ def column_words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def filter_words(each: Filter, plan: TablePlan | None = None) -> str:
+def filter_words(filter_: Filter, plan: TablePlan | None = None) -> str:
     """A condition; of a measure only with its plan."""
-    name = key_words(Key(each.column, each.part))
+    name = key_words(Key(filter_.column, filter_.part))
     if plan is not None and name.startswith(MEASURED):
         name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])
-    if each.other:
-        told = "equal to" if each.op is Op.IS else str(each.op)
-        return f"{name} {told} {column_words(each.other)}"
-    shown = [part_words(value, each.part) for value in each.values[:MOST_SAID]]
-    more = len(each.values) - len(shown)
+    if filter_.other:
+        told = "equal to" if filter_.op is Op.IS else str(filter_.op)
+        return f"{name} {told} {column_words(filter_.other)}"
+    shown = [part_words(value, filter_.part) for value in filter_.values[:MOST_SAID]]
+    more = len(filter_.values) - len(shown)
     values = " or ".join(shown) + (f" or {more} more" if more else "")
-    sign = "" if each.op is Op.IS else f"{each.op} "
+    sign = "" if filter_.op is Op.IS else f"{filter_.op} "
     return f"{name} {sign}{values}".rstrip()
 
 

@@ -16,13 +16,13 @@ from rag.db import tables as table_table
 from rag.db.blobs import FolderBlobs, RemoteBlobs, local_path, open_blobs
 from rag.db.holds import deletions_wait
 from rag.errors import NotFound
-from rag.records import EVERYTHING, ColumnType, RawTable, Section, Table, TableColumn, Within
-from rag.tables.wordforms import described, words_of
+from rag.records import EVERYTHING, ColumnType, RawTable, Readable, Section, Table, TableColumn
+from rag.tables.wordforms import table_words, words_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rag.tables.reading.read import TypedTable
+    from rag.tables.parsing.typed_tables import TypedTable
 
 ENDING = ".parquet"
 MAGIC = b"PAR1"  # the end of each such file
@@ -119,7 +119,7 @@ class TableStore:
             return  # most documents: what reads rows takes a while to load
         import pyarrow as pa
 
-        from rag.tables.reading.read import typed_tables
+        from rag.tables.parsing.typed_tables import typed_tables
 
         position = 0
         for grid in raw:
@@ -132,7 +132,7 @@ class TableStore:
                 position += 1
         pa.default_memory_pool().release_unused()
 
-    def tables(self, within: Within, *, document_id: str | None = None) -> list[Table]:
+    def tables(self, within: Readable, *, document_id: str | None = None) -> list[Table]:
         """By document and position."""
         query = _QUERY.where(inside(document_table.c.collection_id, within)).order_by(
             document_table.c.name, document_table.c.id, table_table.c.position
@@ -142,7 +142,7 @@ class TableStore:
         with reading(self._engine) as connection:
             return [_from_row(row) for row in connection.execute(query)]
 
-    def ids(self, within: Within) -> tuple[str, ...]:
+    def ids(self, within: Readable) -> tuple[str, ...]:
         """Of all tables: other documents have others."""
         query = select(table_table.c.id).order_by(table_table.c.id)
         if within.ids is not None:
@@ -152,7 +152,7 @@ class TableStore:
         with reading(self._engine) as connection:
             return tuple(connection.execute(query).scalars())
 
-    def table(self, table_id: str, within: Within) -> Table:
+    def table(self, table_id: str, within: Readable) -> Table:
         """Raises NotFound, also where its document is in none of the collections."""
         query = _QUERY.where(
             table_table.c.id == table_id, inside(document_table.c.collection_id, within)
@@ -208,9 +208,9 @@ def _table(origin: Origin, position: int, grid: RawTable, typed: "TypedTable") -
 
 def _values(typed: "TypedTable") -> Iterator[str]:
     """The texts by which somebody may mean this table."""
-    for at, column in enumerate(typed.columns):
+    for index, column in enumerate(typed.columns):
         if column.type is ColumnType.TEXT:
-            some = typed.data[f"c{at}"].slice(0, 20_000).unique().drop_null()
+            some = typed.data[f"c{index}"].slice(0, 20_000).unique().drop_null()
             yield from some.slice(0, WORD_VALUES).to_pylist()
         else:
             yield from column.examples
@@ -245,5 +245,5 @@ def profiles(tables: Sequence[Table], *, first: int) -> Iterator[Section]:
     """What long tables are found by beside their rows: all columns, with what stands in them."""
     long = [table for table in tables if table.row_count > LONGEST_UNDESCRIBED]
     for index, table in enumerate(long, start=first):
-        text = described(table.name, table.row_count, table.columns)
+        text = table_words(table.name, table.row_count, table.columns)
         yield Section(index, (), f"columns of {table.name}", text)

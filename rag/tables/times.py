@@ -36,65 +36,68 @@ class Time:
         return date(year, first, self.day or 1), date(year, last, end)
 
 
-def time_at(words: Sequence[str], at: int) -> Time | None:
+def time_at(words: Sequence[str], position: int) -> Time | None:
     """The time that begins with a word."""
-    found = _day(words, at) or _month(words, at) or _quarter(words, at)
+    found = _day(words, position) or _month(words, position) or _quarter(words, position)
     if found is None:
-        year = _year(words, at)
-        return Time(at, at + 1, year) if year else None
+        year = _year(words, position)
+        return Time(position, position + 1, year) if year else None
     if found.year:
         return found
     end = found.end + (words[found.end : found.end + 1] in (["of"], ["in"], ["des"]))
     year = _year(words, end)
-    return Time(at, end + 1, year, found.quarter, found.month, found.day) if year else found
+    return Time(position, end + 1, year, found.quarter, found.month, found.day) if year else found
 
 
-def _year(words: Sequence[str], at: int) -> int:
-    word = words[at] if at < len(words) else ""
+def _year(words: Sequence[str], position: int) -> int:
+    word = words[position] if position < len(words) else ""
     return int(word) if len(word) == 4 and word.isdigit() and 1500 <= int(word) <= 2100 else 0
 
 
-def _day(words: Sequence[str], at: int) -> Time | None:
+def _day(words: Sequence[str], position: int) -> Time | None:
     """ "10 January", "March 5th", and a day in figures, which `words_of` writes 2024.01.10."""
-    numbers = words[at].split(".")
+    numbers = words[position].split(".")
     if [len(each) for each in numbers] == [4, 2, 2] and "".join(numbers).isdigit():
         year, month, day = map(int, numbers)
-        return Time(at, at + 1, year, 0, month, day)
-    end = at + 1 + (words[at + 1 : at + 2] == ["of"])
+        return Time(position, position + 1, year, 0, month, day)
+    end = position + 1 + (words[position + 1 : position + 2] == ["of"])
     follows = words[end] if end < len(words) else ""
-    for said, named, last in ((words[at], follows, end + 1), (follows, words[at], at + 2)):
+    for said, named, last in (
+        (words[position], follows, end + 1),
+        (follows, words[position], position + 2),
+    ):
         number = ordinal_in(said) or number_in(said) or 0
         if named in MONTHS and len(named) > 2 and number in range(1, 32):
-            return Time(at, last, 0, 0, MONTHS[named], int(number))
+            return Time(position, last, 0, 0, MONTHS[named], int(number))
     return None
 
 
-def _month(words: Sequence[str], at: int) -> Time | None:
-    if words[at] not in MONTHS or len(words[at]) < 3:
+def _month(words: Sequence[str], position: int) -> Time | None:
+    if words[position] not in MONTHS or len(words[position]) < 3:
         return None
-    return Time(at, at + 1, month=MONTHS[words[at]])
+    return Time(position, position + 1, month=MONTHS[words[position]])
 
 
-def _quarter(words: Sequence[str], at: int) -> Time | None:
-    word, follows = words[at], words[at + 1] if at + 1 < len(words) else ""
+def _quarter(words: Sequence[str], position: int) -> Time | None:
+    word, follows = words[position], words[position + 1] if position + 1 < len(words) else ""
     if len(word) == 2 and word[0] == "q" and word[1] in "1234":
-        return Time(at, at + 1, quarter=int(word[1]))
+        return Time(position, position + 1, quarter=int(word[1]))
     number = ordinal_in(word)
     if follows in ("quarter", "quartal", "quartals") and 1 <= number <= 4:
-        return Time(at, at + 2, quarter=number)
+        return Time(position, position + 2, quarter=number)
     return None
 
 
 # ── Of which column ──────────────────────────────────────────────────────────────────────────
 
 
-def columns_of(columns: Sequence[TableColumn], found: Time) -> list[TableColumn]:
+def columns_of(columns: Sequence[TableColumn], time: Time) -> list[TableColumn]:
     """Those that can say it."""
-    if found.quarter:
+    if time.quarter:
         quarters = [c for c in columns if c.type is ColumnType.QUARTER]
         if quarters:
             return quarters
-    if found.year and not (found.quarter or found.month):
+    if time.year and not (time.quarter or time.month):
         years = [c for c in columns if has_years(c)]
         years += [c for c in columns if c.type is ColumnType.QUARTER and len(c.high) > 1]
         if years:
@@ -103,22 +106,22 @@ def columns_of(columns: Sequence[TableColumn], found: Time) -> list[TableColumn]
 
 
 def conditions_of(
-    column: TableColumn, found: Time, op: Op, columns: Sequence[TableColumn]
+    column: TableColumn, time: Time, op: Op, columns: Sequence[TableColumn]
 ) -> list[Filter]:
     """What a time asks of a column; nothing where it cannot be said."""
     if column.type is ColumnType.NUMBER:
-        return [Filter(column.name, op, (found.year,))]
+        return [Filter(column.name, op, (time.year,))]
     if column.type is ColumnType.QUARTER:
-        return _of_quarter(column, found, op, columns)
-    if op is Op.IS and not found.day:
-        return [Filter(column.name, op, (value,), part) for part, value in found.parts()]
-    if found.year and not (found.quarter or found.month):
-        return [Filter(column.name, op, (found.year,), Part.YEAR)]
+        return _of_quarter(column, time, op, columns)
+    if op is Op.IS and not time.day:
+        return [Filter(column.name, op, (value,), part) for part, value in time.parts()]
+    if time.year and not (time.quarter or time.month):
+        return [Filter(column.name, op, (time.year,), Part.YEAR)]
     spanned = {column.low[:4], column.high[:4]}
-    year = found.year or (int(spanned.pop()) if len(spanned) == 1 else 0)
+    year = time.year or (int(spanned.pop()) if len(spanned) == 1 else 0)
     if year:
-        return list(within(column.name, *found.days(year), op))
-    parts = list(found.parts())
+        return list(within(column.name, *time.days(year), op))
+    parts = list(time.parts())
     if len(parts) > 1 and op is not Op.IS:
         return []
     return [Filter(column.name, op, (value,), part) for part, value in parts]
@@ -138,15 +141,15 @@ def within(column: str, first: date, last: date, op: Op) -> Iterator[Filter]:
 
 
 def _of_quarter(
-    column: TableColumn, found: Time, op: Op, columns: Sequence[TableColumn]
+    column: TableColumn, time: Time, op: Op, columns: Sequence[TableColumn]
 ) -> list[Filter]:
     """Its year stands in the quarter, or in a column of its own."""
-    if found.month or op is not Op.IS:
+    if time.month or op is not Op.IS:
         return []
-    quarter = [Filter(column.name, op, (found.quarter,), Part.QUARTER)] if found.quarter else []
-    if not found.year:
+    quarter = [Filter(column.name, op, (time.quarter,), Part.QUARTER)] if time.quarter else []
+    if not time.year:
         return quarter
     if len(column.high) > 1:
-        return [*quarter, Filter(column.name, op, (found.year,), Part.YEAR)]
-    years = [Filter(each.name, op, (found.year,)) for each in columns if has_years(each)]
+        return [*quarter, Filter(column.name, op, (time.year,), Part.YEAR)]
+    years = [Filter(each.name, op, (time.year,)) for each in columns if has_years(each)]
     return [*quarter, *years] if len(years) == 1 else []

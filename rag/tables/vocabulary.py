@@ -24,16 +24,16 @@ ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 def _expressions(section: str) -> dict[tuple[str, ...], str]:
     """What each expression says."""
     return {
-        tuple(said.split()): name
+        tuple(part.split()): name
         for name, text in _TOLD[section].items()
-        for said in text.split(";")
+        for part in text.split(";")
     }
 
 
 CUES = _expressions("cues")
 COMPARED = _expressions("compared")
 CHANGES: dict[str, list[tuple[str, ...]]] = {
-    name: [tuple(said.split()) for said in text.split(";")]
+    name: [tuple(part.split()) for part in text.split(";")]
     for name, text in _TOLD["changes"].items()
 }
 EXISTS = CHANGES["exists"][0]
@@ -130,14 +130,16 @@ def number_in(word: str) -> float | int | None:
 
 def ordinal_in(word: str) -> int:
     """1 of "first" and "1st"; 0 where none is said."""
-    found = _ORDINAL.match(word)
-    return int(found[1]) if found else ORDINALS.get(word, 0)
+    match = _ORDINAL.match(word)
+    return int(match[1]) if match else ORDINALS.get(word, 0)
 
 
-def said_at(words: Sequence[str], at: int, said: dict[tuple[str, ...], str]) -> tuple[int, str]:
+def said_at(
+    words: Sequence[str], position: int, said: dict[tuple[str, ...], str]
+) -> tuple[int, str]:
     """How many words from one on are an expression, the longest, and what it says."""
-    for length in range(min(LONGEST_SAID, len(words) - at), 0, -1):
-        found = said.get(tuple(words[at : at + length]))
+    for length in range(min(LONGEST_SAID, len(words) - position), 0, -1):
+        found = said.get(tuple(words[position : position + length]))
         if found is not None:
             return length, found
     return 0, ""
@@ -260,14 +262,14 @@ def goes_down(adjective: Adjective, column: TableColumn) -> bool:
 
 def said_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
     """Where a question says a change of these kinds: the words `[start, end)`, and which."""
-    found = []
+    results = []
     for name in names:
         for said in CHANGES[name]:
             for at in range(len(words) - len(said) + 1):
                 is_there = said == ("there",) and at > 0 and words[at - 1] in EXISTS
                 if tuple(words[at : at + len(said)]) == said and not is_there:
-                    found.append((at, at + len(said), name))
-    return sorted(found)
+                    results.append((at, at + len(said), name))
+    return sorted(results)
 
 
 # ── Whether rows are asked for at all ────────────────────────────────────────────────────────

@@ -21,7 +21,7 @@ def normalised(text: str) -> str:
     return " ".join(WORD.findall(unaccented(text).replace("'", "").replace("’", "")))
 
 
-def spoken(name: str) -> str:
+def spelled_words(name: str) -> str:
     """A column's name as people say it: "maxHeight", "Number.of.Bags" and "n_covers" are words."""
     return normalised(CAMEL.sub(" ", name).replace(".", " "))
 
@@ -40,15 +40,15 @@ def unaccented(text: str) -> str:
 
 def words_of(names: Iterable[str], columns: Sequence[TableColumn], texts: Iterable[str]) -> str:
     """The words that a table can be chosen by."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for text in (*names, *(column.name for column in columns), *texts):
-        found.update(dict.fromkeys(normalised(text).split()))
-        if len(found) > MOST_WORDS:
+        results.update(dict.fromkeys(normalised(text).split()))
+        if len(results) > MOST_WORDS:
             break
-    return " ".join(found)
+    return " ".join(results)
 
 
-def described(name: str, row_count: int, columns: Sequence[TableColumn]) -> str:
+def table_words(name: str, row_count: int, columns: Sequence[TableColumn]) -> str:
     """A table in words: what is embedded for a long one."""
     lines = [f"Table {name}: {row_count:,} rows, {len(columns)} columns."]
     for column in columns:

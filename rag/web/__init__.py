@@ -28,10 +28,9 @@ from rag.web.api import (
     tables,
 )
 from rag.web.api.uploads import BYTES_PER_MB
-from rag.web.current import EXTENSION
-from rag.web.described import DescribedApp
 from rag.web.json_requests import JsonRequest
-from rag.web.openai import answered, chat, responses
+from rag.web.openai import chat, completion, responses
+from rag.web.openapi import DescribedApp
 from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import document_pages
@@ -43,12 +42,13 @@ from rag.web.pages.sessions import session_pages
 from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
+from rag.web.request_context import EXTENSION
+from rag.web.serving.answer_limits import limit_answers
 from rag.web.serving.budgets import give_budgets
 from rag.web.serving.compression import compress_texts
-from rag.web.serving.lanes import limit_answers
 from rag.web.serving.logs import log_as_json
 from rag.wiring.listeners import listener_policy
-from rag.wiring.shipped import shipped
+from rag.wiring.package_files import package_folder
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -83,7 +83,7 @@ ANSWERING = TELLING | {
 def create_app(application: "Application") -> Flask:
     """The app over what `rag.wiring.build` made."""
     log_as_json("rag.chat.assistant", "rag.web.problems")
-    static = shipped("static")
+    static = package_folder("static")
     app = DescribedApp(
         "rag.web",
         info=Info(title="Groundnote", version=VERSION),
@@ -91,7 +91,7 @@ def create_app(application: "Application") -> Flask:
         validation_error_model=Problem,
         validation_error_callback=refuse_fields,
         doc_ui=False,
-        template_folder=str(shipped("templates")),
+        template_folder=str(package_folder("templates")),
         static_folder=str(static),
         static_url_path=f"/static/{edition(static)}",
     )
@@ -107,7 +107,7 @@ def create_app(application: "Application") -> Flask:
 def edition(folder: Path) -> str:
     """Names what a folder holds, so that browsers may keep its files until it holds others."""
     held = sha256()
-    for file in sorted(each for each in folder.rglob("*") if each.is_file()):
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         held.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
     return held.hexdigest()[:12]
 
@@ -118,7 +118,7 @@ def configure(app: Flask, application: "Application") -> None:
     app.request_class = JsonRequest
     app.extensions[EXTENSION] = application
     app.extensions[turns.EXTENSION] = turns.Turns(settings.web.threads)
-    app.extensions[answered.EXTENSION] = FingerprintTable(application.engine)
+    app.extensions[completion.EXTENSION] = FingerprintTable(application.engine)
     largest = settings.documents.max_file_mb * BYTES_PER_MB
     app.config.update(
         MAX_CONTENT_LENGTH=int(LARGEST_FILES_AT_ONCE * largest),

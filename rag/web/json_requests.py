@@ -30,7 +30,7 @@ def came(value: Any) -> str:
     return SAID_ONLY.get(type(value), "")
 
 
-class Stepwise(json.JSONDecoder):
+class StepwiseParser(json.JSONDecoder):
     """Reads value by value, so that other threads go on, and no more than a bounded number."""
 
     def __init__(self) -> None:
@@ -48,11 +48,11 @@ class Stepwise(json.JSONDecoder):
         return JSONArray(begun, self._counted(scan))
 
     def _counted(self, scan: Callable[..., Any]) -> Callable[..., Any]:
-        def one(text: str, at: int) -> Any:
+        def one(text: str, position: int) -> Any:
             self._read += 1
             if self._read > MOST_VALUES:
                 raise ValueError(f"it has more than {MOST_VALUES:,} values")
-            return scan(text, at)
+            return scan(text, position)
 
         return one
 
@@ -70,14 +70,14 @@ def finite(written: str) -> float:
     return number
 
 
-class OurJson:
+class StrictJson:
     """How a request reads its body. Raises ValueError."""
 
     @staticmethod
     def loads(body: str | bytes) -> Any:
         text = body if isinstance(body, str) else body.decode()
         if len(text) > LONG_CHARS:
-            return Stepwise().decode(text)
+            return StepwiseParser().decode(text)
         return json.loads(text, parse_constant=no_number, parse_float=finite)
 
 
@@ -105,7 +105,7 @@ class JsonRequest(Request):
     def _object(self, cache: bool) -> dict[str, Any]:
         if not self.get_data(cache=True).strip():
             return {}
-        self.json_module = OurJson  # Flask gives each request its own
+        self.json_module = StrictJson  # Flask gives each request its own
         try:
             body = super().get_json(cache=cache)
         except RecursionError as error:

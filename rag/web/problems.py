@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntit
 from werkzeug.wrappers import Response as BaseResponse
 
 from rag.errors import Busy, NotAllowed, RagError, SetupError
-from rag.runtime.calm import is_time_to_tell
+from rag.runtime.error_log import is_due
 from rag.web.access.owner import has_login
 from rag.web.json_requests import came
 
@@ -69,14 +69,14 @@ def problem(
 def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
     """What a caller may know of an error: our own messages, and nothing of any other."""
     if isinstance(error, RagError) and not isinstance(error, SetupError):
-        if error.http_status >= 500 and is_time_to_tell(type(error).__name__):
+        if error.http_status >= 500 and is_due(type(error).__name__):
             log.warning("model failed", extra={"error": type(error).__name__})
         return problem(error.http_status, str(error), kind=_kind(type(error)), index=index)
     if isinstance(error, HTTPException):
         status = error.code or 500
         return problem(status, _detail(error), kind=_http_kind(status), index=index)
     if isinstance(error, DATABASE_AWAY):
-        if is_time_to_tell("database"):
+        if is_due("database"):
             log.warning("database away", extra={"error": type(error).__name__})
         return problem(503, NO_DATABASE, kind="database-away", index=index)
     log.error("request failed", extra={"error": type(error).__name__}, exc_info=error)
@@ -138,12 +138,12 @@ def refuse_fields(error: ValidationError) -> Response:
     return problem_response(problem(422, detail, kind="invalid-request", errors=errors))
 
 
-def _refused(found: Mapping[str, Any]) -> str:
+def _refused(values: Mapping[str, Any]) -> str:
     """What was expected, and what came."""
-    if found["type"] in TELLING:
-        return str(found["msg"]).removeprefix("Value error, ")
-    given = came(found["input"])
-    return f"{found['msg']}; {given} came" if given else str(found["msg"])
+    if values["type"] in TELLING:
+        return str(values["msg"]).removeprefix("Value error, ")
+    given = came(values["input"])
+    return f"{values['msg']}; {given} came" if given else str(values["msg"])
 
 
 def _field(location: Sequence[int | str]) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import FrameType
 
 from rag.errors import RagError, SetupError
-from rag.search.cache.holding import holder_of, holding
+from rag.search.cache.index_lock import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.api.uploads import BYTES_PER_MB
@@ -22,9 +22,9 @@ from rag.web.serving.fleet import run_fleet
 from rag.web.serving.slow_clients import BACKLOG, open_server
 from rag.wiring.application import Application
 from rag.wiring.building import build
+from rag.wiring.components import index_folder
 from rag.wiring.listeners import UNIX, is_loopback, listener_policy
-from rag.wiring.parts import index_folder
-from rag.wiring.running import forget_address, running_server, write_address
+from rag.wiring.server_address import forget_address, running_server, write_address
 from rag.wiring.stores import open_database
 
 M_ARENA_MAX = -8  # of malloc.h

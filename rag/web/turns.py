@@ -13,11 +13,11 @@ from flask import current_app
 from rag.errors import ModelInterrupted, RagError
 from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
 from rag.runtime.budget import Budget, limited
-from rag.runtime.hangup import STOPPED, HangUp
-from rag.runtime.shares import telling
+from rag.runtime.cancellation import STOPPED, HangUp
+from rag.runtime.lanes import telling
 from rag.seams import OpenTurn, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
-from rag.web.serving.leaving import hanging_up_when_left
+from rag.web.serving.disconnects import hanging_up_when_left
 
 EXTENSION = "groundnote-turns"
 KEPT_SECONDS = 60.0  # after its end: for a page that comes back late
@@ -125,8 +125,8 @@ class RunningTurn:
             if not fresh:
                 yield at, None
 
-    def _has(self, at: int) -> bool:
-        return len(self.events) > at or self.ended_at is not None
+    def _has(self, position: int) -> bool:
+        return len(self.events) > position or self.ended_at is not None
 
     def end(self, *, timeout: float | None = None) -> Finished | Failed | None:
         """How the answer ended; None if it has not in time."""
@@ -142,10 +142,10 @@ class RunningTurn:
         return end if said is None else replace(end, message=said.message)
 
     def _judged(self) -> Judged | None:
-        return next((each for each in self.events[-1:] if isinstance(each, Judged)), None)
+        return next((event for event in self.events[-1:] if isinstance(event, Judged)), None)
 
     def _answered(self) -> Finished | Failed | None:
-        last = (each for each in self.events[-2:] if isinstance(each, Finished | Failed))
+        last = (event for event in self.events[-2:] if isinstance(event, Finished | Failed))
         return next(last, None)
 
     @contextmanager
@@ -195,8 +195,8 @@ class Turns:
         """The one of this process that writes, or wrote, this attempt at an answer."""
         wanted = (session.id, answer.index, answer.revision)
         with self._lock:
-            found = (t for t in self._turns if (t.session.id, t.index, t.revision) == wanted)
-            return next(found, None)
+            results = (t for t in self._turns if (t.session.id, t.index, t.revision) == wanted)
+            return next(results, None)
 
     def any(self) -> bool:
         """Whether one runs."""

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.db.integrity import damage_in_words, damaged_tables, is_of_words
-from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.ingestion.rereading import kept_files
-from rag.language.late import compile_all
+from rag.language.lazy_patterns import compile_all
 from rag.operations import (
     Differences,
     documents_of,
     note_manifest,
-    noted,
+    read_manifest,
     refuse_emptied,
     repair,
     set_back,
@@ -28,16 +28,14 @@ from rag.operations import (
 )
 from rag.operations.measurements import SharedFigures
 from rag.records import EVERYTHING
-from rag.runtime.calm import tell
+from rag.runtime.error_log import log_throttled
 from rag.runtime.metrics import Metrics
 from rag.runtime.progress import Progress
 from rag.runtime.tracing import Traces
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
-from rag.wiring.connected import ConnectedModel
-from rag.wiring.once import once
-from rag.wiring.parts import (
+from rag.wiring.components import (
     kept_places,
     load_limits,
     open_collections,
@@ -48,23 +46,25 @@ from rag.wiring.parts import (
     open_second,
     open_tables,
 )
+from rag.wiring.lazy import once
+from rag.wiring.model_connection import ConnectedModel
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
 from rag.wiring.sources import book_of, syncs_of, watch_of
 from rag.wiring.stores import open_database
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.chat.assistant import Assistant
-    from rag.chat.memory import Memory
-    from rag.connectors.book import SourceBook
-    from rag.documents.guard import GuardedLoader
-    from rag.ingestion.ingest import Ingestion
-    from rag.jobs.background import Background
+    from rag.chat.context import ContextBuilder
+    from rag.connectors.registry import SourceRegistry
+    from rag.documents.sandbox import GuardedLoader
+    from rag.ingestion.pipeline import Ingestion
+    from rag.jobs.background import BackgroundJobs
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
-    from rag.memory.stored import Remembered
+    from rag.memory.conversation import ConversationMemory
+    from rag.search.hybrid import HybridRetriever
     from rag.search.lexical import LexicalIndex
     from rag.search.multilingual import MultilingualVectors
-    from rag.search.search import HybridRetriever
     from rag.search.vectors import ChromaIndex
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
@@ -130,14 +130,14 @@ class Application:
 
     @once
     def loader(self) -> "GuardedLoader":
-        from rag.documents.guard import GuardedLoader
+        from rag.documents.sandbox import GuardedLoader
 
         return GuardedLoader(load_limits(self.settings))
 
     @once
     def ingestion(self) -> "Ingestion":
-        from rag.documents.storing.claims import EmbeddingClaims
-        from rag.ingestion.ingest import Ingestion
+        from rag.documents.embedding_claims import EmbeddingClaims
+        from rag.ingestion.pipeline import Ingestion
 
         made = Ingestion(
             self.documents, self.embedder, self.index, loader=self.loader, tables=self.tables
@@ -148,18 +148,18 @@ class Application:
         return made
 
     @once
-    def sources(self) -> "SourceBook":
+    def sources(self) -> "SourceRegistry":
         return book_of(self)
 
     @once
-    def jobs(self) -> "Background":
-        from rag.jobs.background import Background, uploads_for
+    def jobs(self) -> "BackgroundJobs":
+        from rag.jobs.background import BackgroundJobs, uploads_for
         from rag.jobs.queue import JobQueue
         from rag.jobs.table import JobTable
 
         jobs, folder = self.settings.jobs, self.settings.data_dir
         table = JobTable(self.engine)
-        made = Background(
+        made = BackgroundJobs(
             JobQueue(table, folder=folder, url=jobs.url, workers=jobs.workers),
             self.store,
             ingestion=lambda: self.ingestion,
@@ -183,28 +183,28 @@ class Application:
         return open_model(self.settings)
 
     @once
-    def remembered(self) -> "Remembered":
+    def remembered(self) -> "ConversationMemory":
         """One for memory and tools: a session is read once."""
-        from rag.wiring.answering import remembered_of
+        from rag.wiring.answers import conversation_memory_of
 
-        return remembered_of(self)
+        return conversation_memory_of(self)
 
     @once
     def asked(self) -> "TableAnswers":
-        from rag.wiring.answering import tables_asked
+        from rag.wiring.answers import table_answers_of
 
-        return tables_asked(self)
+        return table_answers_of(self)
 
     @once
     def retriever(self) -> "HybridRetriever":
         import_module("chromadb")  # before any thread can ask: see `load`
-        from rag.wiring.answering import retriever_of
+        from rag.wiring.answers import retriever_of
 
         return retriever_of(self)
 
     @once
-    def memory(self) -> "Memory":
-        from rag.wiring.answering import memory_of
+    def memory(self) -> "ContextBuilder":
+        from rag.wiring.answers import memory_of
 
         return memory_of(self)
 
@@ -217,7 +217,7 @@ class Application:
 
     @once
     def _assistant(self) -> "Assistant":
-        from rag.wiring.answering import assistant_of
+        from rag.wiring.answers import assistant_of
 
         return assistant_of(self)
 
@@ -235,9 +235,9 @@ class Application:
         try:
             ask_judge(self)
         except SetupError as error:
-            tell(log, "Nothing is judged", error)
+            log_throttled(log, "Nothing is judged", error)
         if older := set_back(self.engine, self.settings.data_dir):
-            tell(log, "The database was put back", older)
+            log_throttled(log, "The database was put back", older)
         self.store.interrupt_lost(is_alone=self._is_alone())
         self.store.give_up_judging(is_alone=self._is_alone())
         self.forget_old_sessions()
@@ -278,7 +278,7 @@ class Application:
                     for done, total in self.second.make_missing(self.stopping.is_set):
                         log.info("Search gets better: %d of %d passages", done, total)
                 except RagError as error:
-                    tell(log, "The second model is not used", error)
+                    log_throttled(log, "The second model is not used", error)
 
     def _is_alone(self) -> bool:
         """Whether no other process can be answering: an embedded index has one at a time."""
@@ -303,7 +303,7 @@ class Application:
                     self.warm_up()
                 pause = LOST_SECONDS
             except (RagError, SQLAlchemyError, OSError) as error:
-                tell(log, "Not everything is there", error)
+                log_throttled(log, "Not everything is there", error)
                 pause = min(LOST_SECONDS, 2 * pause)
             finally:
                 self.tried.set()
@@ -325,7 +325,7 @@ class Application:
 
     def prepare_answers(self) -> None:
         """Load what the first answers would wait for, once questions can be taken."""
-        from rag.language.related import opposites, related
+        from rag.language.synonyms import opposites, related
 
         compile_all()
         self.count("tokens")
@@ -351,7 +351,7 @@ class Application:
         """An index that lost what it held, as with a folder, is filled again."""
         held, wanted = self.index.count(), self.documents.embedded_count()
         if held < wanted and self._does_jobs:
-            tell(log, "The vector index is rebuilt", f"it holds {held} of {wanted} chunks")
+            log_throttled(log, "The vector index is rebuilt", f"it holds {held} of {wanted} chunks")
             self.repair()
 
     def _note(self, **options: Any) -> None:
@@ -381,7 +381,7 @@ class Application:
 
     def without_rows(self, *, reads: bool = False) -> set[str]:
         """Ids of tables whose rows are gone, or are not those that were noted."""
-        before, places = noted(self.settings.data_dir), kept_places(self.settings)
+        before, places = read_manifest(self.settings.data_dir), kept_places(self.settings)
         return tables_without_rows(self.tables, places, before.rows if before else {}, reads=reads)
 
     def rows_made_again(self, *, reads: bool = False) -> list[str]:

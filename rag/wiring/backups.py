@@ -14,7 +14,7 @@ from rag.operations.backup import Library, back_up
 from rag.operations.repository import BackupManifest, BackupRepository
 from rag.operations.restore import EmptyLibrary
 from rag.settings import Settings
-from rag.wiring.parts import local_originals
+from rag.wiring.components import local_originals
 
 BEFORE_MIGRATION = "backups"  # of the data folder
 BACKUPS_KEPT = 3  # of those made before migrations
@@ -50,9 +50,9 @@ def empty_library(settings: Settings) -> EmptyLibrary:
 
 
 def _is_empty(database_url: str) -> bool:
-    found = make_url(database_url)
-    if found.get_backend_name() == "sqlite":
-        return not Path(found.database or "").exists()
+    url = make_url(database_url)
+    if url.get_backend_name() == "sqlite":
+        return not Path(url.database or "").exists()
     engine = open_engine(database_url)
     try:
         with engine.connect() as connection:
@@ -97,8 +97,8 @@ SECRET_ENDINGS = ("_secret", "_token", "password")
 
 
 def _without_login(url: str) -> str:
-    found = urlsplit(url)
-    return urlunsplit(found._replace(netloc=found.netloc.rpartition("@")[2]))
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _version() -> str:

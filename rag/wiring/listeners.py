@@ -89,8 +89,8 @@ def is_own_origin(origin: str, host: str) -> bool:
 
 def host_name(host: str) -> str:
     """The host without its port, in small letters: "[::1]:8000" gives "[::1]"."""
-    found = _WITH_PORT.fullmatch(host.lower())
-    return found[1] if found else host.lower()
+    match = _WITH_PORT.fullmatch(host.lower())
+    return match[1] if match else host.lower()
 
 
 # ── Relays ───────────────────────────────────────────────────────────────────────────────────

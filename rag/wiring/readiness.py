@@ -70,7 +70,7 @@ def ask_judge(application: "Application") -> None:
 
 def check_judge(folder: Path | None) -> str:
     """Which verdicts it gives; "" where there is none. Raises SetupError."""
-    from rag.llm.judging import labels_of
+    from rag.llm.judges import labels_of
 
     if folder is None:
         return ""

@@ -5,23 +5,23 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rag.connectors.book import SourceBook
 from rag.connectors.kinds import FOLDER, folder_of
+from rag.connectors.registry import SourceRegistry
 from rag.connectors.table import SourceTable
 from rag.llm.connection import SecretBox
 from rag.records import DocumentSource, SyncState
-from rag.wiring.parts import load_limits
+from rag.wiring.components import load_limits
 
 BOUNDS_CHARS = 12  # enough to tell two settings of bounds apart
 
 if TYPE_CHECKING:
-    from rag.connectors.syncing import Syncs
+    from rag.connectors.sync_jobs import Syncs
     from rag.wiring.application import Application
 
 
-def book_of(application: "Application") -> SourceBook:
+def book_of(application: "Application") -> SourceRegistry:
     """What people ask of sources."""
-    return SourceBook(
+    return SourceRegistry(
         SourceTable(application.engine),
         application.documents,
         application.settings.sources,
@@ -32,9 +32,9 @@ def book_of(application: "Application") -> SourceBook:
 
 def syncs_of(application: "Application") -> "Syncs":
     """What does the syncs."""
-    from rag.connectors.look import Parts
     from rag.connectors.plan import Limits
-    from rag.connectors.syncing import Syncs
+    from rag.connectors.sync_jobs import Syncs
+    from rag.connectors.sync_run import Parts
 
     settings = application.settings.sources
 

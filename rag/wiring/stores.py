@@ -13,7 +13,7 @@ from rag.db.integrity import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError, StorageFailed
 from rag.operations import refuse_emptied, refuse_foreign
 from rag.operations.restore import refuse_unfinished
-from rag.runtime.calm import tell
+from rag.runtime.error_log import log_throttled
 from rag.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -52,8 +52,8 @@ def _back_up(settings: Settings, engine: Engine, revision: str) -> None:
             f"The database (schema {revision}) is of an older version, and is backed up before it "
             f"is changed. {error} `groundnote migrate --without-backup` goes on without a way back."
         ) from error
-    told = f"schema {revision}: backup {made.id} in {settings.data_dir / BEFORE_MIGRATION}"
-    tell(log, "The database was backed up before it is brought to this version", told)
+    text = f"schema {revision}: backup {made.id} in {settings.data_dir / BEFORE_MIGRATION}"
+    log_throttled(log, "The database was backed up before it is brought to this version", text)
 
 
 def make_data_dir(settings: Settings) -> None:

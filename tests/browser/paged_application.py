@@ -6,7 +6,7 @@ from hashlib import sha256
 
 from selectolax.lexbor import LexborHTMLParser
 
-from rag.documents.chunk import document_id_for
+from rag.documents.chunking import document_id_for
 from rag.records import (
     EVERYTHING,
     Answer,

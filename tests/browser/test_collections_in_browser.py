@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from rag.documents.files import IncomingFile
-from rag.ingestion.ingest import Ingestion
+from rag.ingestion.pipeline import Ingestion
 from tests.waiting import LONG
 
 pytestmark = pytest.mark.slow

@@ -24,7 +24,7 @@ from rag.records import (
     Unsourced,
     Verdict,
 )
-from rag.seams.judging import Opinion
+from rag.seams.judges import Judgement
 from rag.settings import Settings
 from tests.applications import app_of, application_of, served
 from tests.openai_server import OpenAIServer, reply
@@ -97,7 +97,7 @@ class HeldJudge:
 
     def judge(self, statements):
         self.may_speak.wait(10)
-        return [Opinion(Verdict.CONTRADICTED, "It says 120 g.") for _ in statements]
+        return [Judgement(Verdict.CONTRADICTED, "It says 120 g.") for _ in statements]
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def live(tmp_path_factory):
     """The application with a manual, a model that says what a test wants, and a judge of ours."""
     data_dir, judge = tmp_path_factory.mktemp("groundnote"), HeldJudge()
     with OpenAIServer() as model, pytest.MonkeyPatch.context() as patch:
-        patch.setattr("rag.wiring.answering.open_judge", lambda settings: judge)
+        patch.setattr("rag.wiring.answers.open_judge", lambda settings: judge)
         llm = {"base_url": model.url, "model": "fake", "max_retries": 0, "tools": False}
         settings = Settings(data_dir=data_dir, llm=llm, follow_up={"use_model": False})
         application = application_of(settings)

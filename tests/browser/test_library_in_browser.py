@@ -6,7 +6,7 @@ import threading
 import pytest
 from playwright.sync_api import expect
 
-from rag.ingestion.ingest import Ingestion
+from rag.ingestion.pipeline import Ingestion
 from tests.waiting import LONG, until
 
 pytestmark = pytest.mark.slow

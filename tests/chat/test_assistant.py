@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from rag.chat.answering import Answering, Beside
+from rag.chat.answers import Answering, DirectSources
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.card_writer import CardWriter
 from rag.chat.model_writer import ModelWriter
-from rag.chat.weakness import BESIDE, ELSEWHERE, LATER, REPEATED, weakness
+from rag.chat.weak_answers import BESIDE, ELSEWHERE, LATER, REPEATED, weakness
 from rag.citations.register import as_source
 from rag.documents.files import IncomingFile
 from rag.errors import (
@@ -370,7 +370,9 @@ class TestDirectAnswers:
     @pytest.fixture
     def assistant(self, application, with_model):
         assistant, model = with_model("Five working days [1].")
-        assistant._answering = Answering(ModelWriter(model), None, beside=Beside([Counted()]))
+        assistant._answering = Answering(
+            ModelWriter(model), None, beside=DirectSources([Counted()])
+        )
         return assistant
 
     def test_need_no_writer_and_are_kept_like_any_other(self, assistant, session):

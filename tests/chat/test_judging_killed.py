@@ -22,7 +22,7 @@ from dataclasses import replace
 from pathlib import Path
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
-from rag.chat.answering import Answering, Checks
+from rag.chat.answers import Answering, Checks
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder, ScriptedModel
 from rag.chat.model_writer import ModelWriter

@@ -13,7 +13,7 @@ from threading import Event
 
 import pytest
 
-from rag.chat.answering import Answering, ShownSources
+from rag.chat.answers import Answering, ShownSources
 from rag.chat.assistant import Assistant
 from rag.chat.model_writer import ModelWriter
 from rag.citations.markers import cited_numbers
@@ -291,9 +291,9 @@ class TestCompactionsAtOnce:
 KILLED = """
 import sys, time
 from pathlib import Path
-from rag.memory.stored import Remembered
+from rag.memory.conversation import Remembered
 from rag.memory.summariser import ApplicationModel, Summariser
-from rag.chat.memory import Memory, MemoryRules
+from rag.chat.context import Memory, MemoryRules
 from rag.memory.open_turns import MOST_REMEMBERED
 from rag.sessions.store import SqlSession
 from rag.settings import Settings

@@ -11,7 +11,7 @@ from rag.chat.tools import Toolbox, ToolResult, tool_spec
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.memory.context import ContextPreferences
-from rag.memory.stored import Remembered
+from rag.memory.conversation import ConversationMemory
 from rag.records import ImportedMessage, Summary, SummaryReport, ToolCall
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
@@ -166,7 +166,7 @@ def toolbox(session, outside):
             search=outside.search,
             prefer=outside.prefer,
             summarize=outside.summarize,
-            find=Remembered(count_tokens, HashEmbedder()).found,
+            find=ConversationMemory(count_tokens, HashEmbedder()).found,
             query_tables=lambda session, question: "7 rows [1]",
         ),
         shown=[1],

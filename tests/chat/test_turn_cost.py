@@ -5,11 +5,11 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import event
 
-from rag.chat.answering import Answering
+from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.follow_ups.resolve import FollowUps
-from rag.chat.memory import Memory, MemoryRules
-from rag.memory.stored import Remembered
+from rag.chat.context import ContextBuilder, MemoryRules
+from rag.chat.follow_ups.resolution import FollowUps
+from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
 from rag.sessions import vector_rows
@@ -47,8 +47,8 @@ class Quoting:
 
 @pytest.fixture
 def memory():
-    return Memory(
-        Remembered(count_tokens, HashEmbedder()),
+    return ContextBuilder(
+        ConversationMemory(count_tokens, HashEmbedder()),
         rules=MemoryRules(),
         window=lambda: 2000,
         count=count_tokens,

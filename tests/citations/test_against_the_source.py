@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from rag.citations.check import check
+from rag.citations.verdicts import check
 from rag.records import Verdict
 from tests.citations.test_check import AERO
 

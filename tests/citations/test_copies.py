@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rag.citations.check import check
+from rag.citations.verdicts import check
 from rag.errors import ModelUnavailable
 from rag.records import Citation, Verdict
 from rag.seams import Matrix

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from rag.chat.drafting import Draft
-from rag.chat.given import given as answer_given
-from rag.citations.given import harmless
+from rag.chat.draft import Draft
+from rag.chat.structured_output import given as answer_given
 from rag.citations.json_gate import JsonGate, markers_in_json
+from rag.citations.json_text import harmless
 from rag.citations.markers import cited_numbers
 from rag.errors import UnreadableReply
-from rag.seams import Wishes
+from rag.seams import AnswerOptions
 
 KNOWN = 2
 SIGNS = st.sampled_from([*"[]()【】†1247 ,.;:-–^#\\\"'`$\n*ag°ä😀", "[1]", "[47]", "[1, 47]"])
@@ -86,7 +86,7 @@ def test_every_split_gives_the_same(value, first, second):
 @given(objects(VALUES))
 def test_what_people_read_has_no_unknown_number_either(value):
     told, _ = gated(json.dumps(value))
-    wishes = Wishes(passed_on={"response_format": {"type": "json_object"}})
+    wishes = AnswerOptions(passed_on={"response_format": {"type": "json_object"}})
     answer = answer_given(Draft(None, text=told, wishes=wishes), lambda number: number <= KNOWN)
 
     assert answer.given == told

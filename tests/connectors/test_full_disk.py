@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from rag.cli.source import _lines
 from rag.connectors.folder import FolderSource
-from rag.documents.guard import GuardedLoader
+from rag.documents.sandbox import GuardedLoader
 from rag.jobs import queue as queues
 from rag.records import EVERYTHING, JobState, SyncState
 from rag.tables.store import TableFiles

@@ -6,8 +6,8 @@ import pytest
 from pydantic import SecretStr
 
 from rag.connectors import kinds
-from rag.connectors.kinds import check_open, shown
-from rag.connectors.logins import check_no_password, with_password
+from rag.connectors.credentials import check_no_password, with_password
+from rag.connectors.kinds import check_open, masked
 from rag.errors import Forbidden, UserError
 from rag.records import SyncState
 from rag.settings import Settings, SourceSettings
@@ -55,7 +55,7 @@ def test_are_the_only_thing_that_is_refused(address):
 
 
 def test_that_are_named_are_shown_as_they_are():
-    assert shown("https://ada:{wiki}@h.test/x") == "https://ada:{wiki}@h.test/x"
+    assert masked("https://ada:{wiki}@h.test/x") == "https://ada:{wiki}@h.test/x"
 
 
 def test_are_settings_that_no_output_shows(monkeypatch):
@@ -109,8 +109,8 @@ class TestInAQuery:
 
         opened = f"https://h.test/feed?lang=de&{key}=hu%40sh%2F1#x"
         assert with_password(address, HELD) == opened
-        assert shown(address) == address
-        assert "hu%40" not in shown(opened)
+        assert masked(address) == address
+        assert "hu%40" not in masked(opened)
 
     def test_is_put_in_beside_one_of_the_login(self):
         both = "https://ada:{wiki}@h.test/?token={wiki}&sig={wiki}"

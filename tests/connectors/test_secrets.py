@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from rag.connectors.kinds import shown, tidied, without_login
+from rag.connectors.kinds import masked, normalised_address, without_login
 from rag.connectors.web import open_web
 from rag.errors import UserError
 from rag.seams import SourceOptions
@@ -34,7 +34,7 @@ PAGE = (
     ],
 )  # fmt: skip
 def test_are_not_shown(address, told):
-    assert shown(address) == told
+    assert masked(address) == told
 
 
 def test_are_no_part_of_a_link():
@@ -48,7 +48,7 @@ def test_are_no_part_of_a_link():
 )  # fmt: skip
 def test_of_an_address_that_cannot_be_read_are_not_repeated(address):
     with pytest.raises(UserError, match="cannot be read") as refused:
-        tidied(address)
+        normalised_address(address)
 
     assert "hu" not in str(refused.value)
 

@@ -505,7 +505,7 @@ class TestARemovedDocument:
         """The process was killed in between, and the file changed before the next sync."""
         two.write("new.md", "# New\n\nIt is new.\n")
         with monkeypatch.context() as patched:
-            patched.setattr("rag.connectors.bringing.Bringing._note", killed)
+            patched.setattr("rag.connectors.transfer.Transfer._note", killed)
             two.sync_until_killed()
         assert "new.md" in two.texts()
         two.write("new.md", "# New\n\nIt is newer.\n")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from rag.connectors import look
-from rag.connectors.bringing import Bringing
+from rag.connectors import sync_run
 from rag.connectors.folder import FolderSource, mark_of
+from rag.connectors.transfer import Transfer
 from rag.errors import ModelUnavailable
 from rag.jobs import background
 from rag.jobs.background import LOCAL_SYNCER, SYNCER
@@ -99,7 +99,7 @@ class TestTwoSyncs:
         self, office, monkeypatch
     ):
         monkeypatch.setattr(background, "GIVE_WAY_SECONDS", 0.0)
-        monkeypatch.setattr(Bringing, "_is_time", lambda _self: True)
+        monkeypatch.setattr(Transfer, "_is_time", lambda _self: True)
         for number in range(10):
             office.write(f"{number}.md", f"# Number {number}\n\nIt weighs {number} kg.\n")
         office.source = office.book.add(source_of(office))
@@ -121,7 +121,7 @@ class TestTwoSyncs:
         assert len(office.texts()) == 11
 
     def test_whose_source_is_removed_ends_while_it_lists(self, office, monkeypatch):
-        monkeypatch.setattr(look, "ASK_SECONDS", 0.0)
+        monkeypatch.setattr(sync_run, "ASK_SECONDS", 0.0)
         for number in range(3):
             office.write(f"{number}.md", f"# Number {number}\n\nIt weighs {number} kg.\n")
         made = office.book.add(source_of(office))

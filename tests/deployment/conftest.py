@@ -12,7 +12,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-import rag.wiring.answering  # noqa: F401  # pytest compiles it, which is for one thread at a time
+import rag.wiring.answers  # noqa: F401  # pytest compiles it, which is for one thread at a time
 from rag.search.vectors import ChromaIndex
 from rag.settings import RetrievalSettings, Settings
 from rag.wiring.building import build

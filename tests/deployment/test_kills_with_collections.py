@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from rag.db import chunks, documents, reading, tables
 from rag.operations import compare
-from rag.records import Within
+from rag.records import Readable
 from tests.deployment.conftest import DEADLINE, until
 
 MOMENTS = (1, 2, 4, 6, 9, 12, 15, 20)  # changes that a server acknowledged before it is killed
@@ -150,7 +150,7 @@ def assert_indexed(application, parts):
     """Vectors and words find each chunk in its collection, and nowhere else."""
     some = np.ones((1, application.embedder.embed(["a"]).shape[1]), dtype=np.float32)
     for place in {part.collection_id for part in parts}:
-        within = Within(frozenset([place]))
+        within = Readable(frozenset([place]))
         here = {part.id for part in parts if part.collection_id == place}
         [near] = application.index.nearest(some, within, limit=10_000)
         hits = application.retriever.by_words("grams", within, limit=1000)

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rag.search.cache.holding import holder_of
+from rag.search.cache.index_lock import holder_of
 from tests.deployment.conftest import until
 from tests.deployment.servers import free_port
 

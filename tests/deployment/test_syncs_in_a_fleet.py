@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rag.connectors.look import Look
+from rag.connectors.sync_run import SyncRun
 from rag.jobs import queue
 from rag.records import EVERYTHING, DocumentSource, SyncState
 from tests.deployment.conftest import until
@@ -24,13 +24,13 @@ def folder(tmp_path):
 @pytest.fixture
 def reads(monkeypatch):
     """Names of the files that any host reads."""
-    names, read = [], Look.read
+    names, read = [], SyncRun.read
 
     def noting(look, file):
         names.append(file.name)
         return read(look, file)
 
-    monkeypatch.setattr(Look, "read", noting)
+    monkeypatch.setattr(SyncRun, "read", noting)
     monkeypatch.setattr("rag.connectors.folder.now", lambda: time.time() + 7200)  # none is young
     monkeypatch.setattr("rag.wiring.application.LOST_SECONDS", 0.1)
     return names

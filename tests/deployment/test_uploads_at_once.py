@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.jobs.queue import Stopped
+from rag.jobs.queue import QueueStopped
 from rag.records import EVERYTHING, JobState
 from rag.settings import Settings
 from rag.web import create_app
@@ -148,7 +148,7 @@ def killed_after(monkeypatch, target, name):
     def kill(*args):
         done(*args)
         monkeypatch.setattr(target, name, done)
-        raise Stopped
+        raise QueueStopped
 
     monkeypatch.setattr(target, name, kill)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.documents.chunk import cut, document_id_for, fit_title, spans
+from rag.documents.chunking import cut, document_id_for, fit_title, spans
 from rag.records import Section
 from tests.fakes import HashEmbedder
 

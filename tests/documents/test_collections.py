@@ -6,9 +6,9 @@ import pytest
 from sqlalchemy import insert
 
 from rag.db import logins, writing
-from rag.documents.storing.collections import Callers, Collections, groups_at_login
+from rag.documents.collections import Callers, Collections, groups_at_login
 from rag.errors import Conflict, NotFound, UserError
-from rag.records import DEFAULT_COLLECTION, Right, Within
+from rag.records import DEFAULT_COLLECTION, Readable, Right
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ class TestARight:
     def test_to_a_collection_is_its_owners(self, collections, private):
         assert collections.right("ada", private) is Right.MANAGE
         assert collections.right("ben", private) is Right.NONE
-        assert collections.readable("ben") == Within(frozenset({DEFAULT_COLLECTION}))
+        assert collections.readable("ben") == Readable(frozenset({DEFAULT_COLLECTION}))
 
     def test_is_given_to_members_and_groups(self, collections, private):
         collections.change(private, members={"ben": Right.WRITE, "group:support": Right.READ})

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 import pytest
 from sqlalchemy import event
 
-from rag.documents.chunk import cut, document_id_for
-from rag.documents.storing.store import SqlDocumentStore
-from rag.documents.storing.store_rows import StoredDocument
+from rag.documents.chunking import cut, document_id_for
+from rag.documents.store import SqlDocumentStore
+from rag.documents.store_rows import StoredDocument
 from rag.errors import NotFound
-from rag.records import EVERYTHING, Document, Section, Within
+from rag.records import EVERYTHING, Document, Readable, Section
 from tests.fakes import HashEmbedder
 from tests.prepared import migrated
 
@@ -85,7 +85,7 @@ class TestSqlDocumentStore:
         assert [each.name for each in found.documents] == ["a prices.md", "b prices.md"]
         assert (found.matching, found.total) == (2, 4)
         assert [each.name for each in one.documents] == ["Über uns.md"]
-        assert store.page(Within(frozenset()), limit=9).total == 0
+        assert store.page(Readable(frozenset()), limit=9).total == 0
 
     def test_finds_words_with_signs_that_databases_read(self, store):
         for name in ("50 % off.md", "a_b.md", "acb.md"):
@@ -108,7 +108,7 @@ class TestSqlDocumentStore:
         spread = [each.name for each in store.spread(EVERYTHING, limit=3)]
         assert spread == ["00.md", "10.md", "20.md"]
 
-        nobody = Within(frozenset())
+        nobody = Readable(frozenset())
         assert store.named(names, nobody) == store.newest(nobody, limit=2) == []
         assert store.spread(nobody, limit=3) == []
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from rag.documents.guard import GuardedLoader
 from rag.documents.limits import LoadLimits
+from rag.documents.sandbox import GuardedLoader
 from rag.errors import TooLarge, Unreadable
 from tests.documents import office_files
 
@@ -20,7 +20,7 @@ NESTED = b"".join(b" " * 2 * depth + b"- a\n" for depth in range(1180))  # 1.4 M
 
 KILLED = """
 import time
-from rag.documents.guard import GuardedLoader
+from rag.documents.sandbox import GuardedLoader
 
 loader = GuardedLoader(readers=1)
 loader.load("a.md", b"one")

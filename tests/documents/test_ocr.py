@@ -4,11 +4,11 @@ import io
 
 import pytest
 
-from rag.documents.guard import GuardedLoader
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.documents.readers.pictures import ocr
 from rag.documents.reports import in_words, left_out
+from rag.documents.sandbox import GuardedLoader
 from rag.errors import TooLarge, Unreadable
 
 FONT = "/usr/share/fonts/truetype/liberation/LiberationSans-Regular.ttf"

@@ -11,7 +11,7 @@ from rag.documents.readers.pictures import languages, ocr
 from rag.documents.readers.pictures.languages import missing, models_for
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.wiring.parts import load_limits
+from rag.wiring.components import load_limits
 from tests.documents.test_ocr import drawn, read, saved, text_of
 
 CYRILLIC = "cyrillic_PP-OCRv5_rec_mobile.onnx"

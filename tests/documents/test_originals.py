@@ -6,12 +6,12 @@ import logging
 import pytest
 
 from rag.db.blobs import FolderBlobs
+from rag.documents.collections import Collections
 from rag.documents.files import IncomingFile
-from rag.documents.guard import GuardedLoader
-from rag.documents.storing.collections import Collections
-from rag.documents.storing.originals import Originals
-from rag.documents.storing.store import SqlDocumentStore
-from rag.ingestion.ingest import Ingestion
+from rag.documents.originals import Originals
+from rag.documents.sandbox import GuardedLoader
+from rag.documents.store import SqlDocumentStore
+from rag.ingestion.pipeline import Ingestion
 from rag.records import EVERYTHING
 from rag.tables.store import TableFiles, TableStore
 from tests.fakes import HashEmbedder, MemoryIndex

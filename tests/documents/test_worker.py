@@ -5,13 +5,13 @@ import json
 
 import pytest
 
-from rag.documents import worker
+from rag.documents import sandbox_worker
 from rag.documents.limits import LoadLimits
 from rag.errors import TooLarge, Unreadable
 
 
 def reply_to(name: str, data: bytes, **limits):
-    return worker.from_json(worker.answer(name, data, LoadLimits(**limits)))
+    return sandbox_worker.from_json(sandbox_worker.answer(name, data, LoadLimits(**limits)))
 
 
 class TestAnswer:
@@ -38,7 +38,7 @@ class TestAnswer:
         def give_up(*_arguments, **_options):
             raise error
 
-        monkeypatch.setattr(worker, "load", give_up)
+        monkeypatch.setattr(sandbox_worker, "load", give_up)
 
         with pytest.raises(Unreadable, match=reason):
             reply_to("a.md", b"text")
@@ -47,20 +47,20 @@ class TestAnswer:
 class TestMessages:
     def test_arrive_as_they_were_sent(self):
         pipe = io.BytesIO()
-        worker.send(pipe, b"one")
-        worker.send(pipe, b"")
+        sandbox_worker.send(pipe, b"one")
+        sandbox_worker.send(pipe, b"")
         pipe.seek(0)
 
-        assert [worker.receive(pipe), worker.receive(pipe)] == [b"one", b""]
+        assert [sandbox_worker.receive(pipe), sandbox_worker.receive(pipe)] == [b"one", b""]
 
     def test_that_break_off_say_that_the_other_side_is_gone(self):
         pipe = io.BytesIO()
-        worker.send(pipe, b"whole")
+        sandbox_worker.send(pipe, b"whole")
 
         with pytest.raises(EOFError, match="other process"):
-            worker.receive(io.BytesIO(pipe.getvalue()[:-1]))
+            sandbox_worker.receive(io.BytesIO(pipe.getvalue()[:-1]))
 
     def test_hold_no_pickles(self):
-        message = worker.answer("a.md", b"text", LoadLimits())
+        message = sandbox_worker.answer("a.md", b"text", LoadLimits())
 
         assert json.loads(message)["document"]["title"] == "a"

@@ -10,11 +10,11 @@ from pathlib import Path
 from benchmarks.strangers import PARTS
 from benchmarks.verdict import CASES, answers, brings_sources
 from rag import HistoryTrimmer
-from rag.citations.check import check
+from rag.citations.verdicts import check
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.tables.running.result import result_from
+from rag.tables.execution.result import result_from
 from tests.applications import app_of, application_of
 
 DATA = Path(__file__).parents[2] / "data"

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from rag.documents import files
-from rag.documents.chunk import cut
+from rag.documents.chunking import cut
 from rag.documents.files import IncomingFile, collect, safe_name
-from rag.documents.guard import GuardedLoader
-from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.sandbox import GuardedLoader
+from rag.documents.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
-from rag.ingestion import ingest
-from rag.ingestion import reading as ingestion_reading
-from rag.ingestion.ingest import Ingestion
+from rag.ingestion import file_reader as ingestion_reading
+from rag.ingestion import pipeline
+from rag.ingestion.pipeline import Ingestion
 from rag.records import EVERYTHING, Chunk
 from rag.runtime.budget import Budget, limited
 from rag.runtime.progress import Stage
@@ -195,7 +195,7 @@ class TestIngest:
         assert "Plug it in." in [chunk.text for chunk in house.stored()]
 
     def test_of_many_files_reports_each_exactly_once(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.reading.STORED_CHUNKS", 7)
+        monkeypatch.setattr("rag.ingestion.file_reader.STORED_CHUNKS", 7)
         files = [IncomingFile.from_bytes(f"{n}.md", f"Text {n}".encode()) for n in range(40)]
 
         reports = [report for report in house.ingestion.ingest(files) if report.is_final]
@@ -205,7 +205,7 @@ class TestIngest:
         assert house.is_level()
 
     def test_embeds_the_first_while_the_last_are_not_read_yet(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.reading.SLOW_SECONDS", 60)
+        monkeypatch.setattr("rag.ingestion.file_reader.SLOW_SECONDS", 60)
         first_is_done = threading.Event()
 
         def late(_max_bytes):
@@ -220,7 +220,7 @@ class TestIngest:
         assert len(house.stored_ids()) == 61
 
     def test_finishes_the_others_while_a_slow_file_is_read(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.reading.SLOW_SECONDS", 0.01)
+        monkeypatch.setattr("rag.ingestion.file_reader.SLOW_SECONDS", 0.01)
         go = threading.Event()
 
         slow = IncomingFile("slow.md", lambda _max_bytes: go.wait(60) and b"Slow")
@@ -236,7 +236,7 @@ class TestIngest:
         assert finished[2:] == ["slow.md"]
 
     def test_embeds_more_while_the_index_is_written(self, house, monkeypatch):
-        monkeypatch.setattr("rag.ingestion.ingest.EMBED_CHUNKS", 1)
+        monkeypatch.setattr("rag.ingestion.pipeline.EMBED_CHUNKS", 1)
         house.ingest_text("manual.md", MANUAL)
         house.store.mark_all_unembedded()
         house.embedder.embedded.clear()
@@ -495,8 +495,8 @@ class TestSeveralAtOnce:
         self, house, monkeypatch
     ):
         """Not behind it: each is embedded for a round, in turn."""
-        monkeypatch.setattr(ingest, "EMBED_CHUNKS", 4)
-        monkeypatch.setattr(ingest, "ROUND_CHUNKS", 8)
+        monkeypatch.setattr(pipeline, "EMBED_CHUNKS", 4)
+        monkeypatch.setattr(pipeline, "ROUND_CHUNKS", 8)
         begun, ends = threading.Event(), []
         embed = house.embedder.embed
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from groundnote import Library
-from rag.documents.storing.store_rows import StoredDocument
+from rag.documents.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, ReadingReport, SourceState
 
 NEW = b"# Limits\n\nThe count rate may reach 10<sup>6</sup> events per second.\n"

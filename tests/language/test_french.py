@@ -2,16 +2,16 @@
 
 import pytest
 
-from rag.chat.follow_ups.resolve import FollowUps, source_numbers
-from rag.citations.checking.reading import read
-from rag.citations.leaning import limits, states_something
+from rag.chat.follow_ups.resolution import FollowUps, source_numbers
+from rag.citations.comparison.parser import read
+from rag.citations.dependence import limits, states_something
 from rag.language.figures import read_figures
 from rag.language.languages import LANGUAGES
 from rag.language.names import Lexicon
 from rag.language.sentences import split_sentences
 from rag.language.words import content_words, language_of
-from rag.library.asked import courtesy, library_question
-from rag.library.remarks import other_language
+from rag.library.notices import other_language
+from rag.library.questions import courtesy, library_question
 from rag.records import EVERYTHING
 from tests.library.test_remarks import source
 

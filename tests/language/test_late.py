@@ -5,7 +5,7 @@ from importlib import import_module
 
 import pytest
 
-from rag.language.late import _Late, compile_all, re, regex
+from rag.language.lazy_patterns import _LazyPattern, compile_all, re, regex
 
 
 def test_a_pattern_behaves_as_if_it_had_been_compiled():
@@ -49,7 +49,7 @@ def test_all_that_a_module_has_is_there():
 
 
 def test_every_pattern_of_ours_can_be_compiled():
-    for name in ("rag.wiring.building", "rag.llm.spoken_forms"):
+    for name in ("rag.wiring.building", "rag.llm.reply_marks"):
         import_module(name)
 
     compile_all()
@@ -64,7 +64,7 @@ def test_what_is_dropped_does_not_wait():
     assert not [each for each in _waiting() if each._given[0] == "dropped"]
 
 
-def _waiting() -> list[_Late]:
-    from rag.language import late
+def _waiting() -> list[_LazyPattern]:
+    from rag.language import lazy_patterns
 
-    return list(late._waiting)
+    return list(lazy_patterns._waiting)

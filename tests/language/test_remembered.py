@@ -1,10 +1,10 @@
-from rag.language.remembered import LONGEST, remembered
+from rag.language.memoisation import LONGEST, memoised
 
 
 def test_a_text_is_read_once_and_a_long_one_each_time():
     read = []
 
-    @remembered
+    @memoised
     def length(text):
         read.append(text[:5])
         return len(text)

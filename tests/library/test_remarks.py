@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.language.languages.spoken import spoken
-from rag.library.remarks import Remarks, other_language
-from rag.library.unread import UnreadFile
+from rag.language.languages.detection import spoken
+from rag.library.notices import Remarks, other_language
+from rag.library.unread_files import UnreadFile
 from rag.records import EVERYTHING, Answer, NoticeKind, Source
 
 ENGLISH = "The warranty of the router is two years from the date of purchase."

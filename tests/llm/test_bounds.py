@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rag.llm.habits import Asking
+from rag.llm.dialects import RequestOptions
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.seams import patience
 from tests.openai_server import KEY, OpenAIServer, asked, delta_event, error_of
@@ -21,7 +21,12 @@ def without_end(delta):
 
 def model_at(server, **asking):
     return OpenAIChatModel(
-        server.url, "fake", api_key=KEY, timeout_seconds=5, max_retries=0, asking=Asking(**asking)
+        server.url,
+        "fake",
+        api_key=KEY,
+        timeout_seconds=5,
+        max_retries=0,
+        asking=RequestOptions(**asking),
     )
 
 

@@ -3,8 +3,8 @@
 import jinja2
 import pytest
 
+from rag.llm.dialects import RequestOptions, ServerDialect, in_turn
 from rag.llm.failures import Server
-from rag.llm.habits import Asking, Habits, in_turn
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.memory.context import ContextParts, Pair, Selection, assemble, put_back
 from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, SummaryReport, ToolCall
@@ -119,7 +119,9 @@ def with_tools(messages):
 def test_no_template_refuses_any_context_of_sixty_turns(template, tools):
     refused = {"tools"} if tools == "refused" else set()
     refused |= {"system"} if template == "gemma" else set()
-    habits = Habits(Server("http://127.0.0.1:1/v1", "m"), Asking(), frozenset(refused))
+    habits = ServerDialect(
+        Server("http://127.0.0.1:1/v1", "m"), RequestOptions(), frozenset(refused)
+    )
     for turn in range(60):
         made = context(turn)
         assert made.tokens <= made.budget_tokens

@@ -3,8 +3,8 @@
 import pytest
 
 from rag.errors import ModelInterrupted
+from rag.llm.dialects import RequestOptions, ServerDialect
 from rag.llm.failures import Server
-from rag.llm.habits import Asking, Habits
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ToolSpec
@@ -28,7 +28,7 @@ SEARCH = ToolSpec("search", "Search.", {"type": "object", "properties": {}})
     ],
 )
 def test_how_much_to_think_is_told_as_each_server_wants_it(base_url, effort, told):
-    habits = Habits(Server(base_url, "m"), Asking(reasoning=effort))
+    habits = ServerDialect(Server(base_url, "m"), RequestOptions(reasoning=effort))
 
     body = habits.body(asked())
 
@@ -39,7 +39,7 @@ def test_how_much_to_think_is_told_as_each_server_wants_it(base_url, effort, tol
 
 def test_what_the_operator_adds_is_sent_with_every_request():
     with OpenAIServer(reply("Five days [1].")) as server:
-        model = OpenAIChatModel(server.url, "m", asking=Asking(extra_body={"top_k": 20}))
+        model = OpenAIChatModel(server.url, "m", asking=RequestOptions(extra_body={"top_k": 20}))
         complete(model, asked())
 
     assert server.requests[0].body["top_k"] == 20
@@ -48,7 +48,7 @@ def test_what_the_operator_adds_is_sent_with_every_request():
 def test_a_refused_effort_is_left_out_from_then_on():
     refusal = failure(400, "Unrecognized request argument supplied: reasoning_effort")
     with OpenAIServer(refusal, reply("Five days [1].")) as server:
-        model = OpenAIChatModel(server.url, "m", asking=Asking(reasoning="low"))
+        model = OpenAIChatModel(server.url, "m", asking=RequestOptions(reasoning="low"))
         assert complete(model, asked()).text == "Five days [1]."
 
     assert "reasoning_effort" not in server.requests[1].body
@@ -203,7 +203,7 @@ def test_calls_written_as_text_have_an_id_as_the_protocol_wants():
 def test_calls_written_as_text_are_none_where_the_server_reads_them():
     call = 'Action: search\nAction Input: {"query": "five"}'
     with OpenAIServer(deltas({"content": f"Five days.\n{call}"})) as server:
-        model = OpenAIChatModel(server.url, "m", asking=Asking(written_calls=False))
+        model = OpenAIChatModel(server.url, "m", asking=RequestOptions(written_calls=False))
         completion = complete(model, asked(tools=(SEARCH,)))
 
     assert (completion.text, completion.tool_calls) == (f"Five days.\n{call}", ())

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from rag.chat.follow_ups.resolve import FollowUps
+from rag.chat.follow_ups.resolution import FollowUps
 from rag.errors import ModelUnavailable
-from rag.llm.judging import ModelJudge
+from rag.llm.judges import ModelJudge
 from rag.memory.summariser import ApplicationModel
 from rag.records import EVERYTHING
-from rag.runtime.hangup import HangUp
+from rag.runtime.cancellation import HangUp
 from rag.runtime.short_calls import reply_in_time
 from rag.seams import patience
-from rag.seams.judging import OpenStatement
+from rag.seams.judges import OpenStatement
 from rag.seams.patience import ANSWER, Patience
 from rag.settings import Settings
-from rag.wiring.parts import open_judge, open_model
+from rag.wiring.components import open_judge, open_model
 from tests import openai_server as server_side
 from tests.openai_server import QUESTION, OpenAIServer, asked, error_of, model_at
 

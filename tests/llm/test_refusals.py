@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from rag.llm.dialects import ServerDialect, most_tokens
 from rag.llm.failures import Server, says_too_long, tokens_that_fit
-from rag.llm.habits import Habits, most_tokens
 from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest, ToolSpec
 
@@ -49,7 +49,7 @@ def test_other_refusals_are_not_taken_for_too_long_messages(text):
 
 @pytest.mark.parametrize(("text", "option"), OTHERS)
 def test_what_a_server_refuses_is_not_sent_again(text, option):
-    habits = Habits(Server("http://127.0.0.1:1/v1", "any", None))
+    habits = ServerDialect(Server("http://127.0.0.1:1/v1", "any", None))
     habits.thinks = option in ("reasoning_effort", "chat_template_kwargs")
     if option == "max_completion_tokens":
         habits.refused = frozenset({"max_tokens"})

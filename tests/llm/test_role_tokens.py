@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rag.llm.dialects import RequestOptions, ServerDialect
 from rag.llm.failures import Server
-from rag.llm.habits import Asking, Habits
 from rag.llm.role_tokens import without_role_tokens
 from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest
@@ -51,7 +51,7 @@ def test_no_token_is_left_or_made_whole_by_taking_another_apart(parts):
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_document_cannot_speak_in_another_role(template):
     refused = frozenset({"system"} if template == "gemma" else ())
-    habits = Habits(Server("http://127.0.0.1:1/v1", "m"), Asking(), refused)
+    habits = ServerDialect(Server("http://127.0.0.1:1/v1", "m"), RequestOptions(), refused)
 
     def prompt(document):
         said = (

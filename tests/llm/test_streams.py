@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from rag.errors import ModelInterrupted, UnreadableReply
+from rag.llm.reasoning import ReplyParser
 from rag.llm.replies import ArrivingReply
 from rag.llm.sse import ServerComplaint, read_events
-from rag.llm.thoughts import SpokenText
 
 STREAMS = [json.loads(line) for line in (Path(__file__).parent / "streams.jsonl").open()]
 
@@ -23,7 +23,7 @@ def read(stream, size):
     content = stream["reply"].encode()
     pieces = [content[at : at + size] for at in range(0, len(content), size)]
     text, calls = "", []
-    for delta in ArrivingReply(SpokenText(["search_documents"])).read(read_events(pieces)):
+    for delta in ArrivingReply(ReplyParser(["search_documents"])).read(read_events(pieces)):
         text = "" if delta.discard else text + delta.text
         calls += delta.tool_calls
     return text, calls

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.llm.thoughts import SpokenText
+from rag.llm.reasoning import ReplyParser
 
 TOOLS = ("search_documents", "search_session_history")
 ANSWER = "Refunds take five days [1].\n\n- by card [1]\n- by bank [2]"
@@ -104,7 +104,7 @@ def cut(text, *sizes):
 
 
 def read(pieces, tools=TOOLS):
-    spoken, text = SpokenText(tools), ""
+    spoken, text = ReplyParser(tools), ""
     for delta in [each for piece in pieces for each in spoken.feed(piece)] + spoken.finish():
         text = "" if delta.discard else text + delta.text
     return text, spoken
@@ -150,13 +150,13 @@ def test_a_thought_that_never_ends_is_no_answer():
 
 
 def test_an_answer_is_not_held_back():
-    spoken = SpokenText(TOOLS)
+    spoken = ReplyParser(TOOLS)
 
     assert "".join(delta.text for delta in spoken.feed("Refunds take five")) == "Refunds take five"
 
 
 def test_a_model_whose_thoughts_come_unopened_shows_none_of_them():
-    spoken = SpokenText(TOOLS, holds=True)
+    spoken = ReplyParser(TOOLS, holds=True)
 
     assert spoken.feed("Refund, card, five.") == []
     after = spoken.feed("</think>\n\nFive days [1].")

@@ -8,8 +8,8 @@ from rag.llm.windows import (
     SHRINKING,
     ModelWindow,
     TokenBudget,
+    listed_window,
     published_window,
-    window_told,
 )
 from tests.openai_server import OpenAIServer, failure, page
 
@@ -51,12 +51,12 @@ class TestWindowTold:
     def test_is_found_where_each_server_says_it(self, row):
         listing = {"data": [{"id": "other", "context_length": 9999}, {"id": "mine", **row}]}
 
-        assert window_told(json.dumps(listing), "mine") == 4096
+        assert listed_window(json.dumps(listing), "mine") == 4096
 
     def test_of_the_only_model_holds_though_it_has_another_name(self):
         listing = {"data": [{"id": "/models/mine.gguf", "meta": {"n_ctx": 4096}}]}
 
-        assert window_told(json.dumps(listing), "mine") == 4096
+        assert listed_window(json.dumps(listing), "mine") == 4096
 
     @pytest.mark.parametrize(
         "listing",
@@ -70,7 +70,7 @@ class TestWindowTold:
         ],
     )
     def test_is_nothing_where_the_server_does_not_tell(self, listing):
-        assert window_told(listing, "mine") is None
+        assert listed_window(listing, "mine") is None
 
 
 class TestModelWindow:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
+from rag.memory.conversation import ConversationMemory
 from rag.memory.phrases import all_phrases
-from rag.memory.stored import Remembered
 from rag.memory.summariser import ModelReply, Summariser
 from rag.memory.summary import Room, spelled_out
 from rag.records import ImportedMessage
@@ -76,7 +76,7 @@ def application(engine, messages, tokens, question, reply=None):
     session = SqlConversationStore(engine).create("ada")
     session.append([ImportedMessage(m["role"], m["content"]) for m in messages], [])
     liar = Summariser(lambda instructions, text, hang_up: ModelReply(reply), "liar", count_tokens)
-    remembered = Remembered(count_tokens, summariser=None if reply is None else liar)
+    remembered = ConversationMemory(count_tokens, summariser=None if reply is None else liar)
     end = len(messages) - 10
     made = remembered.compact(
         session, lambda past, last: (end, Room(tokens, tokens)), at_once=False

@@ -9,9 +9,9 @@ from threading import Event
 import pytest
 
 from rag.errors import ModelUnavailable, NotFound
-from rag.memory.past import Past
+from rag.memory.conversation import ConversationMemory
+from rag.memory.history import History
 from rag.memory.phrases import all_phrases
-from rag.memory.stored import Remembered
 from rag.memory.summariser import ModelReply, Summariser, SummaryCancelled
 from rag.memory.summary import Room, summarise
 from rag.records import Answer, Citation, ImportedMessage, LineMark, MessageStatus, Verdict
@@ -47,10 +47,10 @@ def covered(remembered, session, end):
 def test_a_restart_forgets_nothing(store):
     session = store.create("ada")
     told(session, 30)
-    first = Remembered(count_tokens)
+    first = ConversationMemory(count_tokens)
     before = recalled(first, session, "Where is locker 3?", 40)
 
-    again = recalled(Remembered(count_tokens), session, "Where is locker 3?", 40)
+    again = recalled(ConversationMemory(count_tokens), session, "Where is locker 3?", 40)
 
     assert "corridor K21 [4]" in before
     assert again == before
@@ -59,7 +59,7 @@ def test_a_restart_forgets_nothing(store):
 def test_what_is_new_is_read_and_nothing_twice(store, monkeypatch):
     session = store.create("ada")
     told(session, 20)
-    remembered = Remembered(count_tokens)
+    remembered = ConversationMemory(count_tokens)
     recalled(remembered, session, "Where is locker 3?", 40)
     told(session, 1, start=20)
     read = []
@@ -80,7 +80,7 @@ def test_what_was_erased_elsewhere_is_recalled_nowhere(store, engine):
     turn = session.begin("Where does locker 99 stand?")
     session.finish(replace(turn.answer, content="In the attic.", status=MessageStatus.COMPLETE))
     told(session, 2, start=20)
-    here, there = Remembered(count_tokens), Remembered(count_tokens)
+    here, there = ConversationMemory(count_tokens), ConversationMemory(count_tokens)
     before = [recalled(each, session, "Where is locker 99?", 46) for each in (here, there)]
     assert all("In the attic" in text for text in before)
 
@@ -96,7 +96,7 @@ def test_an_answer_written_anew_takes_the_place_of_the_old(store):
     told(session, 3)
     turn = session.begin("Where does locker 99 stand?")
     session.finish(replace(turn.answer, content="In the attic.", status=MessageStatus.COMPLETE))
-    remembered = Remembered(count_tokens)
+    remembered = ConversationMemory(count_tokens)
     assert "In the attic" in recalled(remembered, session, "Where is locker 99?", 8)
     covered(remembered, session, 8)
 
@@ -112,7 +112,7 @@ def test_an_answer_that_is_being_written_is_not_read(store):
     session = store.create("ada")
     told(session, 3)
     turn = session.begin("Where does locker 99 stand?")
-    remembered = Remembered(count_tokens)
+    remembered = ConversationMemory(count_tokens)
     recalled(remembered, session, "Where is locker 99?", 8)
 
     session.finish(replace(turn.answer, content="In the attic.", status=MessageStatus.COMPLETE))
@@ -124,7 +124,7 @@ def test_nothing_is_found_in_a_session_that_was_deleted_or_is_not_ones_own(store
     mine, other = store.create("ada"), store.create("eve")
     told(mine, 3)
     told(other, 1, start=50)
-    remembered = Remembered(count_tokens)
+    remembered = ConversationMemory(count_tokens)
     recalled(remembered, mine, "Where is locker 1?", 6)
 
     assert "K350" not in recalled(remembered, mine, "Where is locker 50?", 6)
@@ -137,7 +137,7 @@ def test_nothing_is_found_in_a_session_that_was_deleted_or_is_not_ones_own(store
 def test_summaries_that_were_forgotten_are_not_made_again_of_the_same_turns(store):
     session = store.create("ada")
     told(session, 20)
-    remembered = Remembered(count_tokens)
+    remembered = ConversationMemory(count_tokens)
     covered(remembered, session, 20)
 
     session.forget_summaries()
@@ -151,7 +151,7 @@ def test_summaries_that_were_forgotten_are_not_made_again_of_the_same_turns(stor
 def test_meaning_finds_what_shares_no_word(store):
     session = store.create("ada")
     told(session, 12)
-    remembered = Remembered(count_tokens, HashEmbedder())
+    remembered = ConversationMemory(count_tokens, HashEmbedder())
     remembered.remember(session)
 
     assert session.without_vectors(before=24, limit=9) == []
@@ -159,7 +159,7 @@ def test_meaning_finds_what_shares_no_word(store):
 
 
 def test_numbers_stand_in_one_line_by_document():
-    past = Past(count_tokens)
+    past = History(count_tokens)
     past.read("assistant", "It is so [1][2], and so [3].", 9)
     titles = {1: "Manual", 2: "Manual", 3: "List [9]"}
 
@@ -190,7 +190,7 @@ class TestAVerdict:
         return store.create("ada")
 
     def summary(self, session, room):
-        return Remembered(count_tokens).compact(
+        return ConversationMemory(count_tokens).compact(
             session,
             lambda past, last: (session.read().message_count, Room(room, room)),
             at_once=True,
@@ -209,7 +209,7 @@ class TestAVerdict:
 
     def test_of_a_judge_counts_though_the_answer_was_read_before(self, session):
         judged(session, "How long does the southern one burn?", self.WRONG, Verdict.OPEN)
-        remembered = Remembered(count_tokens)
+        remembered = ConversationMemory(count_tokens)
         recalled(remembered, session, "lamp", 2)
         message = session.message(1)
         cited = replace(message.answer.citations[0], verdict=Verdict.CONTRADICTED)
@@ -265,7 +265,7 @@ class TestAModelsLines:
     def test_are_stored_with_their_marks_and_messages(self, store):
         session = store.create("ada")
         lockers(session, 4)
-        remembered = Remembered(
+        remembered = ConversationMemory(
             count_tokens, summariser=Summariser(Scripted(), "scripted", count_tokens)
         )
 
@@ -285,7 +285,7 @@ class TestAModelsLines:
             replace(turn.answer, content="The locker B99 is lost.", status=MessageStatus.COMPLETE)
         )
         model = Scripted()
-        remembered = Remembered(
+        remembered = ConversationMemory(
             count_tokens, summariser=Summariser(model, "scripted", count_tokens)
         )
         remembered.compact(session, lambda past, last: (8, Room(800, 1600)), at_once=False)
@@ -304,7 +304,7 @@ class TestAModelsLines:
         session = store.create("ada")
         lockers(session, 4)
         model = Scripted(Event())
-        remembered = Remembered(
+        remembered = ConversationMemory(
             count_tokens, summariser=Summariser(model, "scripted", count_tokens)
         )
         with ThreadPoolExecutor(1) as pool:
@@ -324,7 +324,7 @@ class TestAModelsLines:
     def test_of_an_older_summary_are_written_after_the_next_answer(self, store):
         session = store.create("ada")
         lockers(session, 4)
-        remembered = Remembered(count_tokens)
+        remembered = ConversationMemory(count_tokens)
         covered(remembered, session, 8)
         old = replace(session.summaries()[0], lines=(), text="Numbers given: [1]–[4].")
         ids = [each.id for each in session.summaries()]

@@ -10,7 +10,7 @@ from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.language.names import Lexicon
-from rag.memory.past import Past
+from rag.memory.history import History
 from rag.memory.phrases import CLOSES, OPENS
 from rag.memory.summariser import ModelReply, Summariser, corrected
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, spelled_out, summarise
@@ -35,7 +35,7 @@ WATER = "Answered:\n- The Ruby 3 bean needs 6 litres a week [3]. ‖ m7"
 
 
 def past_of(pairs):
-    past = Past(count_tokens)
+    past = History(count_tokens)
     for pair in pairs:
         past.turns.append(len(past.said))
         for role, text in zip(("user", "assistant"), pair, strict=True):

@@ -8,7 +8,7 @@ import pytest
 from rag.cli import doctor
 from rag.cli.doctor import examine
 from rag.errors import SetupError, StorageFailed
-from rag.operations.manifest import noted
+from rag.operations.manifest import read_manifest
 from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.wiring.building import build
@@ -102,7 +102,7 @@ def test_a_server_over_a_new_database_beside_old_vectors_is_not_ready(library):
 
 
 def test_what_there_is_is_noted_beside_it(library):
-    held = noted(library.data_dir)
+    held = read_manifest(library.data_dir)
 
     assert (held.documents, held.tables, held.conversations) == (2, 1, 1)
 
@@ -117,7 +117,7 @@ def test_a_library_whose_documents_were_all_deleted_is_none_that_is_gone(library
     open_database(library).dispose()  # the note still tells of documents
     application.stop()
 
-    assert noted(library.data_dir).documents == 0
+    assert read_manifest(library.data_dir).documents == 0
 
 
 class TestADatabaseThatIsDamaged:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.chat import drafting
+from rag.chat import draft
 from rag.chat.assistant import Assistant
 from rag.memory.context import SUMMARY_TITLE
 from rag.records import Role
@@ -125,9 +125,9 @@ BREAKAGES = {
         lambda: [(SqlSession, "append", without_sources(SqlSession.append))],
         ["markers-of-elsewhere"]),
     "the gate lets every number out": (
-        lambda: [(drafting.Registered, "__call__", lambda self, number: True)], [INVENTS]),
+        lambda: [(draft.RegisteredNumbers, "__call__", lambda self, number: True)], [INVENTS]),
     "the gate takes every number out": (
-        lambda: [(drafting.Registered, "__call__", lambda self, number: False)], [INVENTS]),
+        lambda: [(draft.RegisteredNumbers, "__call__", lambda self, number: False)], [INVENTS]),
     "the gate knows one spelling": (
         lambda: [(gate, "MarkerGate", GateWithOneSpelling)], [INVENTS]),
 }  # fmt: skip

@@ -3,8 +3,8 @@
 import pytest
 
 from rag.chat.assistant import Assistant
-from rag.memory.past import Past, ShownParagraphs
-from rag.regression.expected import (
+from rag.memory.history import History, ShownParagraphs
+from rag.regression.expectations import (
     holds,
     is_same_value,
     no_other_numbers,
@@ -117,16 +117,18 @@ def test_what_is_not_brought_back_is_told(replayer, place, monkeypatch):
     turn = {"compress": True, "recalls": recalls}
     assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
 
-    whole, found = Assistant.preview, Past.recalled
+    whole, found = Assistant.preview, History.recalled
     monkeypatch.setattr(Assistant, "preview", lambda *given: whole(*given)[-1:])  # no summary
     anyway = {"beside": ""}
-    monkeypatch.setattr(Past, "recalled", lambda *given, **rules: found(*given, **rules | anyway))
+    monkeypatch.setattr(
+        History, "recalled", lambda *given, **rules: found(*given, **rules | anyway)
+    )
     assert failed(replayer, place, BROUGHT, HOW_LONG, turn) == []
 
     def nothing(past, question, **rules):
         return ShownParagraphs(past, 0, past.phrases)
 
-    monkeypatch.setattr(Past, "recalled", nothing)
+    monkeypatch.setattr(History, "recalled", nothing)
 
     assert len(failed(replayer, place, BROUGHT, HOW_LONG, turn)) == 1
 

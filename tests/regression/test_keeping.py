@@ -5,8 +5,8 @@ import json
 import pytest
 
 from rag.records import ImportedMessage
-from rag.regression.reading import read_script
-from rag.web.html.kept import as_conversation, figures_of
+from rag.regression.script_file import read_script
+from rag.web.html.script import as_conversation, figures_of
 from tests.applications import app_of, application_over
 from tests.regression.scripts import FILES, documents_in, replaying
 

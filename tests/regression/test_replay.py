@@ -7,7 +7,7 @@ import pytest
 from rag.errors import UserError
 from rag.records import ChatMessage, Role
 from rag.regression.libraries import Libraries
-from rag.regression.recorded import Recorded, Recorder, recording_of
+from rag.regression.recordings import RecordedModel, Recorder, recording_of
 from rag.regression.replay import Replayer, ReplayOptions, files_of
 from rag.seams import ModelRequest
 from rag.settings import Settings
@@ -134,7 +134,7 @@ class TestRecordings:
             list(recorder.stream(REQUEST))
         recorder.save(tmp_path / "a.recorded.json")
 
-        recorded = Recorded(tmp_path / "a.recorded.json")
+        recorded = RecordedModel(tmp_path / "a.recorded.json")
         recorded.turn = 4
 
         assert "".join(d.text for d in recorded.stream(REQUEST)) == "Nine days [2]."

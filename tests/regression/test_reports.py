@@ -11,14 +11,14 @@ from rich.console import Console
 from rag.errors import UserError
 from rag.regression import report
 from rag.regression.page import as_page
-from rag.regression.played import Check, CitedSource, Played, Replay
+from rag.regression.results import Check, CitedSource, PlayedTurn, Replay
 
-FINE = Played(
+FINE = PlayedTurn(
     1, "ask", "How long?", "Five days [1].", "",
     (CitedSource(1, "refunds.md", "§ Time", "supported"),),
     tokens=100, checks=(Check(1, "says 'five'", True, ""),),
 )  # fmt: skip
-SUMMED = Played(2, "compress", "summarised", summary="Five days [1].", tokens=60)
+SUMMED = PlayedTurn(2, "compress", "summarised", summary="Five days [1].", tokens=60)
 WRONG = replace(FINE, number=3, checks=(Check(3, "says 'six'", False, "Five <b>days</b> [1]."),))
 PASSED = Replay("Fine", "talks/fine.json", (FINE, SUMMED))
 FAILED = Replay("Not <fine>", "talks/wrong.json", (FINE, SUMMED, WRONG))

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from rag.cli.evaluate import evaluate
-from rag.regression.reading import read_script
 from rag.regression.replay import files_of
+from rag.regression.script_file import read_script
 from rag.settings import Settings
 
 DATA = Path(__file__).parents[2] / "data"

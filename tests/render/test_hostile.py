@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from rag.documents.files import IncomingFile
 from rag.regression.page import as_page
-from rag.regression.played import Check, CitedSource, Played, Replay
+from rag.regression.results import Check, CitedSource, PlayedTurn, Replay
 from rag.settings import Settings
 from tests.applications import app_of, application_of
 from tests.render.attacks import KINDS, attacks
@@ -75,7 +75,7 @@ def test_a_report_of_conversations():
     def played(number, form):
         cited = CitedSource(1, form, form, "supported")
         check = Check(number, form, held=False, got=form)
-        return Played(number, form, form, form, form, (cited,), form, (form,), 5, (check,))
+        return PlayedTurn(number, form, form, form, form, (cited,), form, (form,), 5, (check,))
 
     turns = tuple(played(number, form) for number, form in enumerate(FORMS, start=1))
     page = as_page([Replay(form, f"{form}.json", turns, form) for form in FORMS[:3]])

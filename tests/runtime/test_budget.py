@@ -3,9 +3,9 @@
 import pytest
 
 from rag.citations.markers import keep_markers
-from rag.errors import Left, OverBudget
+from rag.errors import ClientGone, OverBudget
 from rag.runtime.budget import Budget, begin, current_owner, limited, paced, spend
-from rag.runtime.hangup import HangUp
+from rag.runtime.cancellation import HangUp
 
 
 def test_a_loop_goes_on_as_long_as_it_may():
@@ -35,7 +35,7 @@ def test_nothing_goes_on_for_one_who_has_left():
         loop = paced(range(10**12))
         next(loop)
         gone.now()
-        with pytest.raises(Left):
+        with pytest.raises(ClientGone):
             for _ in loop:
                 pass
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rag.runtime.parallel import Ahead, as_done
+from rag.runtime.parallel import Prefetch, as_done
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def taken(ahead):
 
 
 def test_items_made_ahead_come_in_their_order():
-    with Ahead((n for n in range(100)), most=3) as ahead:
+    with Prefetch((n for n in range(100)), most=3) as ahead:
         assert list(taken(ahead)) == list(range(100))
 
 
@@ -85,7 +85,7 @@ def test_no_more_are_made_than_were_asked_for():
             made.append(n)
             yield n
 
-    with Ahead(items(), most=3) as ahead:
+    with Prefetch(items(), most=3) as ahead:
         first = ahead.take(patience=60)
 
     assert len(made) <= len(first) + 3 + 1
@@ -96,7 +96,7 @@ def test_an_error_comes_after_what_was_made_before_it():
         yield 1
         raise ValueError("broken")
 
-    with Ahead(items(), most=3) as ahead:
+    with Prefetch(items(), most=3) as ahead:
         found = taken(ahead)
 
         assert next(found) == 1
@@ -107,7 +107,7 @@ def test_an_error_comes_after_what_was_made_before_it():
 def test_nothing_made_in_time_is_nothing_yet():
     go = threading.Event()
 
-    with Ahead((n for n in range(1) if go.wait(60)), most=3) as ahead:
+    with Prefetch((n for n in range(1) if go.wait(60)), most=3) as ahead:
         assert ahead.take(patience=0.001) == []
         go.set()
         assert list(taken(ahead)) == [0]
@@ -122,7 +122,7 @@ def test_whoever_leaves_early_ends_the_making():
         finally:
             is_closed.set()
 
-    with Ahead(items(), most=1) as ahead:
+    with Prefetch(items(), most=1) as ahead:
         ahead.take(patience=60)
 
     assert is_closed.is_set()

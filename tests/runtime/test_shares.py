@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from rag.errors import Busy, Left
+from rag.errors import Busy, ClientGone
 from rag.runtime.budget import Budget, limited
-from rag.runtime.hangup import HangUp
-from rag.runtime.shares import Lane, telling
+from rag.runtime.cancellation import HangUp
+from rag.runtime.lanes import Lane, telling
 from tests.deployment.conftest import until
 
 
@@ -165,7 +165,7 @@ class TestPlaces:
         threading.Timer(0.05, hang_up.now).start()
         began = time.monotonic()
 
-        with hang_up.heard_here(), pytest.raises(Left), lane.place(patience_seconds=20):
+        with hang_up.heard_here(), pytest.raises(ClientGone), lane.place(patience_seconds=20):
             pass
 
         assert time.monotonic() - began < 10

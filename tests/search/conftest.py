@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine
 
-from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.store import SqlDocumentStore
 from rag.records import Chunk, Document, Section
+from rag.search.hybrid import HybridRetriever
 from rag.search.lexical import LexicalIndex
-from rag.search.search import HybridRetriever
 from tests.fakes import HashEmbedder, MemoryIndex
 from tests.prepared import migrated
 

@@ -16,7 +16,7 @@ from rag.seams import Embedder
 from rag.search.embedders.engines import EncoderEngine
 from rag.search.embedders.local import RECENT, LocalEmbedder
 from rag.search.embedders.remote import OpenAIEmbedder
-from rag.search.rerank import CrossEncoderReranker
+from rag.search.reranker import CrossEncoderReranker
 from tests.fakes import HashEmbedder
 
 Reply = Callable[[dict], tuple[int, dict]]

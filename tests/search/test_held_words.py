@@ -3,8 +3,8 @@
 import pytest
 from sqlalchemy import event
 
-from rag.documents.storing.collections import Collections
-from rag.records import EVERYTHING, Within
+from rag.documents.collections import Collections
+from rag.records import EVERYTHING, Readable
 from rag.search.cache import words
 from tests.search.conftest import Library
 
@@ -19,11 +19,11 @@ QUERIES = [
 ]
 
 
-def of(*collections: str) -> Within:
-    return Within(frozenset(collections))
+def of(*collections: str) -> Readable:
+    return Readable(frozenset(collections))
 
 
-def found(library: Library, query: str, within: Within) -> list[tuple[str, float]]:
+def found(library: Library, query: str, within: Readable) -> list[tuple[str, float]]:
     chunks = library.store.chunks(
         [key for key, _ in library.lexical.search(query, within, limit=20)], within
     )

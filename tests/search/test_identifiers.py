@@ -3,7 +3,7 @@
 import pytest
 
 from rag.db import collections, writing
-from rag.records import EVERYTHING, MissingIdentifier, Within
+from rag.records import EVERYTHING, MissingIdentifier, Readable
 from rag.search.identifiers import IdentifierIndex
 
 
@@ -56,10 +56,10 @@ def test_of_what_may_not_be_read_nothing_is_near(codes):
         row = {"id": "2", "name": "Board", "owner": "anna", "everybody": 0}
         connection.execute(collections.insert().values(row | {"version": 0}))
     codes.add("Secret", "Article XK-4471-E", collection="2")
-    asked = IdentifierIndex(codes.engine).look_up("XK-4471-D", Within(frozenset({"1"})))
+    asked = IdentifierIndex(codes.engine).look_up("XK-4471-D", Readable(frozenset({"1"})))
 
     assert asked.missing[0].near == ("XK-4471-B", "XK-4471-C")
-    assert IdentifierIndex(codes.engine).look_up("XK-4471-E", Within(frozenset({"1"}))).missing
+    assert IdentifierIndex(codes.engine).look_up("XK-4471-E", Readable(frozenset({"1"}))).missing
 
 
 def test_what_stands_everywhere_is_no_code(codes):

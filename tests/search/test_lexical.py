@@ -6,12 +6,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
-from rag.records import EVERYTHING, Within
+from rag.records import EVERYTHING, Readable
 from rag.search import lexical, word_index
 from rag.search.cache import words
 from rag.search.fts5 import _Stems
 from rag.search.lexical import LexicalIndex
-from rag.search.plain import plain
+from rag.search.normalisation import plain
 from rag.search.query import Term
 from rag.search.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.search.conftest import Library
@@ -38,27 +38,27 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["everything", "a large library", "a collection"])
-def within(request: pytest.FixtureRequest) -> Within:
+def within(request: pytest.FixtureRequest) -> Readable:
     """By what is held, or by the database's index."""
     if request.param == "a large library":
         request.getfixturevalue("large")
-    return Within(frozenset({"1"})) if request.param == "a collection" else EVERYTHING
+    return Readable(frozenset({"1"})) if request.param == "a collection" else EVERYTHING
 
 
 def titles(
-    library: Library, query: str, within: Within = EVERYTHING, *, limit: int = 10
+    library: Library, query: str, within: Readable = EVERYTHING, *, limit: int = 10
 ) -> list[str]:
     found = library.lexical.search(query, within, limit=limit)
     chunks = library.store.chunks([chunk_id for chunk_id, _ in found], within)
     return [chunks[chunk_id].document_title for chunk_id, _ in found]
 
 
-def test_nothing_is_found_in_nothing(library: Library, within: Within) -> None:
+def test_nothing_is_found_in_nothing(library: Library, within: Readable) -> None:
     assert library.lexical.search("reset", within, limit=5) == []
     assert library.lexical.coverage("reset", within, ["nowhere"]) == {"nowhere": 0.0}
 
 
-def test_any_word_finds_and_more_words_rank_higher(library: Library, within: Within) -> None:
+def test_any_word_finds_and_more_words_rank_higher(library: Library, within: Readable) -> None:
     library.add("One", "The light of the lamp.")
     library.add("Two", "The lamp is dimmed with the slider.")
     library.add("Three", "Nothing of the kind.")
@@ -66,7 +66,7 @@ def test_any_word_finds_and_more_words_rank_higher(library: Library, within: Wit
     assert titles(library, "how do I dim the lamp slider?", within) == ["Two", "One"]
 
 
-def test_a_rare_word_weighs_more_than_a_common_one(library: Library, within: Within) -> None:
+def test_a_rare_word_weighs_more_than_a_common_one(library: Library, within: Readable) -> None:
     for number in range(20):
         library.add(f"Router {number}", "Settings of the router are here.")
     library.add("Lamp", "The firmware is here.")
@@ -99,7 +99,7 @@ def test_words_that_the_vocabulary_knows_are_not_counted_again(
     assert not {("lamp",), ("light",)} & set(counted)
 
 
-def test_a_word_in_the_heading_weighs_more(library: Library, within: Within) -> None:
+def test_a_word_in_the_heading_weighs_more(library: Library, within: Readable) -> None:
     library.add("Other", "Wi-Fi, cables and pairing are told of here.")
     library.add("Guide", "Cables and other things are told of here.", heading_path=("Pairing",))
 
@@ -176,7 +176,7 @@ def test_any_text_is_a_safe_query(library: Library, within, query) -> None:
     )
 
 
-def test_the_index_follows_the_database(library: Library, within: Within) -> None:
+def test_the_index_follows_the_database(library: Library, within: Readable) -> None:
     (old,) = library.add("Router", "Reset the router. 路由器")
     library.add("Router", "Pair the router.")
     assert titles(library, "reset 路由", within) == []
@@ -186,7 +186,7 @@ def test_the_index_follows_the_database(library: Library, within: Within) -> Non
     assert titles(library, "pair router", within) == []
 
 
-def test_at_most_the_limit_is_found(library: Library, within: Within) -> None:
+def test_at_most_the_limit_is_found(library: Library, within: Readable) -> None:
     for number in range(6):
         library.add(f"Router {number}", "Reset the router.")
 
@@ -194,7 +194,7 @@ def test_at_most_the_limit_is_found(library: Library, within: Within) -> None:
     assert library.lexical.search("reset", within, limit=0) == []
 
 
-def test_coverage_is_the_weighted_share_of_the_words(library: Library, within: Within) -> None:
+def test_coverage_is_the_weighted_share_of_the_words(library: Library, within: Readable) -> None:
     for number in range(10):
         library.add(f"Filler {number}", "The router stands here.")
     (whole,) = library.add("Whole", "The firmware of the router.")
@@ -208,7 +208,9 @@ def test_coverage_is_the_weighted_share_of_the_words(library: Library, within: W
     assert covered[none.id] == 0.0
 
 
-def test_a_word_that_no_chunk_holds_lowers_every_coverage(library: Library, within: Within) -> None:
+def test_a_word_that_no_chunk_holds_lowers_every_coverage(
+    library: Library, within: Readable
+) -> None:
     (chunk,) = library.add("Router", "Reset the router.")
 
     known = library.lexical.coverage("reset", within, [chunk.id])[chunk.id]
@@ -348,7 +350,7 @@ def test_a_word_that_the_library_does_not_know_meets_its_own(library, within, qu
 
 
 def test_a_name_that_the_library_does_not_know_is_no_other_name(
-    library: Library, within: Within
+    library: Library, within: Readable
 ) -> None:
     (lamp,) = library.add("Lamp", "The Zephyr weighs two kilos.")
 
@@ -358,7 +360,7 @@ def test_a_name_that_the_library_does_not_know_is_no_other_name(
     assert other < typed == known
 
 
-def test_an_error_code_is_met_whatever_else_is_asked(library: Library, within: Within) -> None:
+def test_an_error_code_is_met_whatever_else_is_asked(library: Library, within: Readable) -> None:
     for number in range(1, 30):
         library.add(f"E{number}", f"E{number}: part {number} is blocked. Clean it.")
     library.add("Display", "What the washing machine shows in its display, and why it stops.")
@@ -370,7 +372,7 @@ def test_an_error_code_is_met_whatever_else_is_asked(library: Library, within: W
     assert titles(library, asked, within)[0] == "E18"
 
 
-def test_the_name_of_the_file_is_looked_up_too(library: Library, within: Within) -> None:
+def test_the_name_of_the_file_is_looked_up_too(library: Library, within: Readable) -> None:
     library.add("Report", "Sales rose.", name="reports/2023_Q1-ACME.pdf")
     library.add("Report", "Sales rose.", name="reports/2023_Q2-ACME.pdf")
 
@@ -379,7 +381,7 @@ def test_the_name_of_the_file_is_looked_up_too(library: Library, within: Within)
     assert [chunk.document_name for chunk in chunks.values()] == ["reports/2023_Q2-ACME.pdf"]
 
 
-def test_one_word_mistyped_in_two_ways_counts_once(library: Library, within: Within) -> None:
+def test_one_word_mistyped_in_two_ways_counts_once(library: Library, within: Readable) -> None:
     (chunk,) = library.add("Pencils", "Graphite is dear.")
     query = "garphite or grahpite?"
 
@@ -390,7 +392,9 @@ def test_one_word_mistyped_in_two_ways_counts_once(library: Library, within: Wit
 @pytest.mark.parametrize(
     "query", ["Darf ich sonntags mähen?", "Wann ist der Tag der Müllabfuhr?", "Ist die Tonne groß?"]
 )
-def test_a_part_of_a_german_compound_finds_it(library: Library, within: Within, query: str) -> None:
+def test_a_part_of_a_german_compound_finds_it(
+    library: Library, within: Readable, query: str
+) -> None:
     (chunk,) = library.add("Ordnung", "Rasenmähen verboten. Abfuhr aller Restmülltonnen: freitags.")
     library.add("Other", "Ein Satz von etwas anderem.")
 
@@ -398,13 +402,13 @@ def test_a_part_of_a_german_compound_finds_it(library: Library, within: Within, 
     assert library.lexical.coverage(query, within, [chunk.id])[chunk.id] > 0
 
 
-def test_an_english_word_is_no_part_of_another(library: Library, within: Within) -> None:
+def test_an_english_word_is_no_part_of_another(library: Library, within: Readable) -> None:
     library.add("Network", "A transport of passengers.")
 
     assert titles(library, "Where is the port?", within) == []
 
 
-def test_words_of_documents_that_came_since_are_known(library: Library, within: Within) -> None:
+def test_words_of_documents_that_came_since_are_known(library: Library, within: Readable) -> None:
     library.add("One", "A lamp.")
     assert titles(library, "grafite", within) == []
     library.add("Two", "Grafit is dear, graphite is not.")
@@ -413,7 +417,7 @@ def test_words_of_documents_that_came_since_are_known(library: Library, within: 
 
 
 def test_all_chunks_are_found_that_hold_words_one_after_the_other(
-    library: Library, within: Within
+    library: Library, within: Readable
 ) -> None:
     library.add("One", "A refund is paid late.", "The Aero 5 is white.")
     library.add("Two", "Refunds of the E-Strand 5.", "An Aero and five more.")

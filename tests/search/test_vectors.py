@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway, IndexMismatch, SetupError
-from rag.records import EVERYTHING, Within
+from rag.records import EVERYTHING, Readable
 from rag.seams import ChunkIndex
 from rag.search import vectors
-from rag.search.cache.holding import LOCK_FILE, holder_of
+from rag.search.cache.index_lock import LOCK_FILE, holder_of
 from rag.search.cache.vectors import CachedVectors, CollectionScope, ExactVectors
 from rag.search.vectors import ChromaIndex
 from tests.fakes import MemoryIndex
@@ -27,7 +27,7 @@ Open = Callable[..., ChromaIndex]
 
 
 def nearest(
-    index: Any, vector: NDArray[np.float32], within: Within, *, limit: int
+    index: Any, vector: NDArray[np.float32], within: Readable, *, limit: int
 ) -> list[tuple[str, float]] | None:
     found = index.nearest(vector[None], within, limit=limit)
     return None if found is None else found[0]
@@ -229,7 +229,7 @@ def test_an_index_is_a_directory_or_a_url(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from rag.search.cache.holding import acquire
+from rag.search.cache.index_lock import acquire
 acquire(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
@@ -275,7 +275,7 @@ def test_two_indexes_in_one_process_share_the_directory(tmp_path: Path, open_ind
 class TestWithinCollections:
     """Vectors of chosen collections are kept in memory: whatever is written must show at once."""
 
-    ONE, TWO = Within(frozenset({"1"})), Within(frozenset({"2"}))
+    ONE, TWO = Readable(frozenset({"1"})), Readable(frozenset({"2"}))
 
     @pytest.fixture
     def filled(self, index: ChunkIndex) -> ChunkIndex:
@@ -287,12 +287,12 @@ class TestWithinCollections:
     def test_the_nearest_come_with_the_same_cosine(self, filled: ChunkIndex) -> None:
         of_all = dict(nearest(filled, BETWEEN, EVERYTHING, limit=5))
 
-        for within in (self.ONE, self.TWO, Within(frozenset({"1", "2"}))):
+        for within in (self.ONE, self.TWO, Readable(frozenset({"1", "2"}))):
             for key, cosine in nearest(filled, BETWEEN, within, limit=5):
                 assert cosine == pytest.approx(of_all[key], abs=1e-5)
 
     def test_the_limit_holds_over_all_of_them(self, filled: ChunkIndex) -> None:
-        both = Within(frozenset({"1", "2"}))
+        both = Readable(frozenset({"1", "2"}))
 
         assert ids(nearest(filled, BETWEEN, both, limit=2)) == ["a", "b"]
 
@@ -483,8 +483,8 @@ class TestKeptVectors:
         assert reads == ["1", "1"]
 
 
-def of(*collections: str) -> Within:
-    return Within(frozenset(collections))
+def of(*collections: str) -> Readable:
+    return Readable(frozenset(collections))
 
 
 def ids(found: list[tuple[str, float]]) -> list[str]:

@@ -11,7 +11,7 @@ from sqlalchemy import select, update
 from rag.citations.markers import cited_numbers
 from rag.citations.register import content_hash
 from rag.db import messages, summaries, writing
-from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.store import SqlDocumentStore
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
     Answer,

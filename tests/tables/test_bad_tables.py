@@ -14,8 +14,8 @@ from rag.errors import TooLarge
 from rag.records import EVERYTHING, ColumnType
 from rag.settings import Settings
 from rag.tables.bounds import MOST_COLUMNS
-from rag.tables.reading.read import typed_tables
-from rag.wiring.parts import load_limits
+from rag.tables.parsing.typed_tables import typed_tables
+from rag.wiring.components import load_limits
 from tests import applications
 from tests.applications import application_of
 from tests.documents import office_files

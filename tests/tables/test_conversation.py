@@ -8,7 +8,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import SourceState, Verdict
 from rag.settings import Settings
-from rag.tables.running.result import result_from
+from rag.tables.execution.result import result_from
 from tests.applications import application_of
 
 HANDBOOK = "# Handbook\n\nEverybody has 28 days of leave. The office opens at nine.\n"

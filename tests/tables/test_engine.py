@@ -5,10 +5,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag.errors import TooLarge, UserError
-from rag.runtime.hangup import HangUp
-from rag.tables.running.engine import QueryLimits
-from rag.tables.running.engine import run as run_all
-from rag.tables.running.model_sql import parsed
+from rag.runtime.cancellation import HangUp
+from rag.tables.execution.engine import QueryLimits
+from rag.tables.execution.engine import run as run_all
+from rag.tables.execution.model_sql import parsed
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
+from rag.tables.execution.sentences import describe_result
 from rag.tables.plan import plan_from
-from rag.tables.running.sentences import said
 from tests.applications import application_of
 
 BOOKINGS = """Booking,Date,Channel,Price EUR,Paid
@@ -52,7 +52,7 @@ def test_a_value_cannot_pass_for_a_citation(application):
         "measures": [{"kind": "count"}],
     }
 
-    text = said(library.run(table, plan_from(plan)), "[1]")
+    text = describe_result(library.run(table, plan_from(plan)), "[1]")
 
     assert text == r"There is **1** row where Channel is fair \[2\]. [1]"
 

@@ -10,12 +10,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from rag.connectors.book import SourceBook
+from rag.connectors.registry import SourceRegistry
 from rag.connectors.table import SourceTable
-from rag.documents.storing.store import SqlDocumentStore
+from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
 from rag.llm.connection import SecretBox
-from rag.memory.stored import Remembered
+from rag.memory.conversation import ConversationMemory
 from rag.records import (
     Answer,
     ChatMessage,
@@ -46,7 +46,7 @@ from rag.tables.answers import TableAnswers
 from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
 from rag.tokens import count_tokens
-from rag.wiring.parts import open_collections
+from rag.wiring.components import open_collections
 from tests.fakes import HashEmbedder
 from tests.made import made_chunk, made_hit
 from tests.prepared import migrated
@@ -165,7 +165,7 @@ class FakeAssistant:
         return summary
 
     def correct_summary(self, session, line, text):
-        summary = Remembered(count_tokens).correct(session, line, text)
+        summary = ConversationMemory(count_tokens).correct(session, line, text)
         if summary is None:
             raise NotFound("The summary has no such line any more.")
         return summary
@@ -233,10 +233,10 @@ class FakeApplication:
         self.assistant = FakeAssistant(self.retriever)
         self.jobs = FakeJobs()
         box = SecretBox(settings.data_dir)
-        self.sources = SourceBook(
+        self.sources = SourceRegistry(
             SourceTable(engine), self.documents, settings.sources, lambda source: None, box
         )
-        self.remembered = Remembered(len)
+        self.remembered = ConversationMemory(len)
         self.metrics = self.figures = Metrics()
         self.checks = {"database": True, "embedding": True}
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rag.web.json_requests import LONG_CHARS, MOST_VALUES, OurJson
+from rag.web.json_requests import LONG_CHARS, MOST_VALUES, StrictJson
 
 BODIES = [
     {"content": 'The "Aero 5" weighs 120 g.\n\\ \u2028 \U0001f600'},
@@ -16,7 +16,7 @@ BODIES = [
 @pytest.mark.parametrize("padding", [0, LONG_CHARS])
 @pytest.mark.parametrize("body", BODIES)
 def test_long_and_short_bodies_are_read_alike(body, padding):
-    assert OurJson.loads(json.dumps(body) + " " * padding) == body
+    assert StrictJson.loads(json.dumps(body) + " " * padding) == body
 
 
 @pytest.mark.parametrize("padding", [0, LONG_CHARS])

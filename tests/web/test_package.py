@@ -12,8 +12,8 @@ import pytest
 
 from rag.errors import SetupError
 from rag.settings import HOME
-from rag.wiring import shipped as places
-from rag.wiring.shipped import shipped
+from rag.wiring import package_files as places
+from rag.wiring.package_files import package_folder
 
 
 def test_every_page_and_script_is_packed():
@@ -31,7 +31,7 @@ def test_every_page_and_script_is_packed():
 
 @pytest.mark.parametrize("name", ["templates", "static", "library"])
 def test_folders_are_found_in_the_checkout(name):
-    assert shipped(name).is_relative_to(HOME)
+    assert package_folder(name).is_relative_to(HOME)
 
 
 def test_folders_are_found_where_the_package_was_installed(tmp_path, monkeypatch):
@@ -41,10 +41,10 @@ def test_folders_are_found_where_the_package_was_installed(tmp_path, monkeypatch
     monkeypatch.setattr(places, "files", lambda package: listed)
     nowhere = tmp_path / "site-packages"
 
-    assert shipped("templates", beside=nowhere) == installed / "templates"
-    assert shipped("library", beside=nowhere) == installed / "library"
+    assert package_folder("templates", beside=nowhere) == installed / "templates"
+    assert package_folder("library", beside=nowhere) == installed / "library"
     with pytest.raises(SetupError, match="lacks its folder pages"):
-        shipped("pages", beside=nowhere)
+        package_folder("pages", beside=nowhere)
 
 
 def test_the_package_is_known_by_its_name():

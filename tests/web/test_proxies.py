@@ -4,7 +4,7 @@ import pytest
 
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.web.access.guesses import WRONG_PER_MINUTE, Guesses
+from rag.web.access.guesses import WRONG_PER_MINUTE, GuessCounter
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 
@@ -122,18 +122,18 @@ class TestAddresses:
 class TestWrongTokens:
     def test_are_counted_by_all_processes_together(self, monkeypatch):
         """`memory://` stands for a store that both have."""
-        one = Guesses()
-        other = Guesses()
+        one = GuessCounter()
+        other = GuessCounter()
         other._counters = one._counters
         for _ in range(WRONG_PER_MINUTE):
             one.was_wrong("198.51.100.1")
 
         assert other.wait_seconds("198.51.100.1", "x") > 0
         assert other.wait_seconds("198.51.100.2", "x") == 0
-        assert Guesses().wait_seconds("198.51.100.1", "x") == 0
+        assert GuessCounter().wait_seconds("198.51.100.1", "x") == 0
 
     def test_are_counted_by_each_alone_while_the_store_is_away(self):
-        guesses = Guesses("redis://127.0.0.1:1/0")
+        guesses = GuessCounter("redis://127.0.0.1:1/0")
         for _ in range(WRONG_PER_MINUTE):
             guesses.was_wrong("198.51.100.1")
 

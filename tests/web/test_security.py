@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag.db.audit import AuditTrail
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
-from rag.web.access.guesses import Guesses
+from rag.web.access.guesses import GuessCounter
 from rag.web.access.logins import Entrant, LoginTable, digest
 from rag.web.access.owner import LoginOwners
 from rag.wiring.listeners import host_name, listener_policy
@@ -270,7 +270,7 @@ class TestGuessing:
     def test_is_counted_by_address_and_forgotten_after_a_minute(self, monkeypatch):
         now = [100.0]
         monkeypatch.setattr(time, "time", lambda: now[0])
-        guesses = Guesses()
+        guesses = GuessCounter()
         for _ in range(10):
             guesses.was_wrong("10.0.0.1")
 
@@ -281,7 +281,7 @@ class TestGuessing:
         assert guesses.wait_seconds("10.0.0.1", "new") == 0
 
     def test_counts_all_addresses_that_one_line_has(self):
-        guesses = Guesses()
+        guesses = GuessCounter()
         for n in range(10):
             guesses.was_wrong(f"2001:db8::{n}")
 

@@ -18,13 +18,13 @@ from rag.records import (
 from rag.web.html.answers import Register, answer_html
 from rag.web.html.pinpoint import places_of
 from rag.web.html.rows import numbers_of_rows
-from rag.web.html.stated import Stated, deciding, shown_statement, stated_in, strong
+from rag.web.html.statements import CitedStatement, deciding, shown_statement, statements_in, strong
 
 C, S, O = Verdict.CONTRADICTED, Verdict.SUPPORTED, Verdict.OPEN  # noqa: E741
 
 
 def stated(said, verdict, **more):
-    return Stated(said, Citation(1, 0, 3, verdict, **more))
+    return CitedStatement(said, Citation(1, 0, 3, verdict, **more))
 
 
 def words(text, spans):
@@ -97,18 +97,18 @@ class TestStatements:
         return Message(1, 0, Role.ASSISTANT, self.TEXT, MessageStatus.COMPLETE, now, answer=answer)
 
     def test_at_a_marker_are_those_that_it_stands_for(self):
-        (found,) = stated_in(self.message(), 1, self.TEXT.rindex("[1]"))
+        (found,) = statements_in(self.message(), 1, self.TEXT.rindex("[1]"))
 
         assert (found.said, found.verdict, found.name) == ("It is grey", S, "Supported")
 
     def test_of_a_source_are_all_that_cite_it_each_with_its_verdict(self):
-        assert [(each.said, each.verdict) for each in stated_in(self.message(), 1)] == [
+        assert [(each.said, each.verdict) for each in statements_in(self.message(), 1)] == [
             ("It weighs 410 g", C),
             ("It is grey", S),
         ]
 
     def test_in_a_row_bring_its_label_and_the_head_of_their_column(self):
-        assert [each.said for each in stated_in(self.message(), 2)][-1] == "Aero · b · 5"
+        assert [each.said for each in statements_in(self.message(), 2)][-1] == "Aero · b · 5"
 
 
 class TestRows:

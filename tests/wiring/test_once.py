@@ -4,7 +4,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from rag.wiring.once import once
+from rag.wiring.lazy import once
 
 
 class House:

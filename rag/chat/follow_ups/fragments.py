@@ -7,12 +7,12 @@ fragment may be has no sure place.
 import re
 
 from rag.chat.follow_ups.names import Names
-from rag.language.languages import told
+from rag.language.languages import phrases
 from rag.language.names import Name
 from rag.language.words import language_of
 
-_PREPOSITION = re.compile(rf"^(?:{told('opens_fragments')})\s+", re.IGNORECASE)
-_DETERMINER = re.compile(rf"^(?:{told('articles')})\s+", re.IGNORECASE)
+_PREPOSITION = re.compile(rf"^(?:{phrases('opens_fragments')})\s+", re.IGNORECASE)
+_DETERMINER = re.compile(rf"^(?:{phrases('articles')})\s+", re.IGNORECASE)
 _FIGURE = re.compile(r"(?:(\w+)\s+)?(\d+(?:[.,]\d+)*)")
 _BARE = re.compile(r"\d+(?:[.,]\d+)*")
 # Words written large within a sentence; in German that is every noun.
@@ -43,7 +43,7 @@ def _figure(earlier: str, fragment: str) -> str:
 def _name(earlier: str, fragment: str, names: Names) -> str:
     """A name in the place of the one that is most like it."""
     places = _names_in(earlier, names)
-    new = _meant(_DETERMINER.sub("", fragment), [each.text for each in places], names)
+    new = _meant(_DETERMINER.sub("", fragment), [place.text for place in places], names)
     if not new or not places:
         return ""
     old = max(places, key=lambda each: _likeness(new, each))
@@ -61,7 +61,7 @@ def _names_in(text: str, names: Names) -> list[Name]:
         return known
     taken = {at for each in known for at in range(each.start, each.end)}
     others = (Name(m[0], m.start(), m.end()) for m in _CAPITALISED.finditer(text))
-    return [*known, *(each for each in others if taken.isdisjoint(range(each.start, each.end)))]
+    return [*known, *(other for other in others if taken.isdisjoint(range(other.start, other.end)))]
 
 
 def _meant(short: str, in_focus: list[str], names: Names) -> str:

@@ -13,8 +13,8 @@ from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 from rag.connectors.git.repository import LARGE_FILE, POINTER
 from rag.connectors.guard import Guard
-from rag.connectors.kinds import shown
-from rag.connectors.web.fetch import Fetched, Fetcher
+from rag.connectors.kinds import masked
+from rag.connectors.web.fetch import FetchedPage, Fetcher
 from rag.documents.files import fit_name
 from rag.documents.limits import MEBIBYTE
 from rag.errors import SourceAway, TooLarge, Unreadable, UserError
@@ -38,15 +38,15 @@ class Repository:
 
 def read_address(address: str) -> Repository:
     """Raises UserError."""
-    found = urlsplit(address)
-    login, _, ref = found.netloc.rpartition("@")
+    parts = urlsplit(address)
+    login, _, ref = parts.netloc.rpartition("@")
     owner, _, name = login.partition(":")
     if not owner or not name:
         raise UserError(
-            f"{shown(address)[:100]} names no repository. Write github://owner:name@branch/."
+            f"{masked(address)[:100]} names no repository. Write github://owner:name@branch/."
         )
-    token = parse_qs(found.query).get("token", [""])[0]
-    folder = unquote(found.path).strip("/")
+    token = parse_qs(parts.query).get("token", [""])[0]
+    folder = unquote(parts.path).strip("/")
     return Repository(f"{quote(owner)}/{quote(name)}", unquote(ref), folder, token)
 
 
@@ -114,14 +114,14 @@ class GithubSource:
 
     def _json(self, path: str) -> dict[str, Any]:
         try:
-            found = json.loads(self._get(path, PLAIN).data)
+            data = json.loads(self._get(path, PLAIN).data)
         except ValueError as error:
             raise self._away("its answer is no JSON") from error
-        if not isinstance(found, dict):
+        if not isinstance(data, dict):
             raise self._away("its answer is of another form")
-        return found
+        return data
 
-    def _get(self, path: str, form: str) -> Fetched:
+    def _get(self, path: str, form: str) -> FetchedPage:
         headers = {"Accept": form, "X-GitHub-Api-Version": "2022-11-28"}
         if self._repository.token:
             headers["Authorization"] = f"Bearer {self._repository.token}"
@@ -130,7 +130,7 @@ class GithubSource:
             raise self._away(self._refused(answer))
         return answer
 
-    def _refused(self, answer: Fetched) -> str:
+    def _refused(self, answer: FetchedPage) -> str:
         at, has_token = self._repository, bool(self._repository.token)
         is_limit = answer.headers.get("x-ratelimit-remaining") == "0"
         if answer.status in (403, 429) and (is_limit or "retry-after" in answer.headers):
@@ -156,7 +156,7 @@ class GithubSource:
         return SourceAway(f"GitHub, {self._repository.name}: {reason}. Nothing is removed.")
 
 
-def _until(answer: Fetched) -> str:
+def _until(answer: FetchedPage) -> str:
     """The time that GitHub gives, as an hour of UTC."""
     after, reset = (answer.headers.get(name, "") for name in ("retry-after", "x-ratelimit-reset"))
     moment = time.time() + int(after) if after.isdecimal() else 0

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-from rag.connectors.git.fetching import Wish, fetch
+from rag.connectors.git.fetch_process import Wish, fetch
 from rag.connectors.guard import Guard
 from rag.documents.cleaning import clean
 from rag.errors import SourceAway, TooLarge, Unreadable, UserError
@@ -36,25 +36,25 @@ class GitAddress:
 
     @property
     def local(self) -> Path | None:
-        found = urlsplit(self.url)
-        return Path(unquote(found.path)) if found.scheme == "file" else None
+        parts = urlsplit(self.url)
+        return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 def read_address(address: str) -> GitAddress:
     """Raises UserError."""
     plain, _, branch = address.strip().partition("#")
     plain = plain.removeprefix("git+")
-    found = urlsplit(plain)
-    if found.scheme not in ("http", "https", "file"):
+    parts = urlsplit(plain)
+    if parts.scheme not in ("http", "https", "file"):
         raise UserError(
-            f"{found.scheme or plain[:60]}: of Git repositories https:// is read, and file:// on "
+            f"{parts.scheme or plain[:60]}: of Git repositories https:// is read, and file:// on "
             "the server's own disk. Write git+https://host/owner/name.git#branch."
         )
     if re.search(r"[\x00-\x20\x7f]", branch) or branch.startswith(("-", "/")) or ".." in branch:
         raise UserError(f"{branch[:60]!r} is no name of a branch.")
-    host = found.netloc.rpartition("@")[2]
-    login = unquote(found.username or ""), unquote(found.password or "")
-    return GitAddress(urlunsplit((found.scheme, host, found.path, "", "")), branch, *login)
+    host = parts.netloc.rpartition("@")[2]
+    login = unquote(parts.username or ""), unquote(parts.password or "")
+    return GitAddress(urlunsplit((parts.scheme, host, parts.path, "", "")), branch, *login)
 
 
 class GitSource:
@@ -107,7 +107,7 @@ class GitSource:
         return found
 
     def _local_branch(self) -> tuple[str, str]:
-        from rag.connectors.git.fetching import branch_name, choose
+        from rag.connectors.git.fetch_process import branch_name, choose
 
         refs = {bytes(name): bytes(value) for name, value in self._repository.get_refs().items()}
         name, commit = choose(refs, Wish(self._address.url, "", self._address.branch))
@@ -167,11 +167,11 @@ class GitSource:
 
 def forge_link(url: str, branch: str) -> str:
     """Where the files of a branch are opened, as far as the host is known; ends with a slash."""
-    found = urlsplit(url)
-    host = (found.hostname or "").lower()
+    parts = urlsplit(url)
+    host = (parts.hostname or "").lower()
     base = f"{url.rstrip('/').removesuffix('.git')}/"
     of_branch = quote(branch, safe="/")
-    if found.scheme == "file" or not of_branch:
+    if parts.scheme == "file" or not of_branch:
         return ""
     if host == "github.com" or host.startswith("github."):
         return f"{base}blob/{of_branch}/"

@@ -24,20 +24,20 @@ HASH_CHARS = 8
 def normal(url: str) -> str:
     """One spelling of an address of the web, without a login; "" for what is none."""
     try:
-        found = urlsplit(urldefrag(url.strip()).url)
-        port = found.port
+        parts = urlsplit(urldefrag(url.strip()).url)
+        port = parts.port
     except ValueError:
         return ""
-    scheme, host = found.scheme.lower(), (found.hostname or "").lower().rstrip(".")
+    scheme, host = parts.scheme.lower(), (parts.hostname or "").lower().rstrip(".")
     if scheme not in PORTS or not host:
         return ""
     host = f"[{host}]" if ":" in host else host
     place = host if port in (None, PORTS[scheme]) else f"{host}:{port}"
-    query = found.query
+    query = parts.query
     if FOLLOWS_PEOPLE.search(query):
         pairs = parse_qsl(query, keep_blank_values=True)
         query = urlencode([pair for pair in pairs if not FOLLOWS_PEOPLE.fullmatch(pair[0])])
-    return urlunsplit((scheme, place, found.path or "/", query, ""))
+    return urlunsplit((scheme, place, parts.path or "/", query, ""))
 
 
 def is_same_page(first: str, second: str) -> bool:
@@ -46,9 +46,9 @@ def is_same_page(first: str, second: str) -> bool:
 
 
 def _plain(url: str) -> tuple[str, str]:
-    found = urlsplit(url)
-    host = (found.hostname or "").removeprefix("www.")
-    return host, INDEX.sub("/", found.path).rstrip("/").casefold()
+    parts = urlsplit(url)
+    host = (parts.hostname or "").removeprefix("www.")
+    return host, INDEX.sub("/", parts.path).rstrip("/").casefold()
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +60,11 @@ class Scope:
 
     @classmethod
     def of(cls, url: str) -> "Scope":
-        found = urlsplit(url)
-        path = found.path or "/"
+        parts = urlsplit(url)
+        path = parts.path or "/"
         last = path.rpartition("/")[2]
         folder = path if "." not in last and last else path.rpartition("/")[0]
-        return cls(found.netloc.rpartition("@")[2], folder.rstrip("/") + "/")
+        return cls(parts.netloc.rpartition("@")[2], folder.rstrip("/") + "/")
 
     def has_host(self, url: str) -> bool:
         return urlsplit(url).netloc.rpartition("@")[2] == self.host

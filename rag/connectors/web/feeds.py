@@ -21,7 +21,7 @@ KINDS = {b"urlset": "sitemap", b"sitemapindex": "sitemap", b"rss": "feed", b"fee
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class FeedEntry:
     """What a sitemap or a feed names."""
 
     pages: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ def unpacked_list(data: bytes, max_bytes: int) -> bytes:
     return found
 
 
-def read_list(data: bytes, url: str) -> Named:
+def read_list(data: bytes, url: str) -> FeedEntry:
     """Raises SourceAway for what is damaged, or would define entities of its own."""
     from xml.etree.ElementTree import ParseError
 
@@ -60,11 +60,11 @@ def read_list(data: bytes, url: str) -> Named:
         raise SourceAway(f"{url} is no sitemap or feed that can be read ({error}).") from error
     kind = _tag(root)
     if kind == "sitemapindex":
-        return Named(sitemaps=_joined(url, _texts(root, "sitemap", "loc")))
+        return FeedEntry(sitemaps=_joined(url, _texts(root, "sitemap", "loc")))
     if kind == "urlset":
-        return Named(pages=_joined(url, _texts(root, "url", "loc")))
+        return FeedEntry(pages=_joined(url, _texts(root, "url", "loc")))
     entries = [each for each in root.iter() if _tag(each) in ("item", "entry")]
-    return Named(pages=_joined(url, [_link(entry) for entry in entries[:MOST_ENTRIES]]))
+    return FeedEntry(pages=_joined(url, [_link(entry) for entry in entries[:MOST_ENTRIES]]))
 
 
 def _tag(element: Any) -> str:
@@ -84,7 +84,7 @@ def _link(entry: Any) -> str:
             if found.strip():
                 return str(found)
     ids = [child for child in entry if _tag(child) in ("guid", "id")]
-    texts = [str(each.text or "") for each in ids if each.get("isPermaLink") != "false"]
+    texts = [str(id_.text or "") for id_ in ids if id_.get("isPermaLink") != "false"]
     return next((text for text in texts if text.startswith("http")), "")
 
 

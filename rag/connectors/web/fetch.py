@@ -23,7 +23,7 @@ WantsBody = Callable[[httpx.Response], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class FetchedPage:
     """An answer; `data` is empty where the body was not wanted."""
 
     url: str  # after redirects
@@ -45,7 +45,7 @@ class Fetched:
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-class LoginAt(httpx.Auth):
+class HostLogin(httpx.Auth):
     """The login that an address is written with, told to the origin of that address alone."""
 
     def __init__(self, address: str) -> None:
@@ -85,7 +85,7 @@ class Fetcher:
         headers: Mapping[str, str] | None = None,
         *,
         wants_body: WantsBody = lambda _response: True,
-    ) -> Fetched:
+    ) -> FetchedPage:
         """Whatever the status. Raises Forbidden, TooLarge, and SourceAway where nothing answers."""
         if len(url) > LONGEST_URL or not url.isprintable():
             raise Forbidden(f"{url[:80]!r} is no address that is fetched.")
@@ -95,7 +95,9 @@ class Fetcher:
                 is_wanted = response.status_code == 200 and wants_body(response)
                 data = self._body(response) if is_wanted else b""
                 final = str(response.url)
-                return Fetched(final, response.status_code, dict(response.headers), data, is_wanted)
+                return FetchedPage(
+                    final, response.status_code, dict(response.headers), data, is_wanted
+                )
         except httpx.TooManyRedirects as error:
             raise SourceAway(f"{url} redirects more than {MOST_REDIRECTS} times.") from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:

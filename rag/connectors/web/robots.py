@@ -32,8 +32,8 @@ class Robots:
         self._last = time.monotonic()
 
     def _of(self, url: str) -> RobotFileParser:
-        found = urlsplit(url)
-        host = f"{found.scheme}://{found.netloc}"
+        parts = urlsplit(url)
+        host = f"{parts.scheme}://{parts.netloc}"
         if host not in self._rules:
             self._rules[host] = self._read(f"{host}/robots.txt")
         return self._rules[host]

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from rag.connectors.credentials import hidden, revealed
 from rag.connectors.guard import Guard
-from rag.connectors.kinds import shown
-from rag.connectors.logins import hidden, revealed
+from rag.connectors.kinds import masked
 from rag.connectors.web.addresses import (
     MADE_PAGES,
     PAGE_ENDINGS,
@@ -28,11 +28,11 @@ from rag.connectors.web.addresses import (
     normal,
 )
 from rag.connectors.web.feeds import kind_of_list, read_list, unpacked_list
-from rag.connectors.web.fetch import Fetched, Fetcher, LoginAt
+from rag.connectors.web.fetch import FetchedPage, Fetcher, HostLogin
+from rag.connectors.web.page_cache import CachedPage, load_page_cache, save_page_cache
+from rag.connectors.web.page_reader import page_of
 from rag.connectors.web.pages import WebPage
-from rag.connectors.web.parsing import page_of
 from rag.connectors.web.robots import Robots
-from rag.connectors.web.seen import Seen, load_seen, save_seen
 from rag.documents.cleaning import word_set
 from rag.documents.kinds import BY_ENDING
 from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError
@@ -55,7 +55,7 @@ HTML_STARTS = (b"<!doctype html", b"<html")
 class VisitedPage:
     """An address that was visited: what it is now, and where it leads to."""
 
-    seen: Seen
+    seen: CachedPage
     links: tuple[str, ...] = ()
 
 
@@ -68,8 +68,8 @@ class WebSource:
         guard = Guard(options.private_hosts)
         self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=auth)
         self._robots = Robots(self._fetcher)
-        self._before = load_seen(options.aside, options.secrets)
-        self._now: dict[str, Seen] = {}
+        self._before = load_page_cache(options.aside, options.secrets)
+        self._now: dict[str, CachedPage] = {}
         self._files: dict[str, str] = {}  # name → address
         self._marks: set[str] = set()
         self._failed = 0
@@ -92,7 +92,7 @@ class WebSource:
             yield from self._visit(self._named(kind, data, first.url), depth=0)
         else:
             yield from self._visit([normal(first.url)], depth=self._options.depth)
-        save_seen(self._options.aside, self._now, self._options.secrets)
+        save_page_cache(self._options.aside, self._now, self._options.secrets)
 
     def _named(self, kind: str, data: bytes, url: str) -> list[str]:
         """Of a feed also what it named before: it shows its newest entries only."""
@@ -159,7 +159,7 @@ class WebSource:
             if is_file or (is_page and self._scope.holds(link)):
                 yield link
 
-    def _file(self, seen: Seen) -> ListedFile:
+    def _file(self, seen: CachedPage) -> ListedFile:
         if len(self._files) >= min(self._options.most_files, MOST_PAGES):
             most = min(self._options.most_files, MOST_PAGES)
             raise SourceAway(
@@ -183,7 +183,7 @@ class WebSource:
                 url, before.conditions() if before else None, wants_body=_wants_body
             )
         except TooLarge:  # reading it says so
-            return VisitedPage(Seen(url, self._name_of(url, ending_in(url) or ".html")))
+            return VisitedPage(CachedPage(url, self._name_of(url, ending_in(url) or ".html")))
         except Forbidden as error:  # leads into this network: as if nobody had linked to it
             return self._cannot_see(before, str(error)) if before else None
         except SourceAway as error:
@@ -198,24 +198,24 @@ class WebSource:
         self._failed = 0
         return self._answered(answer, url)
 
-    def _cannot_see(self, before: Seen | None, reason: str) -> VisitedPage | None:
+    def _cannot_see(self, before: CachedPage | None, reason: str) -> VisitedPage | None:
         """It stays as it was; what was never seen is left out. Many in a row: the site is away."""
         self._failed += 1
         if self._options.aside is None or self._failed >= MOST_FAILED:
             raise SourceAway(f"{reason}. Nothing is removed.")
         return self._same(before) if before else None
 
-    def _same(self, before: Seen) -> VisitedPage:
+    def _same(self, before: CachedPage) -> VisitedPage:
         seen = replace(before, name="") if before.url in self._files.values() else before
         self._marks.add(seen.mark)
         return VisitedPage(self._distinct(seen), before.links)
 
-    def _answered(self, answer: Fetched, asked: str) -> VisitedPage | None:
+    def _answered(self, answer: FetchedPage, asked: str) -> VisitedPage | None:
         url = normal(answer.url)
         leads_away = self._scope.has_host(asked) and not self._scope.has_host(url)
         if not url or leads_away or not self._robots.allow(url):
             return None
-        seen = Seen(
+        seen = CachedPage(
             url, "", etag=answer.headers.get("etag", ""),
             modified=answer.headers.get("last-modified", ""),
         )  # fmt: skip
@@ -230,7 +230,7 @@ class WebSource:
         file = replace(seen, name=self._name_of(url, ending), mark=mark, size=size)
         return VisitedPage(self._distinct(file))
 
-    def _page(self, answer: Fetched, seen: Seen) -> VisitedPage | None:
+    def _page(self, answer: FetchedPage, seen: CachedPage) -> VisitedPage | None:
         try:
             page = page_of(answer.data, seen.url, _charset(answer))
         except (TooLarge, Unreadable):  # reading it says so
@@ -256,7 +256,7 @@ class WebSource:
         is_it = stated and self._scope.has_host(stated) and is_same_page(stated, url)
         return stated if is_it else url
 
-    def _distinct(self, seen: Seen) -> Seen:
+    def _distinct(self, seen: CachedPage) -> CachedPage:
         """Of two addresses that give one name, the later has its own."""
         if self._files.get(seen.name, seen.url) == seen.url:
             return seen
@@ -298,13 +298,13 @@ def open_web(address: str, options: SourceOptions) -> WebSource:
     url = normal(address)
     if not url:
         raise UserError(
-            f"{shown(address)[:80]!r} is no address of the web, such as https://example.com."
+            f"{masked(address)[:80]!r} is no address of the web, such as https://example.com."
         )
-    found = urlsplit(url)
-    port = found.port or {"http": 80, "https": 443}[found.scheme]
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     with suppress(SourceAway):  # told at the first sync, and tried again
-        Guard(options.private_hosts).addresses(found.hostname or "", port)
-    return WebSource(url, options, LoginAt(address))
+        Guard(options.private_hosts).addresses(parts.hostname or "", port)
+    return WebSource(url, options, HostLogin(address))
 
 
 def _wants_body(response: httpx.Response) -> bool:
@@ -317,7 +317,7 @@ def _wants_body(response: httpx.Response) -> bool:
     return ending in FILE_ENDINGS and not has_mark
 
 
-def _is_page(answer: Fetched) -> bool:
+def _is_page(answer: FetchedPage) -> bool:
     """By its header, unless its bytes say otherwise."""
     start = answer.data[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
     if start.startswith(HTML_STARTS):
@@ -326,7 +326,7 @@ def _is_page(answer: Fetched) -> bool:
     return answer.media_type in PAGE_TYPES and answer.has_body and not is_other
 
 
-def _ending_of(answer: Fetched) -> str:
+def _ending_of(answer: FetchedPage) -> str:
     """Of the file, by its first bytes, its type, then its address."""
     if answer.data.startswith(b"%PDF-"):
         return ".pdf"
@@ -338,11 +338,11 @@ def _ending_of(answer: Fetched) -> str:
     return mimetypes.guess_extension(answer.media_type) or ""
 
 
-def _is_packed(answer: Fetched) -> bool:
+def _is_packed(answer: FetchedPage) -> bool:
     return "content-encoding" in answer.headers
 
 
-def _charset(answer: Fetched) -> str | None:
+def _charset(answer: FetchedPage) -> str | None:
     message = httpx.Headers({"content-type": answer.headers.get("content-type", "")})
     return httpx.Response(200, headers=message).charset_encoding
 

@@ -73,19 +73,19 @@ def _element(element: Any, depth: int) -> Any:
         raise ValueError("its elements are nested too deeply")
     if not len(element) and not element.attrib:
         return own
-    found: dict[str, Any] = {local_name(name): value for name, value in element.attrib.items()}
+    results: dict[str, Any] = {local_name(name): value for name, value in element.attrib.items()}
     if own:
-        found["text"] = own
+        results["text"] = own
     for child in element:
         inner = _element(child, depth + 1)
         name = local_name(child.tag)
-        if name not in found:
-            found[name] = inner
-        elif isinstance(found[name], list):
-            found[name].append(inner)
+        if name not in results:
+            results[name] = inner
+        elif isinstance(results[name], list):
+            results[name].append(inner)
         else:
-            found[name] = [found[name], inner]
-    return found
+            results[name] = [results[name], inner]
+    return results
 
 
 class _DataWalk:

@@ -14,7 +14,7 @@ from typing import Any
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
-from rag.documents.readers.packages import check_package, damage_told
+from rag.documents.readers.packages import check_package, damage_message
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 
@@ -69,7 +69,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from docx.opc.exceptions import OpcError
 
     check_package(outline.name, data, limits)
-    with damage_told(outline.name, OpcError):
+    with damage_message(outline.name, OpcError):
         document = _opened(data)
         outline.fallback_title = document.core_properties.title or ""
         styles = Styles(document)
@@ -110,11 +110,11 @@ def _notes(document: Any) -> Iterator[str]:
 
 def _running(document: Any) -> Iterator[str]:
     """What stands above and below every page, each once."""
-    told: set[str] = set()
+    results: set[str] = set()
     for kind, part in _parts(document, RUNNING):
         text = _line(part)
-        if text and text not in told and not text.isdecimal():
-            told.add(text)
+        if text and text not in results and not text.isdecimal():
+            results.add(text)
             yield f"{kind[1].capitalize()}: {text}"
 
 
@@ -225,7 +225,9 @@ class _DocxWalk:
         """Tables that stand in cells, each under what its row is called."""
         for row in _opened_controls(element, f"{WORD}tr"):
             cells = list(_opened_controls(row, f"{WORD}tc"))
-            for table in (each for cell in cells for each in _opened_controls(cell, f"{WORD}tbl")):
+            for table in (
+                control for cell in cells for control in _opened_controls(cell, f"{WORD}tbl")
+            ):
                 name = next(filter(None, map(_cell_text, cells)), "")
                 self.outline.paragraph(f"{name}:" if name else "")
                 if depth < DEEPEST:
@@ -337,7 +339,7 @@ def _rows(table: Any) -> list[list[list[Any]]]:
 
 def _cell_text(cell: Any) -> str:
     """Its paragraphs; tables in it stand behind the table that it is of."""
-    paragraphs = (written(_runs(each)) for each in _opened_controls(cell, f"{WORD}p"))
+    paragraphs = (written(_runs(control)) for control in _opened_controls(cell, f"{WORD}p"))
     return " ".join(filter(None, map(str.strip, paragraphs)))
 
 

@@ -11,7 +11,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import html
-from rag.documents.readers.packages import check_package, damage_told
+from rag.documents.readers.packages import check_package, damage_message
 from rag.errors import Unreadable
 
 CONTAINER = "META-INF/container.xml"
@@ -22,7 +22,7 @@ PAGES = ("application/xhtml+xml", "text/html")
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; a chapter that is named and missing is told in the report."""
     check_package(outline.name, data, limits)
-    with damage_told(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with damage_message(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
         if RIGHTS in archive.namelist():
             raise Unreadable(outline.name, "the book is protected against copying (DRM).")
         package, folder = _package(archive)
@@ -62,5 +62,5 @@ def _spine(package: Any, folder: str) -> Iterator[str]:
 
 
 def _first(package: Any, name: str) -> str:
-    found = (each.text or "" for each in package.iter() if each.tag.endswith(f"}}{name}"))
-    return next(found, "")
+    results = (each.text or "" for each in package.iter() if each.tag.endswith(f"}}{name}"))
+    return next(results, "")

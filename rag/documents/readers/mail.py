@@ -15,8 +15,8 @@ from rag.documents.kinds import OLE_MAGIC
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import html
-from rag.documents.readers.packages import damage_told
-from rag.documents.readers.readers import Inside
+from rag.documents.readers.packages import damage_message
+from rag.documents.readers.registry import AttachedFiles
 from rag.errors import Unreadable
 
 WORD = re.compile(r"\w+")
@@ -35,7 +35,7 @@ class _Mail:
 
 def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -> None:
     """Fill the outline; attachments are read by the readers of their own formats."""
-    with damage_told(outline.name, MessageError):
+    with damage_message(outline.name, MessageError):
         mail = _of_outlook(data) if data.startswith(OLE_MAGIC) else _of_text(data)
     if not (mail.text.strip() or mail.markup.strip() or mail.attached or mail.subject):
         raise Unreadable(outline.name, "the message has neither a text nor an attachment.")
@@ -47,7 +47,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
         html.read_fragment(clean(mail.markup), outline)
     else:
         _write_text(clean(mail.text), outline)
-    inside = Inside(outline, limits, depth=depth)
+    inside = AttachedFiles(outline, limits, depth=depth)
     for name, content in mail.attached:
         inside.add(name, content)
     outline.title = one_line(mail.subject)
@@ -120,12 +120,16 @@ def _of_outlook(data: bytes) -> _Mail:
     import oxmsg
 
     message = oxmsg.Message.load(io.BytesIO(data))
-    to = ", ".join(filter(None, (each.name or each.email_address for each in message.recipients)))
+    to = ", ".join(
+        filter(
+            None, (recipient.name or recipient.email_address for recipient in message.recipients)
+        )
+    )
     date = message.sent_date.isoformat(" ", "minutes") if message.sent_date else ""
     attached = (
-        (one_line(each.file_name or f"attachment {number}"), each.file_bytes)
-        for number, each in enumerate(message.attachments, start=1)
-        if each.file_bytes
+        (one_line(attachment.file_name or f"attachment {number}"), attachment.file_bytes)
+        for number, attachment in enumerate(message.attachments, start=1)
+        if attachment.file_bytes
     )
     return _Mail(
         subject=message.subject or "",

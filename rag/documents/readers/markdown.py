@@ -153,8 +153,10 @@ class _MarkdownWalk:
         if self.in_footnotes or (text.startswith("import ") and IMPORTED.search(text)):
             return
         children = token.children or []
-        references = [each.meta["id"] for each in children if each.type == "footnote_ref"]
-        self.noted += [self.notes.pop(each) for each in references if each in self.notes]
+        references = [child.meta["id"] for child in children if child.type == "footnote_ref"]
+        self.noted += [
+            self.notes.pop(reference) for reference in references if reference in self.notes
+        ]
         if self.rows is not None:
             self.rows[-1].append(text)
         elif self.heading_level:

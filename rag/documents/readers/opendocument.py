@@ -8,7 +8,7 @@ from typing import Any
 from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.packages import ZIP_START, check_package, damage_told
+from rag.documents.readers.packages import ZIP_START, check_package, damage_message
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 from rag.errors import Unreadable
@@ -28,7 +28,7 @@ WIDEST = 1_000  # cells that one stands for: sheets fill whole rows with a repea
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; deleted text is left out, comments stand behind."""
-    with damage_told(outline.name):
+    with damage_message(outline.name):
         content, meta = _parts(data, outline.name, limits)
     title = meta.find(f".//{TITLE}") if meta is not None else None
     body = content.find(f"{OFFICE}body")

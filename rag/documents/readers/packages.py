@@ -40,7 +40,7 @@ def check_package(name: str, data: bytes, limits: LoadLimits) -> None:
         Unreadable: damaged, encrypted, or with a document type in a part.
         TooLarge: it would unpack to more than the limits allow.
     """
-    with damage_told(name), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with damage_message(name), zipfile.ZipFile(io.BytesIO(data)) as archive:
         parts = archive.infolist()
         _check_directory(name, parts, limits)
         for part in parts:
@@ -50,7 +50,7 @@ def check_package(name: str, data: bytes, limits: LoadLimits) -> None:
 
 
 @contextmanager
-def damage_told(name: str, *errors: type[Exception]) -> Iterator[None]:
+def damage_message(name: str, *errors: type[Exception]) -> Iterator[None]:
     """What libraries raise about broken parts, these errors among them, becomes Unreadable."""
     try:
         yield
@@ -111,7 +111,7 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
     """Diagrams and charts of a package; what else holds text and is none of `read` is reported."""
     from defusedxml.ElementTree import fromstring
 
-    with damage_told(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
+    with damage_message(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
         for name in archive.namelist():
             if read.fullmatch(name) or NO_TEXT.fullmatch(name) or not name.endswith(".xml"):
                 continue
@@ -154,16 +154,16 @@ def write_chart(space: Any, outline: Outline) -> None:
     title = _texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t")
     outline.paragraph("".join(title))
     series = list(space.iter(f"{CHART}ser"))
-    categories = max((_points(each, CATEGORIES) for each in series), key=len, default={})
-    columns = [_points(each, VALUES) for each in series]
+    categories = max((_points(sery, CATEGORIES) for sery in series), key=len, default={})
+    columns = [_points(sery, VALUES) for sery in series]
     if not any(columns):
         outline.left_out.append("a chart without stored figures")
         return
-    header = ["", *(" ".join(_texts(each.find(f"{CHART}tx"), f"{CHART}v")) for each in series)]
+    header = ["", *(" ".join(_texts(sery.find(f"{CHART}tx"), f"{CHART}v")) for sery in series)]
     places = sorted({at for column in columns for at in column})
     rows = [
-        [categories.get(at, str(at + 1)), *(column.get(at, "") for column in columns)]
-        for at in places
+        [categories.get(place, str(place + 1)), *(column.get(place, "") for column in columns)]
+        for place in places
     ]
     outline.table([header, *rows])
 
@@ -175,7 +175,7 @@ def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
         if found is not None:
             points = (each for each in found.iter(f"{CHART}pt"))
             return {
-                int(each.get("idx", "0")): " ".join(_texts(each, f"{CHART}v")) for each in points
+                int(point.get("idx", "0")): " ".join(_texts(point, f"{CHART}v")) for point in points
             }
     return {}
 

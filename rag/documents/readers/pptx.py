@@ -11,7 +11,7 @@ from defusedxml.ElementTree import fromstring
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
-from rag.documents.readers.packages import DRAWING, check_package, damage_told
+from rag.documents.readers.packages import DRAWING, check_package, damage_message
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 from rag.errors import TooLarge
@@ -34,7 +34,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from pptx.exc import PythonPptxError
 
     check_package(outline.name, data, limits)
-    with damage_told(outline.name, PythonPptxError):
+    with damage_message(outline.name, PythonPptxError):
         presentation = _opened(data)
         slides = list(presentation.slides)
         outline.fallback_title = presentation.core_properties.title or ""
@@ -142,7 +142,7 @@ def _write_shape(shape: Any, outline: Outline) -> None:
 
 
 def _write_text(shape: Any, outline: Outline) -> None:
-    texts = [(_words(each), each.level) for each in shape.text_frame.paragraphs]
+    texts = [(_words(paragraph), paragraph.level) for paragraph in shape.text_frame.paragraphs]
     filled = [(text, level) for text, level in texts if text.strip()]
     for text, level in filled:
         if len(filled) > 1 or level:

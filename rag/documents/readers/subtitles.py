@@ -38,9 +38,9 @@ def _write(outline: Outline, first: str, last: str, gathered: list[str]) -> None
 def _cues(text: str) -> Iterator[tuple[str, str, str]]:
     for block in text.split("\n\n"):
         lines = block.strip().split("\n")
-        for at, line in enumerate(lines[:2]):
+        for index, line in enumerate(lines[:2]):
             if span := SPAN.match(line.strip()):
-                said = "\n".join(lines[at + 1 :])
+                said = "\n".join(lines[index + 1 :])
                 words = MARKUP.sub("", SPEAKER.sub(r"\1: ", said))
                 if words.strip():
                     yield span[1], span[2], " ".join(words.split())

@@ -136,7 +136,7 @@ def _is_capitals(line: str) -> bool:
 
 def _numbered_headings(blocks: list[list[str]]) -> list[TextHeading | None]:
     """Short first lines that count from 1, over what is not a line of the same count: no list."""
-    found: list[TextHeading | None] = []
+    results: list[TextHeading | None] = []
     count = over_text = 0
     for block in blocks:
         line = block[0].strip()
@@ -145,10 +145,10 @@ def _numbered_headings(blocks: list[list[str]]) -> list[TextHeading | None]:
         goes_on = len(block) > 1 and (block[1].startswith(SET_IN) or block[1][0].islower())
         is_heading = is_next and not goes_on and len(line) <= TITLE_CHARS
         over_text += is_heading and len(block) > 1
-        over_text += not is_heading and bool(found) and found[-1] is not None
+        over_text += not is_heading and bool(results) and results[-1] is not None
         count += is_heading
-        found.append(TextHeading(2, line, 1) if is_heading else None)
-    return found if count > 2 and over_text > count * 0.7 else []
+        results.append(TextHeading(2, line, 1) if is_heading else None)
+    return results if count > 2 and over_text > count * 0.7 else []
 
 
 def _lead_heading(block: list[str]) -> TextHeading | None:

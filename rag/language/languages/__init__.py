@@ -102,7 +102,7 @@ def any_of(words: Iterable[str]) -> str:
 
 def _codes() -> list[str]:
     """A language is a file whose name has two letters."""
-    names = (each.name.removesuffix(".toml") for each in files("rag.language.languages").iterdir())
+    names = (path.name.removesuffix(".toml") for path in files("rag.language.languages").iterdir())
     return sorted(name for name in names if len(name) == 2)
 
 
@@ -115,7 +115,7 @@ LANGUAGES: tuple[Language, ...] = (
 def all_words(name: str) -> frozenset[str]:
     """What any language has of a class of words, but for what means something else in another."""
     return frozenset[str]().union(
-        *(each.words[name] - each.words["only_in_it"] for each in LANGUAGES)
+        *(language.words[name] - language.words["only_in_it"] for language in LANGUAGES)
     )
 
 
@@ -134,6 +134,6 @@ def all_meanings(name: str) -> dict[str, Any]:
     }
 
 
-def told(name: str) -> str:
+def phrases(name: str) -> str:
     """What any language has for it, as one pattern."""
     return "|".join(filter(None, (language.patterns[name] for language in LANGUAGES)))

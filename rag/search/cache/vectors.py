@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import RagError
-from rag.records import Within
-from rag.runtime.calm import tell
+from rag.records import Readable
+from rag.runtime.error_log import log_throttled
 from rag.seams import Matrix
 from rag.search.embedders.engines import unit
 
@@ -130,7 +130,7 @@ class ExactVectors:
         self._lock = threading.RLock()
 
     def nearest(
-        self, vectors: Matrix, within: Within, *, limit: int
+        self, vectors: Matrix, within: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]] | None:
         """For each vector, best first; None if they are too many, or are still being read."""
         wanted: list[CollectionScope] = [None] if within.ids is None else [*sorted(within.ids)]
@@ -148,7 +148,7 @@ class ExactVectors:
     def _are_coming(self, sizes: Mapping[CollectionScope, int]) -> bool:
         """Whether some are being read; many that are not here are begun with."""
         with self._lock:
-            new = [each for each in sizes if each not in self._held]
+            new = [size for size in sizes if size not in self._held]
             if sum(sizes[each] for each in new) > self._waited_for and not self._coming:
                 self._coming.update(new)
                 bring = threading.Thread(target=self._bring, args=(new,), daemon=True)
@@ -160,7 +160,7 @@ class ExactVectors:
             for scope in scopes:
                 self._of(scope)
         except RagError as error:
-            tell(log, "Vectors are not kept in memory", error)
+            log_throttled(log, "Vectors are not kept in memory", error)
         finally:
             with self._lock:
                 self._coming.difference_update(scopes)
@@ -169,8 +169,8 @@ class ExactVectors:
         """Of length 1; None unless all are held."""
         with self._lock:
             held = [*self._held.values()]
-        found = {key: each.vector(key) for each in held for key in chunk_ids if key in each.rows}
-        return found if len(found) == len(chunk_ids) else None
+        results = {key: each.vector(key) for each in held for key in chunk_ids if key in each.rows}
+        return results if len(results) == len(chunk_ids) else None
 
     def _size(self, collection: CollectionScope) -> int:
         held = self._held.get(collection)

@@ -17,7 +17,7 @@ from sqlalchemy import Connection, select
 
 from rag.db import chunks as chunk_table
 from rag.db import versions
-from rag.records import Within
+from rag.records import Readable
 from rag.search.query import Term
 from rag.search.vocabulary import Vocabulary
 from rag.search.word_index import (
@@ -40,7 +40,7 @@ Lexemes = Mapping[Term, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class CollectionHeld:
+class CachedCollection:
     """The words of one collection, as they were at a version of it."""
 
     version: int
@@ -51,12 +51,12 @@ class CollectionHeld:
 class CollectionWords:
     """The words of some collections together."""
 
-    def __init__(self, parts: Mapping[str, CollectionHeld], stemmer: str) -> None:
+    def __init__(self, parts: Mapping[str, CachedCollection], stemmer: str) -> None:
         self._parts = [part.places for part in parts.values() if part.places]
         chunks = sorted(each for part in parts.values() for each in part.chunks.items())
         self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
         self._ids = [chunk_id for _, chunk_id in chunks]
-        self._at = {chunk_id: at for at, chunk_id in enumerate(self._ids)}
+        self._at = {chunk_id: index for index, chunk_id in enumerate(self._ids)}
         counts: Counter[str] = Counter()
         lengths = np.zeros(len(chunks))
         for part in self._parts:
@@ -112,24 +112,24 @@ class CollectionWords:
         return counts_in(self._rows, in_a_row([self._places(lexeme) for lexeme in lexemes]))
 
     def _places(self, lexeme: str) -> Positions:
-        found = [part[lexeme] for part in self._parts if lexeme in part]
-        return found[0] if len(found) == 1 else np.sort(np.concatenate([NOWHERE, *found]))
+        results = [part[lexeme] for part in self._parts if lexeme in part]
+        return results[0] if len(results) == 1 else np.sort(np.concatenate([NOWHERE, *results]))
 
 
 # With the versions of its collections; None in place of what is too large.
 _Set = tuple[Mapping[str, int], CollectionWords | None]
 
 
-class HeldWords:
+class CachedWords:
     """Words by collection; those that were not searched for longest go first."""
 
     def __init__(self, words: WordIndex) -> None:
         self._words = words
-        self._held: OrderedDict[str, CollectionHeld] = OrderedDict()
+        self._held: OrderedDict[str, CachedCollection] = OrderedDict()
         self._sets: OrderedDict[frozenset[str] | None, _Set] = OrderedDict()
         self._lock = threading.Lock()
 
-    def within(self, connection: Connection, within: Within) -> CollectionWords | None:
+    def within(self, connection: Connection, within: Readable) -> CollectionWords | None:
         """None for more than is held."""
         now = versions(connection, within)
         with self._lock:
@@ -144,7 +144,7 @@ class HeldWords:
         return known[1]
 
     def _made(
-        self, connection: Connection, within: Within, now: Mapping[str, int]
+        self, connection: Connection, within: Readable, now: Mapping[str, int]
     ) -> CollectionWords | None:
         most = MOST_OF_ALL if within.ids is None else MOST_HELD
         if chunk_count(connection, within, most + 1) > most:
@@ -152,7 +152,7 @@ class HeldWords:
         parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
         return CollectionWords(parts, self._words.stemmer)
 
-    def _part(self, connection: Connection, collection_id: str, version: int) -> CollectionHeld:
+    def _part(self, connection: Connection, collection_id: str, version: int) -> CachedCollection:
         with self._lock:
             known = self._held.get(collection_id)
         if known is None or known.version != version:
@@ -162,13 +162,17 @@ class HeldWords:
             self._held.move_to_end(collection_id)
             while sum(len(each.chunks) for each in self._held.values()) > MOST_HELD:
                 gone, _ = self._held.popitem(last=False)
-                for chosen in [each for each in self._sets if each is None or gone in each]:
+                for chosen in [set_ for set_ in self._sets if set_ is None or gone in set_]:
                     del self._sets[chosen]
         return known
 
     def _read(
-        self, connection: Connection, collection_id: str, version: int, known: CollectionHeld | None
-    ) -> CollectionHeld:
+        self,
+        connection: Connection,
+        collection_id: str,
+        version: int,
+        known: CachedCollection | None,
+    ) -> CachedCollection:
         """Only what came since is read: all from the first row on that is new."""
         table = chunk_table
         listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
@@ -183,12 +187,12 @@ class HeldWords:
         if fresh is not None:
             for word, at in self._words.places(connection, collection_id, fresh):
                 places[word] = np.concatenate([places[word], at]) if word in places else at
-        return CollectionHeld(version, chunks, places)
+        return CachedCollection(version, chunks, places)
 
 
 def _joined(places: Mapping[str, Positions]) -> tuple[Positions, NDArray[np.int64]]:
     """Those of all words as one, and where each word's begin."""
-    counts = [len(each) for each in places.values()]
+    counts = [len(place) for place in places.values()]
     return np.concatenate([*places.values()]), np.cumsum([0, *counts[:-1]])
 
 

@@ -120,8 +120,8 @@ class Reference:
             from transformers.utils.logging import disable_progress_bar
         except ImportError as error:
             what = f"The embedding model in {self._folder}, no encoder of BERT's kind,"
-            told = f"{needs_extra(what, 'models')} Until then words alone find passages."
-            raise IndexAway(told) from error
+            text = f"{needs_extra(what, 'models')} Until then words alone find passages."
+            raise IndexAway(text) from error
         disable_progress_bar()  # "Loading weights"
         try:
             return SentenceTransformer(str(self._folder), device="cpu", local_files_only=True)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from rag.errors import SetupError
 from rag.seams import Matrix
+from rag.search.embedders.batching import BatchingEmbedder
 from rag.search.embedders.encoder import Encoder, read_encoder
 from rag.search.embedders.engines import EncoderEngine, Engine, Reference, clean, stay_offline
-from rag.search.embedders.together import Together
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ class LocalEmbedder:
         self._batch_size = batch_size
         self._allow_download = allow_download
         self._lock = threading.RLock()
-        self._together = Together(lambda texts: self._engine.vectors(texts))
+        self._together = BatchingEmbedder(lambda texts: self._engine.vectors(texts))
         self._recent: dict[str, Vector] = {}
         self._recent_lock = threading.Lock()
 

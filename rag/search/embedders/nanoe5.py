@@ -186,11 +186,11 @@ class _ModelFile:
         return np.frombuffer(bytes(self._data[start : self._at]), dtype=kind)
 
 
-def _letters(told: bytes, count: int) -> Iterator[tuple[str, str]]:
+def _letters(data: bytes, count: int) -> Iterator[tuple[str, str]]:
     at = 0
     for _ in range(count):
-        letter, length = struct.unpack_from("<IB", told, at)
-        becomes = struct.unpack_from(f"<{length}I", told, at + 5)
+        letter, length = struct.unpack_from("<IB", data, at)
+        becomes = struct.unpack_from(f"<{length}I", data, at + 5)
         at += 5 + 4 * length
         yield chr(letter), "".join(map(chr, becomes))
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from rag.errors import SetupError
-from rag.runtime.calm import tell
+from rag.runtime.error_log import log_throttled
 from rag.settings import Settings
 
 if TYPE_CHECKING:  # loaded with the first that is counted
@@ -45,7 +45,7 @@ class Counters:
             if self._together is not None:
                 return self._together.hit(allowed, who) and is_allowed
         except Exception as error:  # noqa: BLE001 - whatever a store of counters raises
-            tell(log, "Each process counts alone", error)
+            log_throttled(log, "Each process counts alone", error)
         return is_allowed
 
     def wait_seconds(self, allowed: "RateLimitItem", who: str) -> float:
@@ -55,7 +55,7 @@ class Counters:
             if self._together is not None:
                 return max(wait, _wait_seconds(self._together, allowed, who))
         except Exception as error:  # noqa: BLE001 - whatever a store of counters raises
-            tell(log, "Each process counts alone", error)
+            log_throttled(log, "Each process counts alone", error)
         return wait
 
 

@@ -16,7 +16,7 @@ WRONG_PER_MINUTE = 10  # from one address
 REMEMBERED = 10_000  # tokens that were right
 
 
-class Guesses:
+class GuessCounter:
     """Counts wrong tokens by address; a token that was right before is never held up.
 
     So a guesser behind a shared address slows down only those there who come for the first time.

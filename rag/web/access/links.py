@@ -9,7 +9,7 @@ from rag.errors import NotFound
 from rag.records import Source, SourceState
 from rag.seams import SessionHandle
 from rag.settings import WebSettings
-from rag.web.current import application
+from rag.web.request_context import application
 
 SALT = "groundnote source"
 GONE = "This link is not valid, or not any more. Ask for the answer again."

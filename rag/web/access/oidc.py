@@ -141,7 +141,9 @@ class LoginProvider:
                     raise ValueError(f"its issuer is {told.get('issuer')!r}, not {self.issuer!r}")
                 algorithms = told.get("id_token_signing_alg_values_supported") or ["RS256"]
                 told["id_token_signing_alg_values_supported"] = [
-                    each for each in algorithms if each.startswith(SIGNED_BY_A_KEY_PAIR)
+                    algorithm
+                    for algorithm in algorithms
+                    if algorithm.startswith(SIGNED_BY_A_KEY_PAIR)
                 ]
             except BaseException:
                 self._metadata.clear()  # half of it is worse than none
@@ -192,13 +194,13 @@ def derived(secret: str, what: str) -> str:
     return digest(f"{what}:{secret}")
 
 
-def _groups(told: object) -> tuple[str, ...]:
-    if told is None:
+def _groups(value: object) -> tuple[str, ...]:
+    if value is None:
         return ()
-    groups = [told] if isinstance(told, str) else told
+    groups = [value] if isinstance(value, str) else value
     if not isinstance(groups, list) or len(groups) > MOST_GROUPS:
         raise ValueError(f"its groups are no list of at most {MOST_GROUPS} names")
-    if not all(isinstance(each, str) and len(each) <= LONGEST_GROUP for each in groups):
+    if not all(isinstance(group, str) and len(group) <= LONGEST_GROUP for group in groups):
         raise ValueError(f"its groups are not all names of at most {LONGEST_GROUP} characters")
     return tuple(sorted(set(groups)))
 

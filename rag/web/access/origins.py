@@ -44,7 +44,7 @@ def _check(settings: Settings) -> None:
             f"web.allowed_origins names {origins[0]!r}, but auth.mode is {mode}: without tokens "
             "any page of that origin would have all rights. Set auth.mode to tokens, or remove it."
         )
-    wrong = [each for each in origins if not _ORIGIN.fullmatch(each)]
+    wrong = [origin for origin in origins if not _ORIGIN.fullmatch(origin)]
     if wrong:
         raise SetupError(
             f"web.allowed_origins holds {wrong[0]!r}. Expected an origin by its name, such as "

@@ -11,7 +11,7 @@ from rag.db.audit import AuditTrail, act
 from rag.errors import NotAllowed, SetupError
 from rag.settings import AuthSettings, Settings
 from rag.web.access.counters import NOWHERE, place_of_counters
-from rag.web.access.guesses import Guesses
+from rag.web.access.guesses import GuessCounter
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
 from rag.web.access.proxies import peer_address
 from rag.wiring.listeners import is_among, networks_of
@@ -78,7 +78,7 @@ class LoginOwners:
                 "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
             )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
-        self._guesses = Guesses(counters)
+        self._guesses = GuessCounter(counters)
         self.has_tokens = bool(tokens)
         self.logins = logins
         self.provider = provider

@@ -11,7 +11,7 @@ from typing import Any
 from flask import Flask, request
 
 from rag.llm.connection import SecretBox
-from rag.runtime.calm import tell
+from rag.runtime.error_log import log_throttled
 from rag.wiring.listeners import RELAY_HEADER, ListenerPolicy, is_among, relayed_client
 
 PEER = "groundnote.peer"  # the address that the connection came from
@@ -35,7 +35,7 @@ def believe_proxies(app: Flask, policy: ListenerPolicy, secrets: SecretBox) -> N
             _believe(environ, policy)
         elif "HTTP_X_FORWARDED_PROTO" in environ:
             peer = f"auth.trusted_proxies does not name {environ[PEER] or 'this machine'}"
-            tell(log, "What a proxy says of its clients is not believed", peer)
+            log_throttled(log, "What a proxy says of its clients is not believed", peer)
         return served(environ, start_response)
 
     app.wsgi_app = answer  # type: ignore[method-assign]

@@ -4,21 +4,21 @@ from collections.abc import Mapping, Sequence
 
 from flask import g
 
-from rag.documents.storing.collections import CollectionOf
+from rag.documents.collections import CollectionOf
 from rag.errors import Forbidden
 from rag.operations import check_room
-from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Right, Within
+from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Readable, Right
 from rag.seams import SessionHandle
 from rag.web.access.owner import current_owner, note
-from rag.web.current import application, checked_id
+from rag.web.request_context import application, checked_id
 
 
-def readable() -> Within:
+def readable() -> Readable:
     """The collections whose documents the caller may find, list, count and open."""
     if "readable" not in g:
         g.readable = application().collections.readable(current_owner())
     found = g.readable
-    assert isinstance(found, Within)
+    assert isinstance(found, Readable)
     return found
 
 

@@ -3,29 +3,29 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from rag.connectors.book import SourceBook, SourceTold
+from rag.connectors.registry import SourceRegistry, SourceStatus
 from rag.errors import Forbidden, NotFound
 from rag.records import DocumentSource, Right
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.current import application, checked_id
+from rag.web.request_context import application, checked_id
 
 FromSources = TypeVar("FromSources")
 
 
-def book() -> SourceBook:
+def book() -> SourceRegistry:
     """All sources, whoever asks."""
     return application().sources
 
 
-def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceTold]:
+def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceStatus]:
     """Of the collections that the caller manages, or of these among them; by address."""
     managed = [key for key, right in rights.rights().items() if right >= Right.MANAGE]
     wanted = [key for key in managed if not collection_ids or key in collection_ids]
     return book().told(book().table.sources(wanted))
 
 
-def managed_source(source_id: str) -> SourceTold:
+def managed_source(source_id: str) -> SourceStatus:
     """Raises NotFound, also where the caller does not manage its collection."""
     found = book().table.source(checked_id(source_id, "source"))
     if rights.rights().get(found.collection_id, Right.NONE) < Right.MANAGE:
@@ -33,7 +33,7 @@ def managed_source(source_id: str) -> SourceTold:
     return book().told([found])[0]
 
 
-def add_source(wish: DocumentSource) -> SourceTold:
+def add_source(wish: DocumentSource) -> SourceStatus:
     """Raises NotFound, Forbidden, UserError and Conflict."""
     rights.held_collection(wish.collection_id, least=Right.MANAGE)
     if wish.is_operators:

@@ -4,12 +4,12 @@ from typing import Annotated, Literal
 
 from pydantic import AliasPath, BaseModel, BeforeValidator, Field
 
-from rag.documents.storing.collections import right_named
+from rag.documents.collections import right_named
 from rag.records import Right
 from rag.web.access import rights
 from rag.web.api.requests import Body, Title
-from rag.web.current import application
-from rag.web.described import Described, DescribedApi
+from rag.web.openapi import Described, DescribedApi
+from rag.web.request_context import application
 
 api = DescribedApi("collections", "What may be asked, and by whom.")
 Everybodys = Literal["none", "read", "add"]

@@ -9,8 +9,8 @@ from rag.web.api.responses import (
     SummariesModel,
     SummaryModel,
 )
-from rag.web.current import application
-from rag.web.described import DescribedApi
+from rag.web.openapi import DescribedApi
+from rag.web.request_context import application
 
 api = DescribedApi(
     "context", "What the model sees of a conversation.", prefix="/api/v1/sessions/<session_id>"

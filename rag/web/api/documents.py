@@ -23,9 +23,9 @@ from rag.web.api.requests import (
     UploadForm,
 )
 from rag.web.api.uploads import RefusedFile, take_upload
-from rag.web.current import application, checked_id
-from rag.web.described import DescribedApi
+from rag.web.openapi import DescribedApi
 from rag.web.problems import FieldProblem, problem, problem_response
+from rag.web.request_context import application, checked_id
 from rag.web.serving.originals import original_of
 
 api = DescribedApi("documents", "The library, and retrieval alone.")

@@ -11,8 +11,8 @@ from rag.web.access.rights import open_session
 from rag.web.api.library import OfAChunk
 from rag.web.api.requests import Body, DocumentPath, MessageIndex, RequestBody, Words
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
-from rag.web.current import application
-from rag.web.described import PLAIN_TEXT, Described, DescribedApi
+from rag.web.openapi import PLAIN_TEXT, Described, DescribedApi
+from rag.web.request_context import application
 
 api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")
 MOST_CHARS = 200_000  # of a text to be checked, and of one page of a document
@@ -134,7 +134,7 @@ def read_chunk(path: ChunkPath) -> ChunkModel:
 @api.post("/check", responses={"200": CheckedModel})
 def check_any_text(body: CheckBody) -> CheckedModel:
     """A verdict for each number of a text, from the source that it stands for alone."""
-    from rag.chat.any_text import check_text, cite_text  # what a page is shown without
+    from rag.chat.text_check import check_text, cite_text  # what a page is shown without
 
     sources, held = _sources_of(body), application()
     embedder = held.embedder if held.settings.embedding.is_packaged else None
@@ -149,10 +149,10 @@ def check_any_text(body: CheckBody) -> CheckedModel:
 
 def _sources_of(body: CheckBody) -> dict[int, Source] | None:
     """What the numbers stand for; None where nobody said."""
-    from rag.chat.any_text import given_sources
+    from rag.chat.text_check import given_sources
 
     if body.session_id is not None:
-        return {each.number: each for each in open_session(body.session_id).sources()}
+        return {source.number: source for source in open_session(body.session_id).sources()}
     if body.sources is None:
         return None
-    return given_sources((each.n, each.text, each.title) for each in body.sources)
+    return given_sources((source.n, source.text, source.title) for source in body.sources)

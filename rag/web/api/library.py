@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import AliasPath, Field
 
 from rag.records import ReadingReport
-from rag.web.described import PLAIN_TEXT, Described
+from rag.web.openapi import PLAIN_TEXT, Described
 
 
 class DocumentModel(Described):

@@ -11,7 +11,7 @@ from rag.records import ImportedMessage, MessageStatus, Role, Source
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.web.access.rights import open_session
-from rag.web.api.followed import frames_again
+from rag.web.api.answer_stream import frames_again
 from rag.web.api.requests import (
     ImportBody,
     ImportedSourceBody,
@@ -29,10 +29,10 @@ from rag.web.api.responses import (
     StoppedModel,
 )
 from rag.web.api.sse import event_stream, finished, frames_when_due
-from rag.web.current import application
-from rag.web.described import DescribedApi
 from rag.web.html.live import LiveHtml
-from rag.web.serving.lanes import wants_events
+from rag.web.openapi import DescribedApi
+from rag.web.request_context import application
+from rag.web.serving.answer_limits import wants_events
 from rag.web.turns import RunTurn, turns
 
 api = DescribedApi("messages", "Questions, and their answers with citations.")

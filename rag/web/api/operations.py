@@ -8,8 +8,8 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from rag.errors import NotAllowed
 from rag.web.access.owner import caller_address
 from rag.web.api.responses import StateModel
-from rag.web.current import application
-from rag.web.described import DescribedApi
+from rag.web.openapi import DescribedApi
+from rag.web.request_context import application
 from rag.wiring.listeners import is_loopback
 
 api = DescribedApi("operations", prefix="", refusals={})

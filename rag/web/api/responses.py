@@ -28,7 +28,7 @@ from rag.records import (
 )
 from rag.render.gate import outgoing
 from rag.seams import FoundMessage
-from rag.web.described import PLAIN_TEXT, Described
+from rag.web.openapi import PLAIN_TEXT, Described
 
 STREAMED = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 

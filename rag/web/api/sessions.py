@@ -28,9 +28,9 @@ from rag.web.api.responses import (
     SourceModel,
     SourcesModel,
 )
-from rag.web.current import application, default_config
-from rag.web.described import DescribedApi
-from rag.web.html.kept import as_conversation
+from rag.web.html.script import as_conversation
+from rag.web.openapi import DescribedApi
+from rag.web.request_context import application, default_config
 
 api = DescribedApi("sessions", "Conversations, each with its register of sources.")
 

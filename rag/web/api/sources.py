@@ -6,13 +6,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from rag.connectors.book import SourceTold
-from rag.connectors.kinds import LONGEST_ADDRESS, shown
+from rag.connectors.kinds import LONGEST_ADDRESS, masked
+from rag.connectors.registry import SourceStatus
 from rag.records import DEFAULT_COLLECTION, DocumentSource, SyncCounts, SyncState
 from rag.web.access import rights
 from rag.web.access import sources as managed
 from rag.web.api.requests import STORABLE, Body, RequestBody, ShortText
-from rag.web.described import Described, DescribedApi
+from rag.web.openapi import Described, DescribedApi
 
 api = DescribedApi("sources", "What collections are kept in step with.")
 LONGEST_EVERY = 366 * 86_400  # seconds
@@ -133,7 +133,7 @@ def list_sources(query: SourcesQuery) -> DocumentSourcesModel:
     """The sources of the collections that the caller manages."""
     wanted = rights.chosen([query.collection]) if query.collection else ()
     return DocumentSourcesModel(
-        sources=[shown_source(told) for told in managed.managed_sources(wanted)]
+        sources=[shown_source(source) for source in managed.managed_sources(wanted)]
     )
 
 
@@ -218,20 +218,20 @@ def _counted(path: ManagedPath, count: int) -> CountModel:
     return CountModel(count=count, source=shown_source(managed.managed_source(path.source_id)))
 
 
-def shown_source(told: SourceTold) -> DocumentSourceModel:
+def shown_source(status: SourceStatus) -> DocumentSourceModel:
     """A source as programs are told of it, over the API and by commands."""
-    source = told.source
+    source = status.source
     return DocumentSourceModel.of(
         source,
-        address=shown(source.address),
+        address=masked(source.address),
         collection=source.collection_id,
         every=source.every_seconds,
-        state=told.state,
-        reason=told.reason,
+        state=status.state,
+        reason=status.reason,
         next_sync_at=source.next_due_at,
-        progress={"done": told.done, "total": told.total},
-        pending_removals=list(told.pending),
-        pending_count=told.pending_count,
-        failures=[{"name": file.name, "reason": file.reason} for file in told.failures],
-        undo={"count": told.undo_count, "until": told.undo_until},
+        progress={"done": status.done, "total": status.total},
+        pending_removals=list(status.pending),
+        pending_count=status.pending_count,
+        failures=[{"name": file.name, "reason": file.reason} for file in status.failures],
+        undo={"count": status.undo_count, "until": status.undo_until},
     )

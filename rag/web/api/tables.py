@@ -9,8 +9,8 @@ from rag.runtime.budget import planning
 from rag.tables.plan import plan_from
 from rag.web.access.rights import open_session, readable
 from rag.web.api.requests import Body, PageQuery, TableQuestion
-from rag.web.current import application, checked_id
-from rag.web.described import Described, DescribedApi
+from rag.web.openapi import Described, DescribedApi
+from rag.web.request_context import application, checked_id
 
 api = DescribedApi("tables", "Tables of the documents, and questions over rows.")
 

@@ -12,7 +12,7 @@ from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.errors import TooLarge, Unreadable, UserError
 from rag.records import Job
 from rag.web.access import rights
-from rag.web.current import application
+from rag.web.request_context import application
 
 MAX_NAME_CHARS = 255
 BYTES_PER_MB = 1024 * 1024
@@ -26,7 +26,7 @@ class RefusedFile:
     error: UserError
 
 
-class Taken(Protocol):
+class AcceptedFile(Protocol):
     """A file that is taken, read when its turn comes."""
 
     def read(self) -> bytes:
@@ -62,12 +62,12 @@ def take_upload(
 
 def sort_upload(
     uploads: Iterable[FileStorage], *, max_file_mb: float
-) -> tuple[dict[str, Taken], list[RefusedFile]]:
+) -> tuple[dict[str, AcceptedFile], list[RefusedFile]]:
     """Files with a plain name of their own that are small enough, by that name; and the others.
 
     An archive is a folder: its files are taken, not it.
     """
-    taken: dict[str, Taken] = {}
+    taken: dict[str, AcceptedFile] = {}
     refused: list[RefusedFile] = []
     for upload in uploads:
         given = upload.filename or ""
@@ -86,7 +86,11 @@ def sort_upload(
 
 
 def _sort_archive(
-    name: str, data: bytes, max_bytes: int, taken: dict[str, Taken], refused: list[RefusedFile]
+    name: str,
+    data: bytes,
+    max_bytes: int,
+    taken: dict[str, AcceptedFile],
+    refused: list[RefusedFile],
 ) -> None:
     """Raises UserError where the archive itself cannot be opened."""
     for member, size in members(name, data):

@@ -13,13 +13,13 @@ from markupsafe import Markup, escape
 
 from rag.citations.markers import find_markers
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
-from rag.render.warned import (
-    Warned,
+from rag.render.warnings import (
+    StatementWarning,
     missing_in_words,
     statement_end,
     unfound_in,
     verdict_in_words,
-    warned_in,
+    warnings_in,
 )
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
@@ -83,7 +83,7 @@ def answer_html(
     """An answer, or any Markdown with markers such as a summary."""
     from rag.render.html import rendered
 
-    warned = warned_in(text, citations)
+    warned = warnings_in(text, citations)
     if len(text) > MAX_RENDERED_CHARS:
         cut = plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
         said = (Markup("<p>{}</p>").format(_warning(each, register)) for each in warned)
@@ -157,7 +157,7 @@ def _unfound(figures: Sequence[CheckedFigure], draft: _WithPlaceholders) -> list
 
 
 def _warnings(
-    warned: Sequence[Warned], register: Register, draft: _WithPlaceholders
+    warned: Sequence[StatementWarning], register: Register, draft: _WithPlaceholders
 ) -> list[Replaced]:
     """What is wrong with a statement stands right behind it."""
     places = []
@@ -167,7 +167,7 @@ def _warnings(
     return places
 
 
-def _warning(warned: Warned, register: Register) -> Markup:
+def _warning(warned: StatementWarning, register: Register) -> Markup:
     where = "" if register.answer is None else f"m{register.answer}w{warned.end}"
     return Markup(' <span class="warning"{}><span class="hidden">Warning: </span>{}</span>').format(
         _id(where), str(warned)
@@ -212,8 +212,8 @@ def _filled(html: str, draft: _WithPlaceholders) -> Markup:
         if token.startswith("<"):
             parts.append(token)
             continue
-        for at, piece in enumerate(PLACEHOLDER.split(token)):
-            number = int(piece) if at % 2 else None
+        for index, piece in enumerate(PLACEHOLDER.split(token)):
+            number = int(piece) if index % 2 else None
             if number is None:
                 parts.append(_underlined(piece) if is_open else piece)
             elif number in whole:
@@ -222,15 +222,15 @@ def _filled(html: str, draft: _WithPlaceholders) -> Markup:
             elif number < len(draft.stands_for):
                 parts.append(draft.stands_for[number])
     shown = {int(number) for number in PLACEHOLDER.findall(html)}
-    lost = [draft.stands_for[each] for each in draft.warnings if each not in shown]
+    lost = [draft.stands_for[warning] for warning in draft.warnings if warning not in shown]
     # Every piece is sanitised output or escaped by us.
     return Markup("".join([*parts, *(Markup("<p>{}</p>").format(each) for each in lost)]))
 
 
 def _whole_statements(html: str, draft: _WithPlaceholders) -> set[int]:
     """Beginnings and ends of statements of which both came through the rendering."""
-    found = {int(number) for number in PLACEHOLDER.findall(html)}
-    pairs = [pair for pair in draft.opens.items() if found.issuperset(pair)]
+    results = {int(number) for number in PLACEHOLDER.findall(html)}
+    pairs = [pair for pair in draft.opens.items() if results.issuperset(pair)]
     return {number for pair in pairs for number in pair}
 
 

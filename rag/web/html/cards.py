@@ -22,8 +22,8 @@ def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPass
     if shown.marked:
         blocks = [0, *(found.end() for found in re.finditer(r"\n\n", text))]
         first, last = min(shown.marked)[0], max(until for _, until in shown.marked)
-        start = [at for at in blocks if at <= first][-2:][0]
-        end = ([at for at in blocks if at >= last][1:] or [end])[0]
+        start = [block for block in blocks if block <= first][-2:][0]
+        end = ([block for block in blocks if block >= last][1:] or [end])[0]
     start = start if start >= FOLDED else 0
     end = end if len(text) - end >= FOLDED else len(text)
     marked = tuple((each - start, until - start) for each, until in shown.marked)
@@ -48,5 +48,5 @@ def lead_of(card: Card) -> list[tuple[str, int]]:
 
 def marked_in(card: Card, number: int) -> list[str]:
     """The sentences and rows of one source that a card marks."""
-    passages = (each for each in card.passages if each.number == number)
-    return [each.text[start:end] for each in passages for start, end in each.marked]
+    passages = (passage for passage in card.passages if passage.number == number)
+    return [passage.text[start:end] for passage in passages for start, end in passage.marked]

@@ -11,10 +11,10 @@ from rag.errors import NotFound
 from rag.language.sentences import CODE_INDENT, Span, trimmed
 from rag.records import Chunk, Document, Section, Source, SourceState, Verdict
 from rag.web.access.rights import readable
-from rag.web.current import application
 from rag.web.html.pinpoint import TABLE_RULE, places_of
 from rag.web.html.rows import numbers_of_rows
-from rag.web.html.stated import Stated, deciding, strong
+from rag.web.html.statements import CitedStatement, deciding, strong
+from rag.web.request_context import application
 
 AROUND_CHARS = 1_800  # shown on each side of the passage
 NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are shown too
@@ -39,7 +39,7 @@ class Marks:
     def moved(self, by: int) -> "Marks":
         """The same in a text that begins `by` characters earlier or, below 0, later."""
         said, decides = (
-            tuple(_shifted(each, by) for each in spans) for spans in (self.said, self.decides)
+            tuple(_shifted(span, by) for span in spans) for spans in (self.said, self.decides)
         )
         return Marks(_shifted(self.passage, by), said, decides, self.is_whole)
 
@@ -87,7 +87,7 @@ class Evidence:
         return self.source.state is SourceState.CURRENT
 
 
-def evidence_of(source: Source, stated: Sequence[Stated] = ()) -> Evidence:
+def evidence_of(source: Source, stated: Sequence[CitedStatement] = ()) -> Evidence:
     """In the document as it stands, or, where that changed or vanished, in the snapshot.
 
     `stated` is what an answer cites it for: the words that say so are marked in the passage.
@@ -104,7 +104,7 @@ def evidence_of(source: Source, stated: Sequence[Stated] = ()) -> Evidence:
     return _in_document(source, chunk, near, stated)
 
 
-def _snapshot(source: Source, stated: Sequence[Stated]) -> Evidence:
+def _snapshot(source: Source, stated: Sequence[CitedStatement]) -> Evidence:
     start = source.passage.find(source.text)
     text = source.passage if start >= 0 else source.text
     marked = Span(max(start, 0), max(start, 0) + len(source.text))
@@ -114,24 +114,26 @@ def _snapshot(source: Source, stated: Sequence[Stated]) -> Evidence:
     )
 
 
-def _clauses(stated: Sequence[Stated]) -> list[str]:
+def _clauses(stated: Sequence[CitedStatement]) -> list[str]:
     return [each.sought for each in stated]
 
 
-def _marks(text: str, passage: Span, said: Sequence[Span], stated: Sequence[Stated]) -> Marks:
+def _marks(
+    text: str, passage: Span, spans: Sequence[Span], stated: Sequence[CitedStatement]
+) -> Marks:
     """Where nothing in the passage says it, none of its words is marked more than the others."""
-    found = {
+    results = {
         span: tuple(
             _shifted(words, span.start)
             for each in stated
             for words in deciding(each, text[span.start : span.end])[1]
         )
-        for span in said
+        for span in spans
     }
-    if any(each.verdict is Verdict.CONTRADICTED for each in stated) and any(found.values()):
-        found = {span: words for span, words in found.items() if words}
-    decides = tuple(words for each in found.values() for words in each)
-    return Marks(passage, tuple(found), decides, is_whole=not stated)
+    if any(each.verdict is Verdict.CONTRADICTED for each in stated) and any(results.values()):
+        results = {span: words for span, words in results.items() if words}
+    decides = tuple(words for each in results.values() for words in each)
+    return Marks(passage, tuple(results), decides, is_whole=not stated)
 
 
 def _quotes(text: str, marks: Marks) -> tuple[str, ...]:
@@ -139,7 +141,7 @@ def _quotes(text: str, marks: Marks) -> tuple[str, ...]:
 
 
 def _in_document(
-    source: Source, chunk: Chunk, near: Sequence[Section], stated: Sequence[Stated]
+    source: Source, chunk: Chunk, near: Sequence[Section], stated: Sequence[CitedStatement]
 ) -> Evidence:
     section = next(each for each in near if each.index == chunk.section_index)
     said = _said(source, chunk, section, _clauses(stated))
@@ -160,7 +162,9 @@ def _in_document(
     document = application().documents.document(chunk.document_id, readable())
     starts = [each.start for each in marks.said]
     marked = tuple(
-        number for row, number in rows.items() if any(row.start <= at < row.end for at in starts)
+        number
+        for row, number in rows.items()
+        if any(row.start <= start < row.end for start in starts)
     )
     return Evidence(source, tuple(parts), section.index, section.page, quotes, document, marked)
 
@@ -297,12 +301,12 @@ class _Writing:
         rows = []
         has_head = len(block) > 1 and TABLE_RULE.fullmatch(self.text, block[1].start, block[1].end)
         head = self.text[block[0].start : block[0].end] if has_head else ""
-        for at, line in enumerate(block):
+        for index, line in enumerate(block):
             words = self.text[line.start : line.end]
             # A long table is read in pieces, each below its head.
-            if TABLE_RULE.fullmatch(words) or (at and words == head):
+            if TABLE_RULE.fullmatch(words) or (index and words == head):
                 continue
-            tag = Markup("th" if has_head and at == 0 else "td")
+            tag = Markup("th" if has_head and index == 0 else "td")
             cells = map(self._cell, _cells(self.text, line))
             row = Markup("").join(Markup("<{0}>{1}</{0}>").format(tag, cell) for cell in cells)
             if self.numbers:

@@ -49,7 +49,9 @@ class LiveHtml:
         fresh = set(cited_numbers(self._text)) - self._asked
         if fresh:
             self._asked |= fresh
-            self._sources |= {each.number: each for each in self.session.sources(sorted(fresh))}
+            self._sources |= {
+                source.number: source for source in self.session.sources(sorted(fresh))
+            }
         return self._sources
 
 

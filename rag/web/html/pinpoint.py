@@ -41,8 +41,8 @@ def _words(text: str, statement: Statement, part: Clause) -> str:
     )
     first = text[statement.start : part.start].strip().removeprefix("|").count("|")
     said = [] if first == 0 else [label]
-    for at, cell in enumerate(_cells_in(own), start=first):
-        said += [heads[at], cell] if 0 < at < len(heads) else [cell]
+    for index, cell in enumerate(_cells_in(own), start=first):
+        said += [heads[index], cell] if 0 < index < len(heads) else [cell]
     return " · ".join(filter(None, said))
 
 
@@ -64,8 +64,8 @@ def places_of(
     `fewest` words or figures of a clause have to be in the passage.
     """
     spans = _stating(passage)
-    found = [_features(passage[span.start : span.end]) for span in spans]
-    chosen = {at for clause in clauses for at in _best(_features(clause), found, fewest)}
+    results = [_features(passage[span.start : span.end]) for span in spans]
+    chosen = {at for clause in clauses for at in _best(_features(clause), results, fewest)}
     return tuple(spans[at] for at in sorted(chosen))
 
 
@@ -84,7 +84,7 @@ def _stating(passage: str) -> list[Span]:
 def _features(text: str) -> frozenset[str]:
     """Stems of words and, told apart from them, figures."""
     from rag.language.figures import read_figures
-    from rag.language.related import canonical
+    from rag.language.synonyms import canonical
     from rag.language.words import terms
 
     figures = {f"={figure.shown}" for figure in read_figures(text)}

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from rag.errors import UserError
 from rag.records import ColumnType, Table
+from rag.tables.parsing.types import read_number
 from rag.tables.plan import (
     MEASURED,
     ROWS,
@@ -21,7 +22,6 @@ from rag.tables.plan import (
     plan_from,
     value_words,
 )
-from rag.tables.reading.types import read_number
 
 SPARE = 2  # empty lines for more conditions
 BETWEEN = ";"
@@ -53,7 +53,7 @@ class PlanForm:
 def form_of(plan: TablePlan, table: Table) -> PlanForm:
     """The lines of a plan, and empty ones for more."""
     columns = tuple(column.name for column in table.columns)
-    plain = [each for each in plan.filters if _is_plain(each)]
+    plain = [filter_ for filter_ in plan.filters if _is_plain(filter_)]
     filters = [
         (
             each.column,
@@ -63,7 +63,7 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
         )
         for each in plain
     ]
-    measures = [(str(each.kind), each.column) for each in plan.measures]
+    measures = [(str(measure.kind), measure.column) for measure in plan.measures]
     return PlanForm(
         plan=plan,
         columns=columns,
@@ -81,9 +81,9 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
     )
 
 
-def _is_plain(each: Filter) -> bool:
+def _is_plain(filter_: Filter) -> bool:
     """Whether the form can say it: a column against values."""
-    return not (each.other or each.column.startswith(MEASURED))
+    return not (filter_.other or filter_.column.startswith(MEASURED))
 
 
 def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
@@ -92,7 +92,9 @@ def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
     conditions = _lines(form, "filter", "column", "part", "op", "values")
     read = plan_from(
         {
-            "filters": [each | {"values": _values(each, kinds)} for each in conditions],
+            "filters": [
+                condition | {"values": _values(condition, kinds)} for condition in conditions
+            ],
             "group": _lines(form, "group", "column", "part"),
             "measures": _lines(form, "measure", "kind", "column"),
             "limit": _limit((form.get("limit") or "").strip()),
@@ -104,7 +106,7 @@ def plan_from_form(form: Form, plan: TablePlan, table: Table) -> TablePlan:
         )
     return replace(
         plan,
-        filters=(*(each for each in plan.filters if not _is_plain(each)), *read.filters),
+        filters=(*(filter_ for filter_ in plan.filters if not _is_plain(filter_)), *read.filters),
         group=read.group,
         measures=read.measures,
         order=_order(form, len(read.measures), grouped=bool(read.group)),

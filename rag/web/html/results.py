@@ -6,8 +6,8 @@ from markupsafe import Markup
 
 from rag.records import Message
 from rag.seams import SessionHandle
-from rag.tables.running.chart import Chart, chart_of, sorted_places
-from rag.tables.running.result import TableResult, result_from
+from rag.tables.execution.chart import Chart, chart_of, sorted_places
+from rag.tables.execution.result import TableResult, result_from
 
 ROWS_IN_ANSWER = 20
 
@@ -55,7 +55,7 @@ def shown_result(
     by = int(order.lstrip("-")) if order.lstrip("-").isdecimal() else -1
     down = order.startswith("-")
     places = sorted_places(result, by, down)[:limit]
-    shown = tuple(tuple(result.shown(result.rows[at])) for at in places)
+    shown = tuple(tuple(result.shown(result.rows[place])) for place in places)
     return ShownResult(result, number, shown, tuple(places), chart_of(result, chart), by, down)
 
 

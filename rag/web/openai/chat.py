@@ -15,10 +15,9 @@ from rag.sessions.recognition import FoundSession, Recognised
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.sse import data_line, failure
-from rag.web.current import application
-from rag.web.described import DescribedApi
 from rag.web.openai import tasks
-from rag.web.openai.answered import AnswerToClient, answered
+from rag.web.openai.answer_fields import DONE, call_items, calls_of, counted, head, is_whole, used
+from rag.web.openai.completion import AnswerToClient, answered
 from rag.web.openai.requests import (
     MODEL,
     MODEL_OF_ONE,
@@ -27,8 +26,9 @@ from rag.web.openai.requests import (
     REFUSED,
     ChatBody,
 )
-from rag.web.openai.told import DONE, calls_of, calls_told, counted, head, is_whole, used
+from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
+from rag.web.request_context import application
 
 api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
 
@@ -102,7 +102,7 @@ class Completion(AnswerToClient):
         return data_line(openai_problem(problem))
 
     def whole(self, end: Finished) -> dict[str, Any]:
-        calls, text = calls_told(calls_of(end)), self.told(end).text
+        calls, text = call_items(calls_of(end)), self.told(end).text
         message = {
             "role": "assistant",
             "content": text if text or not calls else None,
@@ -134,7 +134,7 @@ class Completion(AnswerToClient):
 
     def closing(self, end: Finished) -> Iterator[str]:
         """Citations count characters of `content`: attribution may have added markers to it."""
-        for place, call in enumerate(calls_told(calls_of(end))):
+        for place, call in enumerate(call_items(calls_of(end))):
             yield data_line(self._chunk({"tool_calls": [{"index": place, **call}]}))
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
         yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
@@ -155,7 +155,9 @@ class Completion(AnswerToClient):
         return {**self._head("chat.completion.chunk"), "choices": [choice]}
 
     def _annotations(self, end: Finished) -> list[dict[str, Any]]:
-        return [{"type": "url_citation", "url_citation": each} for each in self.citations(end)]
+        return [
+            {"type": "url_citation", "url_citation": citation} for citation in self.citations(end)
+        ]
 
     def _head(self, kind: str) -> dict[str, Any]:
         return head(kind, f"{self.session.id}-{self.created}", self.created)

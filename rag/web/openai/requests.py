@@ -9,11 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from rag.errors import UserError
 from rag.records import Role
-from rag.seams import Wishes
+from rag.seams import AnswerOptions
 from rag.web.api.requests import MAX_QUESTION_CHARS, FirstWrong, ShortText, Words
-from rag.web.openai.asked import ClientRequest, understood
+from rag.web.openai.client_request import ClientRequest, understood
 from rag.web.openai.messages import ClientMessage
-from rag.web.openai.passed_on import passed_on
+from rag.web.openai.passthrough import client_options
 
 MODEL = "groundnote"
 MOST_TOOLS = 128  # as at OpenAI
@@ -38,9 +38,9 @@ LONGEST_NAME = 200
 def conversation_header() -> str:
     """The client's name of the conversation in a header; "" where there is none."""
     named = (
-        f"{each}: {request.headers[each].strip()}"
-        for each in CONVERSATION_HEADERS
-        if request.headers.get(each, "").strip()
+        f"{header}: {request.headers[header].strip()}"
+        for header in CONVERSATION_HEADERS
+        if request.headers.get(header, "").strip()
     )
     return next(named, "")[:LONGEST_NAME]
 
@@ -111,7 +111,7 @@ class AskingBody(BaseModel):
         """Those that are to be asked, by id or name; None where nothing is said of them."""
         told = self.metadata.collections if self.metadata else None
         if isinstance(told, str):  # stock clients take nothing but texts
-            told = [each.strip() for each in told.split(",") if each.strip()]
+            told = [part.strip() for part in told.split(",") if part.strip()]
         _, _, one = self.model.partition(":")
         return [*(told or ()), one] if one and self.names_us else told
 
@@ -152,7 +152,7 @@ class AskingBody(BaseModel):
         wanted = self.form()[1]
         return bool(wanted) and wanted != {"type": "text"}
 
-    def wishes(self, *, has_model: bool) -> Wishes:
+    def wishes(self, *, has_model: bool) -> AnswerOptions:
         """Raises UserError, with its name, for what changes an answer and cannot be done."""
         extra = {**(self.model_extra or {})}
         if isinstance(extra.get("include"), list):
@@ -163,14 +163,16 @@ class AskingBody(BaseModel):
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)
         limit = next((each for each in limits if each is not None and each > 0), None)
-        as_it_is = passed_on(
+        as_it_is = client_options(
             tools=self.tools,
             choice=self.tool_choice,
             parallel=self.parallel_tool_calls,
             form=self.form(),
             has_model=has_model,
         )
-        return Wishes(limit, self.temperature, tuple(each for each in stop if each), as_it_is)
+        return AnswerOptions(
+            limit, self.temperature, tuple(each for each in stop if each), as_it_is
+        )
 
 
 # Parameters that change an answer, each with the values that ask for nothing.

@@ -17,13 +17,13 @@ from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.rights import open_session
 from rag.web.api.sse import Frames, failure, frame
-from rag.web.current import application
-from rag.web.described import DescribedApi
-from rag.web.openai.answered import AnswerToClient, answered
+from rag.web.openai.answer_fields import answer_text, calls_of, counted, is_whole
+from rag.web.openai.completion import AnswerToClient, answered
 from rag.web.openai.messages import ClientMessage
 from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
-from rag.web.openai.told import calls_of, counted, given_text, is_whole
+from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
+from rag.web.request_context import application
 from rag.web.turns import RunningTurn
 
 api = DescribedApi(
@@ -60,7 +60,7 @@ def read_response(path: ResponsePath) -> dict[str, Any]:
     """A response as it was given, with what is known of its citations now."""
     session, answer = _answer_of(path.response_id)
     question = ResponseBody(input=session.message(answer.index - 1).content)
-    cited = {each.number for each in answer.answer.citations} if answer.answer else set()
+    cited = {citation.number for citation in answer.answer.citations} if answer.answer else set()
     end = Finished(outgoing(answer), tuple(session.sources(sorted(cited))))
     rounds = answer.answer.rounds if answer.answer else ()
     before = rounds[:-1] if rounds and rounds[-1].tool_calls else rounds
@@ -105,7 +105,7 @@ def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
 def at_round(message: Message, times: int) -> Message:
     """An answer as it was when tools had been called so often. Raises NotFound."""
     rounds = message.answer.rounds if message.answer else ()
-    calls = [place for place, each in enumerate(rounds) if each.tool_calls]
+    calls = [place for place, round_ in enumerate(rounds) if round_.tool_calls]
     is_last = times == len(calls) - bool(rounds and rounds[-1].tool_calls)
     if is_last or message.answer is None:
         return message
@@ -122,7 +122,7 @@ def _referred(item: ClientMessage) -> ClientMessage:
             message = open_session(named[1]).message(int(named[2]))
             if not message.content:
                 raise NotFound("It was deleted.")
-            said = given_text(Finished(at_round(message, int(named[3] or 0)), ()))
+            said = answer_text(Finished(at_round(message, int(named[3] or 0)), ()))
             return ClientMessage(role=message.role, content=said)
         if named := _CALL_ID.fullmatch(item.id):
             message = open_session(named[1]).message(int(named[2]))
@@ -232,8 +232,8 @@ class Responding(AnswerToClient):
     def _message_ended(self, end: Finished) -> Iterator[str]:
         yield self._message_begun()
         text, annotations = self.told(end).text, self._annotations(end)
-        for number, each in enumerate(annotations):
-            told = {"annotation_index": number, "annotation": each}
+        for number, annotation in enumerate(annotations):
+            told = {"annotation_index": number, "annotation": annotation}
             yield self._placed("response.output_text.annotation.added", **told)
         part = _part(text, annotations)
         yield self._placed("response.output_text.done", text=text, logprobs=[])
@@ -288,7 +288,7 @@ class Responding(AnswerToClient):
 
     def _at(self, index: int | None) -> str:
         """Where the answer stands; the first reply of a turn has no third figure."""
-        times = sum(bool(each.tool_calls) for each in self.asked.rounds)
+        times = sum(bool(round_.tool_calls) for round_ in self.asked.rounds)
         return f"{self.session.id}_{index}" + (f"_{times}" if times else "")
 
     @property
@@ -299,7 +299,7 @@ class Responding(AnswerToClient):
         return _message(self._item_id, Role.ASSISTANT, status, *parts)
 
     def _annotations(self, end: Finished) -> list[dict[str, Any]]:
-        return [{"type": "url_citation", **each} for each in self.citations(end)]
+        return [{"type": "url_citation", **citation} for citation in self.citations(end)]
 
     def _placed(self, kind: str, **values: Any) -> str:
         place = {"item_id": self._item_id, "output_index": 0, "content_index": 0}

@@ -23,10 +23,10 @@ from rag.render.gate import sanitise
 from rag.seams import ModelRequest
 from rag.seams.patience import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
-from rag.web.current import application
-from rag.web.openai.asked import ClientRequest
+from rag.web.openai.answer_fields import DONE, call_items, head, used
+from rag.web.openai.client_request import ClientRequest
 from rag.web.openai.requests import MODEL_PLAIN, ChatBody
-from rag.web.openai.told import DONE, calls_told, head, used
+from rag.web.request_context import application
 
 TOOLS_TO_CHOOSE = "Available Tools:"  # Open WebUI has some chosen so
 NOBODY = f"model: no language model is set here, and without one {MODEL_PLAIN!r} says nothing."
@@ -49,7 +49,7 @@ def is_task(body: ChatBody, asked: ClientRequest) -> bool:
         return True
     if asked.past or asked.rounds:
         return False
-    chooses = any(each.startswith(TOOLS_TO_CHOOSE) for each in asked.instructions)
+    chooses = any(instruction.startswith(TOOLS_TO_CHOOSE) for instruction in asked.instructions)
     return chooses or _quotes_a_talk(asked.question)
 
 
@@ -73,8 +73,8 @@ def done(body: ChatBody, asked: ClientRequest) -> Response:
 
 def empty_answer(prompt: str) -> str:
     """The form that a task wants, without anything in it; a title is how the person began."""
-    said = _SAID.search(prompt)
-    title = " ".join(said[1].split())[:TITLE_CHARACTERS] if said else ""
+    match = _SAID.search(prompt)
+    title = " ".join(match[1].split())[:TITLE_CHARACTERS] if match else ""
     wanted = _FIELD.search(prompt)
     if wanted is None:
         return title
@@ -127,7 +127,7 @@ def _without_numbers(text: str) -> str:
 def _whole(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": text, "refusal": None}
     if calls:
-        message["tool_calls"] = calls_told(calls)
+        message["tool_calls"] = call_items(calls)
     end = "tool_calls" if calls else "stop"
     return {
         **_head("chat.completion"),
@@ -136,9 +136,9 @@ def _whole(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, An
     }
 
 
-def _frames(told: dict[str, Any], *, counts: bool) -> Iterator[str]:
+def _frames(values: dict[str, Any], *, counts: bool) -> Iterator[str]:
     """At once: it is short."""
-    (choice,) = told["choices"]
+    (choice,) = values["choices"]
     delta = choice["message"]
     for place, call in enumerate(delta.get("tool_calls", ())):
         call["index"] = place
@@ -147,7 +147,7 @@ def _frames(told: dict[str, Any], *, counts: bool) -> Iterator[str]:
         yield data_line({**_head("chat.completion.chunk"), "choices": [piece]})
     if counts:
         began = _head("chat.completion.chunk")
-        yield data_line({**began, "choices": [], "usage": told["usage"]})
+        yield data_line({**began, "choices": [], "usage": values["usage"]})
     yield DONE
 
 

@@ -41,7 +41,7 @@ def unwrapped(text: str) -> Wrapped:
         return Wrapped(text)
     context = "\n".join(text[start:end] for start, end in blocks)
     ids = [int(found) for found in _ID.findall(context)] + cited_numbers(context)
-    highest = max((each for each in ids if each <= HIGHEST_ID), default=0)
+    highest = max((id_ for id_ in ids if id_ <= HIGHEST_ID), default=0)
     asked = [found["text"] for found in _ASKED.finditer(text) if found["text"]]
     behind = _paragraphs(text[blocks[-1][1] :])
     before = _paragraphs(text[: blocks[0][0]])
@@ -53,11 +53,11 @@ def _blocks(text: str) -> list[tuple[int, int]]:
     """Where what is long stands in tags or fences."""
     if len(text) < LEAST_CONTEXT:
         return []
-    found = ((each.start(), each.end()) for each in _BLOCK.finditer(text))
-    return [(start, end) for start, end in found if end - start >= LEAST_CONTEXT]
+    results = ((each.start(), each.end()) for each in _BLOCK.finditer(text))
+    return [(start, end) for start, end in results if end - start >= LEAST_CONTEXT]
 
 
 def _paragraphs(text: str) -> list[str]:
     """Without headings, and without labels of what follows."""
-    found = (part.strip() for part in _PARAGRAPH.split(text))
-    return [part for part in found if part and not _LABEL.fullmatch(part)]
+    results = (part.strip() for part in _PARAGRAPH.split(text))
+    return [part for part in results if part and not _LABEL.fullmatch(part)]

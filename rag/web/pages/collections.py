@@ -3,13 +3,13 @@
 from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
-from rag.documents.storing.collections import right_named
+from rag.documents.collections import right_named
 from rag.errors import UserError
 from rag.records import Right
 from rag.web.access import rights
-from rag.web.current import application, checked_id
 from rag.web.pages.forms import words
-from rag.web.pages.show import PageResult, show_page
+from rag.web.pages.layout import PageResult, show_page
+from rag.web.request_context import application, checked_id
 
 collection_pages = Blueprint("collection_pages", __name__)
 NEW_MEMBER = "new_member"

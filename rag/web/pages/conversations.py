@@ -14,17 +14,17 @@ from rag.tables.plan import plan_from
 from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, readable
-from rag.web.current import application, default_config
 from rag.web.html.cards import lead_of, marked_in, parts_of, passage_html
 from rag.web.html.evidence import Evidence, evidence_of
 from rag.web.html.plan_form import form_of
 from rag.web.html.results import shown_result
-from rag.web.html.stated import Stated, shown_statement, stated_in
+from rag.web.html.statements import CitedStatement, shown_statement, statements_in
 from rag.web.pages.forms import wanted_collections, wanted_index, words
+from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.queue import led_when_due
-from rag.web.pages.show import PageResult, show_page
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import WantedRange, footnotes, transcript_of
+from rag.web.request_context import application, default_config
 from rag.web.serving.originals import PDF, has_original
 from rag.web.turns import RunningTurn, turns
 
@@ -193,7 +193,7 @@ def linked(token: str) -> str:
     return render_template("linked_source.html", source=linked_source(token))
 
 
-def _original(evidence: Evidence, stated: Sequence[Stated]) -> dict[str, Any] | None:
+def _original(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
     """The file behind a passage, if it was kept, and what is marked on its page."""
     document = evidence.document
     if document is None or not has_original(document):
@@ -236,7 +236,7 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     return found
 
 
-def _cited_for(session: SessionHandle, number: int) -> Sequence[Stated]:
+def _cited_for(session: SessionHandle, number: int) -> Sequence[CitedStatement]:
     """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does.
 
     For a card this is what it marks.
@@ -244,7 +244,7 @@ def _cited_for(session: SessionHandle, number: int) -> Sequence[Stated]:
     index = wanted_index("m", request.args)
     for message in session.messages(index, index + 1) if index is not None else ():
         if message.answer is not None and message.answer.card is not None:
-            return [Stated(said) for said in marked_in(message.answer.card, number)]
+            return [CitedStatement(said) for said in marked_in(message.answer.card, number)]
         if message.role == Role.ASSISTANT:
-            return stated_in(message, number, wanted_index("c", request.args))
+            return statements_in(message, number, wanted_index("c", request.args))
     return ()

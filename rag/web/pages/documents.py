@@ -9,20 +9,20 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.db import storable
+from rag.documents.descriptions import kind_in_words, size_in_words
+from rag.documents.document_lists import ORDERS
 from rag.documents.files import collect
 from rag.documents.reports import counted, in_words, left_out
-from rag.documents.storing.described import kind_in_words, size_in_words
-from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState, Right
 from rag.web.access import rights
 from rag.web.api.uploads import RefusedFile, library_name, take_upload
-from rag.web.current import application
 from rag.web.pages.forms import wanted_index, wanted_search, words
+from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.passages import passage_of, passages_for, section_html
-from rag.web.pages.show import PageResult, show_page
+from rag.web.request_context import application
 from rag.web.serving.originals import PDF, has_original, original_of
-from rag.wiring.shipped import shipped
+from rag.wiring.package_files import package_folder
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
@@ -65,7 +65,7 @@ def reread() -> Response:
 @document_pages.post("/documents/sample")
 def take_sample() -> PageResult:
     """Fill the library with the sample documents, to try it with."""
-    for file in collect([shipped("library")]):
+    for file in collect([package_folder("library")]):
         rights.add_document(file.name, file.read(LARGEST_SAMPLE), _place())
     return _back()
 
@@ -219,12 +219,12 @@ def original(document_id: str) -> Response:
     return original_of(found, is_shown="download" not in request.args)
 
 
-def _sections(document: Document, at: int, passage: Chunk | None) -> list[dict[str, object]]:
+def _sections(document: Document, position: int, passage: Chunk | None) -> list[dict[str, object]]:
     documents, reach = application().documents, SECTIONS_AROUND
     try:
-        near = documents.neighbourhood(document.id, at, rights.readable(), reach=reach)
+        near = documents.neighbourhood(document.id, position, rights.readable(), reach=reach)
     except NotFound:
-        if at == 0:  # a document without text
+        if position == 0:  # a document without text
             return []
         raise
     return [{"section": section, "html": section_html(section, passage)} for section in near]

@@ -21,8 +21,8 @@ from rag.web.access.owner import (
     has_login,
     note,
 )
-from rag.web.current import application
-from rag.web.pages.show import PageResult, show_page
+from rag.web.pages.layout import PageResult, show_page
+from rag.web.request_context import application
 
 if TYPE_CHECKING:  # an extra
     from rag.web.access.oidc import LoginProvider

@@ -11,7 +11,7 @@ from rag.errors import UserError
 from rag.records import SummaryReport
 from rag.tokens import count_tokens
 from rag.web.pages.forms import wanted_index
-from rag.wiring.shipped import shipped
+from rag.wiring.package_files import package_folder
 
 long_talk = Blueprint("long_talk", __name__)
 WINDOWS = (1_000, 2_000, 4_000)  # tokens of a history, to choose from
@@ -40,7 +40,7 @@ class SentTurn:
 def read_talk() -> dict[str, Any]:
     """The talk that is shipped: its note, products, sources, and turns of question and answer."""
     talk: dict[str, Any] = json.loads(
-        (shipped("long-talk") / "talk.json").read_text(encoding="utf-8")
+        (package_folder("long-talk") / "talk.json").read_text(encoding="utf-8")
     )
     return talk
 
@@ -60,7 +60,7 @@ def replay(window: int) -> tuple[SentTurn, ...]:
         history.append({"role": "user", "content": turn["question"]})
         trimmed = trimmer.trim(history)
         messages = tuple(trimmed.messages)
-        tokens = tuple(count_tokens(each["content"]) + 4 for each in messages)
+        tokens = tuple(count_tokens(message["content"]) + 4 for message in messages)
         sent.append(SentTurn(messages, tokens, trimmed.report))
         history.append({"role": "assistant", "content": turn["answer"]})
     return tuple(sent)
@@ -75,7 +75,7 @@ def show() -> str:
         choices = ", ".join(map(str, WINDOWS))
         raise UserError(f"window is {window}; one of {choices} is expected.")
     turns = replay(window)
-    falls = [at for at, each in enumerate(turns, start=1) if each.report is not None]
+    falls = [index for index, each in enumerate(turns, start=1) if each.report is not None]
     wanted = wanted_index("turn", request.args)
     turn = min(max(1, falls[0] if wanted is None and falls else wanted or 1), len(turns))
     return render_template(

@@ -7,9 +7,9 @@ from flask import Blueprint, redirect, request, url_for
 from rag.errors import Forbidden, RagError
 from rag.web.access.owner import note
 from rag.web.access.rights import is_admin
-from rag.web.current import application
 from rag.web.pages.forms import words
-from rag.web.pages.show import PageResult, show_page
+from rag.web.pages.layout import PageResult, show_page
+from rag.web.request_context import application
 
 model_pages = Blueprint("model_pages", __name__)
 

@@ -9,9 +9,9 @@ from rag.errors import ModelError
 from rag.language.sentences import Span
 from rag.records import Chunk, Section
 from rag.web.access.rights import readable
-from rag.web.current import application
 from rag.web.html.evidence import NOWHERE, Marks, text_html
 from rag.web.html.pinpoint import places_of
+from rag.web.request_context import application
 
 PASSAGES_SHOWN = 8
 

@@ -8,9 +8,9 @@ from werkzeug.wrappers import Response
 
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.current import application
 from rag.web.pages.forms import wanted_search, words
 from rag.web.pages.login import own_path
+from rag.web.request_context import application
 
 preferences = Blueprint("preferences", __name__)
 THEME_COOKIE = "groundnote-theme"
@@ -45,15 +45,17 @@ def places() -> dict[str, list[dict[str, str]]]:
     """Pages, conversations and documents of the caller whose names hold what was typed."""
     wanted = wanted_search().casefold()
     sessions = application().store.sessions(current_owner(), limit=SESSIONS_LOOKED_AT)
-    found = [
+    results = [
         *_places("page", _pages(), wanted),
-        *_places("conversation", ((each.title, _url(each.id)) for each in sessions), wanted),
+        *_places(
+            "conversation", ((session.title, _url(session.id)) for session in sessions), wanted
+        ),
     ]
     listed = application().documents.page(
         rights.readable().only([]), limit=PLACES_OF_A_KIND, offset=0, words=wanted, order="name"
     )
-    documents = ((each.title, _document(each.id)) for each in listed.documents)
-    return {"places": [*found, *_places("document", documents, "")]}
+    documents = ((document.title, _document(document.id)) for document in listed.documents)
+    return {"places": [*results, *_places("document", documents, "")]}
 
 
 def _places(kind: str, named: Any, wanted: str) -> list[dict[str, str]]:

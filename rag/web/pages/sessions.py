@@ -15,7 +15,6 @@ from rag.records import Source, Summary
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
-from rag.web.current import application
 from rag.web.html.answers import Register, answer_html
 from rag.web.pages.forms import (
     wanted_config,
@@ -24,8 +23,9 @@ from rag.web.pages.forms import (
     wanted_search,
     wanted_title,
 )
-from rag.web.pages.show import PageResult, show_page
+from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
+from rag.web.request_context import application
 
 session_pages = Blueprint("session_pages", __name__)
 SESSIONS_ON_A_PAGE = 50
@@ -81,9 +81,9 @@ def around_match(found: FoundMessage) -> Markup:
     return Markup("{}<mark>{}</mark>{}").format(before, match, after)
 
 
-def _found_page(wanted: str, found: FoundMessages, session: SessionHandle | None) -> str:
+def _found_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
     read = session.read() if session else None
-    return show_page("search.html", wanted=wanted, found=found, session=read)
+    return show_page("search.html", wanted=wanted, found=messages, session=read)
 
 
 # ── Print ────────────────────────────────────────────────────────────────────────────────────
@@ -217,10 +217,12 @@ def _summaries_page(session: SessionHandle, *, error: str = "") -> str:
     )
 
 
-def _shown(session: SessionHandle, found: list[Summary]) -> list[dict[str, object]]:
+def _shown(session: SessionHandle, summaries: list[Summary]) -> list[dict[str, object]]:
     url = url_for("pages.conversation", session_id=session.id)
-    register = register_for(session, url, [summary.text for summary in found])
-    return [{"summary": summary, "lines": _lines(summary, session, register)} for summary in found]
+    register = register_for(session, url, [summary.text for summary in summaries])
+    return [
+        {"summary": summary, "lines": _lines(summary, session, register)} for summary in summaries
+    ]
 
 
 SECTIONS = {"about": "About the user", "answered": "Answered", "open": "Open"}
@@ -240,7 +242,7 @@ def _lines(summary: Summary, session: SessionHandle, register: Register) -> list
     for line in summary.lines:
         messages = line.messages
         checked = session.message(messages[0]).checked(line.text) if messages else ()
-        turns = [(at // 2 + 1, url(at=at, _anchor=f"m{at}")) for at in messages]
+        turns = [(message // 2 + 1, url(at=message, _anchor=f"m{message}")) for message in messages]
         lines.append(
             {
                 "title": SECTIONS[line.section] if line.section != section else "",
@@ -254,7 +256,7 @@ def _lines(summary: Summary, session: SessionHandle, register: Register) -> list
         section = line.section
     shown = {f"- {line.text}" for line in summary.lines}
     others = [each for each in summary.text.splitlines() if each.strip(" -<>")]
-    kept = [each for each in others if each not in shown and not each.endswith(":")]
+    kept = [other for other in others if other not in shown and not other.endswith(":")]
     listed = kept if not summary.lines else [each for each in kept if cited_numbers(each)]
     lines += [{"html": answer_html(line, register)} for line in listed if OPENS not in line]
     return lines

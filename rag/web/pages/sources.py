@@ -8,19 +8,19 @@ from typing import Any
 from flask import Blueprint, redirect, url_for
 from werkzeug.wrappers import Response
 
-from rag.connectors.book import SourceTold
-from rag.connectors.kinds import shown
+from rag.connectors.kinds import masked
+from rag.connectors.registry import SourceStatus
 from rag.documents.reports import counted
 from rag.errors import UserError
 from rag.records import DocumentSource, Right, SyncCounts, SyncState
 from rag.web.access import rights
 from rag.web.access import sources as managed
-from rag.web.current import checked_id
 from rag.web.pages.forms import wanted_index, words
-from rag.web.pages.show import PageResult, show_page
+from rag.web.pages.layout import PageResult, show_page
+from rag.web.request_context import checked_id
 
 source_pages = Blueprint("source_pages", __name__)
-source_pages.add_app_template_filter(shown, "shown")
+source_pages.add_app_template_filter(masked, "shown")
 WATCH = "watch"
 EVERY = {
     "3600": "every hour",
@@ -150,7 +150,7 @@ def _given() -> dict[str, str]:
 
 def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None = None) -> str:
     held = rights.held_collection(collection_id, least=Right.MANAGE)
-    told: list[SourceTold] = managed.managed_sources([held.id])
+    told: list[SourceStatus] = managed.managed_sources([held.id])
     busy = (SyncState.RUNNING, SyncState.REMOVING)
     return show_page(
         "document_sources.html",

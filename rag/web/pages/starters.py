@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from rag.errors import RagError
 from rag.records import Document, Section
 from rag.web.access.rights import readable
-from rag.web.current import application
+from rag.web.request_context import application
 
 HOW_MANY = 3
 DOCUMENTS_TRIED = 24

@@ -16,7 +16,7 @@ from rag.records import (
     Summary,
 )
 from rag.render.gate import outgoing
-from rag.render.warned import with_warnings
+from rag.render.warnings import with_warnings
 from rag.seams import LIBRARY, TABLES, SessionHandle
 from rag.web.html.answers import Register, answer_html, plain_html
 from rag.web.html.results import ShownResult, result_of, without_rows
@@ -250,7 +250,7 @@ def _cited(text: str, sources: Mapping[int, Source]) -> tuple[Source, ...]:
 
 def footnotes(sources: Sequence[Source]) -> str:
     """Lines that say, wherever a text is pasted, where it comes from."""
-    places = (f", {each.locator}" if each.locator else "" for each in sources)
+    places = (f", {source.locator}" if source.locator else "" for source in sources)
     return "\n".join(
         f"{each.marker} {each.document_title}{place} ({each.document_name})"
         for each, place in zip(sources, places, strict=True)
@@ -270,7 +270,9 @@ def kept_in(summaries: Sequence[Summary]) -> ShareKept | None:
         citations_required=sum(report.citations_required for report in reports),
         names=sum(report.names_kept for report in reports),
         names_required=sum(report.names_required for report in reports),
-        brought_back=sum(each.citations_brought_back + each.names_brought_back for each in reports),
-        lost=sum(each.citations_lost + each.names_lost for each in reports),
+        brought_back=sum(
+            report.citations_brought_back + report.names_brought_back for report in reports
+        ),
+        lost=sum(report.citations_lost + report.names_lost for report in reports),
         is_ranged=any(report.ranged_citations for report in reports),
     )

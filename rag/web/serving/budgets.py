@@ -3,7 +3,7 @@
 from flask import Flask, g
 
 from rag.runtime.budget import Budget, begin
-from rag.web.serving.leaving import way_to_tell
+from rag.web.serving.disconnects import way_to_tell
 
 
 def give_budgets(app: Flask) -> None:

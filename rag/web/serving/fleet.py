@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from rag.errors import RagError, SetupError
-from rag.runtime.calm import ERRORS
+from rag.runtime.error_log import ERRORS
 
 WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 LOOK_SECONDS = 0.5

@@ -6,7 +6,7 @@ from flask import Response, send_file
 
 from rag.errors import NotFound
 from rag.records import Document
-from rag.web.current import application
+from rag.web.request_context import application
 from rag.wiring.sources import syncs_of
 
 PDF = "application/pdf"

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from rag.chat.follow_ups.model import read_reply
-from rag.chat.follow_ups.resolve import FollowUps
+from rag.chat.follow_ups.resolution import FollowUps
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.records import EVERYTHING
 from rag.seams.patience import Patience

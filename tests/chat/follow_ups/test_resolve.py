@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.chat.follow_ups.names import Names
-from rag.chat.follow_ups.resolve import FollowUps
-from rag.records import EVERYTHING, NOTHING_BEFORE
+from rag.chat.follow_ups.resolution import FollowUps
+from rag.records import EVERYTHING, NO_EARLIER_TOPICS
 
 LEXICON = ("Aero 5", "Aero 5 Pro", "Aero 7", "Nimbus Router X2", "Nimbus Router X2 Lite")
 BATTERY = [("What is the battery life of the Aero 5?", "It lasts 20 hours [1].")]
@@ -140,7 +140,7 @@ def test_a_first_question_is_never_changed(question):
 
     assert resolution.query == question
     assert not resolution.is_followup
-    assert resolution.before == NOTHING_BEFORE
+    assert resolution.before == NO_EARLIER_TOPICS
 
 
 @given(

@@ -224,7 +224,7 @@ class TestBounds:
         assert "the limit is 999" in str(look(project.url, max_bytes=999)["a.md"][1])
 
     def test_of_memory_for_a_file_of_nothing_but_zeros(self, project, monkeypatch):
-        monkeypatch.setattr("rag.connectors.git.fetching.MOST_MEMORY", 150_000_000)
+        monkeypatch.setattr("rag.connectors.git.fetch_process.MOST_MEMORY", 150_000_000)
         project.commit({"a.md": "a"})
         assert list(look(project.url)) == ["a.md"]
         project.commit({"bomb.txt": b"\0" * 100_000_000, "a.md": "a"})

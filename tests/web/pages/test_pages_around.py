@@ -4,7 +4,7 @@ import pytest
 
 from rag.records import EVERYTHING
 from rag.web import edition
-from rag.wiring.shipped import shipped
+from rag.wiring.package_files import package_folder
 from tests.browser.paged_application import UNSUPPORTED, answer_to
 
 
@@ -246,7 +246,9 @@ class TestFilesOfThePages:
             for link in get("/").all("link[rel=modulepreload]")
         }
 
-        assert announced == {each.name for each in shipped("static").glob("*.js")} - {"app.js"}
+        assert announced == {each.name for each in package_folder("static").glob("*.js")} - {
+            "app.js"
+        }
 
 
 class TestWhatIsAway:

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from rag.citations.markers import find_markers
 from rag.language.sentences import Span
 from rag.records import Citation, Unsourced, Verdict
-from rag.render.warned import Warned
+from rag.render.warnings import StatementWarning
 from rag.web.html.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
 from rag.web.html.evidence import Marks, text_html
 from tests.made import made_source
@@ -254,7 +254,9 @@ class TestWarnings:
         html = answer_html(text, REGISTER, citations=wrong(text, "[1]", "[2]"))
 
         assert tree(html).css_first(".warning").text() == "Warning: [1] No [1] [2] No [2]"
-        assert str(Warned(9, ((1, "No."), (2, "Yes."), (3, "No.")))) == "[1][3] No. [2] Yes."
+        assert (
+            str(StatementWarning(9, ((1, "No."), (2, "Yes."), (3, "No.")))) == "[1][3] No. [2] Yes."
+        )
 
     @pytest.mark.parametrize(
         "text",

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from rag.settings import Settings
-from rag.wiring import connected
+from rag.wiring import model_connection
 from tests.applications import app_of, application_of
 from tests.openai_server import KEY, OpenAIServer, deltas, reply
 
@@ -26,7 +26,7 @@ CITED = "The warranty of the P-12 lasts 30 months [2]."
 
 @pytest.fixture
 def application(tmp_path, monkeypatch):
-    monkeypatch.setattr(connected, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(model_connection, "LOOK_SECONDS", 0.0)
     application = application_of(Settings(data_dir=tmp_path))
     yield application
     application.stop()

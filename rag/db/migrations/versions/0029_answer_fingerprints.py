@@ -73,5 +73,5 @@ def _known(
     if not ids:
         return set()
     rows = connection.execute(sa.select(*table.c).where(table.c.session_id.in_(ids)))
-    known = ((each.owner, each.key, each.session_id, int(each[3])) for each in rows)
+    known = ((row.owner, row.key, row.session_id, int(row[3])) for row in rows)
     return {each for each in known if each[2:] in places}

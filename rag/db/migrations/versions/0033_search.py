@@ -42,10 +42,10 @@ def upgrade() -> None:
     )
     while rows := connection.execute(after, {"last": last, "many": BATCH}).all():
         last = rows[-1].row
-        found = [
-            {"chunk_id": row.id, "code": each.code, "written": each.written}
+        results = [
+            {"chunk_id": row.id, "code": identifier.code, "written": identifier.written}
             for row in rows
-            for each in identifiers(f"{row.heading}\n{row.text}")
+            for identifier in identifiers(f"{row.heading}\n{row.text}")
         ]
-        if found:
-            connection.execute(sa.insert(codes), found)
+        if results:
+            connection.execute(sa.insert(codes), results)

@@ -26,14 +26,14 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Rows with the number of the line on which each begins, counted from 1."""
-    said = SAID.match(text)
-    text = text[said.end() :] if said else text
-    delimiter = said[1] if said else sniff_delimiter(text)
+    match = SAID.match(text)
+    text = text[match.end() :] if match else text
+    delimiter = match[1] if match else sniff_delimiter(text)
     if _quotes_close(text, delimiter):
         reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     else:
         reader = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=csv.QUOTE_NONE)
-    above = 1 if said else 0
+    above = 1 if match else 0
     first = 1 + above
     try:
         for row in reader:

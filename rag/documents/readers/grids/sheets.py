@@ -11,7 +11,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.grids.grid import CellCount, write_rows
-from rag.documents.readers.packages import ZIP_START, check_package, damage_told
+from rag.documents.readers.packages import ZIP_START, check_package, damage_message
 from rag.errors import Unreadable
 
 WIDEST = 2_000  # columns: a sheet that claims more has them empty
@@ -23,7 +23,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
     if data.startswith(ZIP_START):
         check_package(outline.name, data, limits)
-    with damage_told(outline.name, CalamineError), _panics_told(outline.name):
+    with damage_message(outline.name, CalamineError), _panics_told(outline.name):
         try:
             book = CalamineWorkbook.from_filelike(io.BytesIO(data))
         except PasswordError as error:

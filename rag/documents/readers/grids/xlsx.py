@@ -15,7 +15,7 @@ from rag.documents.outline import Outline
 from rag.documents.readers import packages
 from rag.documents.readers.grids.grid import CellCount, write_rows
 from rag.documents.readers.grids.sheets import text_of
-from rag.documents.readers.packages import check_package, damage_told
+from rag.documents.readers.packages import check_package, damage_message
 from rag.documents.reports import counted
 from rag.documents.runs import Mark, Run, written
 from rag.errors import Unreadable
@@ -48,7 +48,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     # It hands on that runs are wanted for shared texts alone, not for those within cells.
     vars(_read_only)["WorkSheetParser"] = partial(WorkSheetParser, rich_text=True)
     check_package(outline.name, data, limits)
-    with damage_told(outline.name, InvalidFileException):
+    with damage_message(outline.name, InvalidFileException):
         options = {"read_only": True, "rich_text": True}
         book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, **options)
         outline.fallback_title = ""
@@ -106,8 +106,10 @@ def _uncounted(markup: bytes) -> dict[str, str]:
     """The formulas whose result is not stored, by their cells."""
     if b"<f" not in markup:
         return {}
-    found = ((each[1].decode(), html.unescape(each[2].decode())) for each in BARE.finditer(markup))
-    return {cell: f"={formula}" for cell, formula in found}
+    results = (
+        (each[1].decode(), html.unescape(each[2].decode())) for each in BARE.finditer(markup)
+    )
+    return {cell: f"={formula}" for cell, formula in results}
 
 
 def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[str, str]]:
@@ -196,7 +198,8 @@ def _shown(
 def _rich(pieces: Iterable[Any]) -> str:
     """A text of which parts are raised, lowered or struck."""
     return written(
-        Run(each) if isinstance(each, str) else Run(each.text, _marks(each.font)) for each in pieces
+        Run(piece) if isinstance(piece, str) else Run(piece.text, _marks(piece.font))
+        for piece in pieces
     )
 
 
@@ -223,4 +226,4 @@ def _sheet_xml(data: bytes) -> bytes:
     """The beginning of every sheet."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = [each for each in archive.namelist() if each.startswith("xl/worksheets/")]
-        return b"".join(archive.open(each).read(200_000) for each in names if each.endswith(".xml"))
+        return b"".join(archive.open(name).read(200_000) for name in names if name.endswith(".xml"))

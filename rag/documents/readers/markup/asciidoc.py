@@ -87,9 +87,9 @@ class _AsciiDoc:
 
     def _styled(self, line: str) -> None:
         self.style = line
-        told = ADMONITIONS.fullmatch(line)
-        if told:
-            self.paragraph.append(f"{told[1].capitalize()}:")
+        match = ADMONITIONS.fullmatch(line)
+        if match:
+            self.paragraph.append(f"{match[1].capitalize()}:")
 
     def _is_entry(self, line: str) -> bool:
         entry = ENTRY.fullmatch(line.strip())
@@ -157,10 +157,10 @@ def _cells(lines: list[str], style: str) -> list[list[str]]:
 
 
 def _stated_columns(style: str) -> int:
-    found = COLUMNS.search(style)
-    if not found:
+    match = COLUMNS.search(style)
+    if not match:
         return 0
-    stated = next(filter(None, found.groups()), "")
+    stated = next(filter(None, match.groups()), "")
     count = 0
     for part in stated.split(","):
         times = re.match(r"(\d{1,3})\*", part.strip())

@@ -58,7 +58,7 @@ OPTIONS = re.compile(r"(?:[ \t]*(?:(?:\.\.|:).*)?(?:\n|$))*")  # of directives, 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from a reStructuredText file."""
     text = clean(decode(data))
-    if sum(len(MARK.findall(each)) ** 2 for each in PARAGRAPH.split(text)) > MOST_WORK:
+    if sum(len(MARK.findall(part)) ** 2 for part in PARAGRAPH.split(text)) > MOST_WORK:
         plain_text.read(data, outline, limits)
         return
     register(text)
@@ -87,13 +87,13 @@ def _make_readable(document: Any) -> None:
 
 def _titles(document: Any) -> dict[str, str]:
     """The title of what each label stands before."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for node in document.findall(nodes.Structural):
         title = next(iter(node.findall(nodes.title)), None)
         for name in node.get("names", ()):
             if title is not None:
-                found[name] = title.astext()
-    return found
+                results[name] = title.astext()
+    return results
 
 
 def _described(node: Any) -> list[Any]:
@@ -141,7 +141,7 @@ def _complaint(node: Any) -> list[Any]:
 
     A title is none of it: it is complained of for its line, and stands above.
     """
-    titles = {each.astext() for each in node.parent.children if isinstance(each, nodes.title)}
+    titles = {child.astext() for child in node.parent.children if isinstance(child, nodes.title)}
     texts = {block: block.astext() for block in node.findall(nodes.literal_block)}
     return [
         block

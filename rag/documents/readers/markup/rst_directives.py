@@ -120,8 +120,8 @@ class _Since(_Lenient):
 
     def run(self) -> list[Any]:
         version, _, rest = self.words().partition(" ")
-        said = f"{SINCE[self.name.rpartition(':')[2]]} {version}"
-        opening = nodes.paragraph("", "", nodes.Text(said + (": " if rest else "")))
+        text = f"{SINCE[self.name.rpartition(':')[2]]} {version}"
+        opening = nodes.paragraph("", "", nodes.Text(text + (": " if rest else "")))
         opening += self.inline(rest)
         body = self.nested(nodes.container()).children
         if not rest and body and isinstance(body[0], nodes.paragraph):

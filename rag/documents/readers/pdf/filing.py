@@ -35,6 +35,6 @@ def filing_title(lines: Sequence[str]) -> str:
 
 def _company(cover: Sequence[str]) -> str:
     """The words above "(Exact name of registrant as specified in its charter)"."""
-    at = next((at for at, line in enumerate(cover) if NAMED.match(line)), 0)
+    at = next((index for index, line in enumerate(cover) if NAMED.match(line)), 0)
     above = (line.strip() for line in reversed(cover[:at]))
     return next((line for line in above if not NO_NAME.fullmatch(line)), "")[:100]

@@ -49,7 +49,7 @@ def columns_of(cells: Sequence[PdfCell], apart: float = 0.0) -> Columns:
 
 def place_in(cell: PdfCell, columns: Columns) -> int:
     """The column that a cell, which is one of those that made them, begins in."""
-    return next(at for at, (left, right) in enumerate(columns) if left <= cell.left <= right)
+    return next(index for index, (left, right) in enumerate(columns) if left <= cell.left <= right)
 
 
 def is_label(line: PdfLine, edge: float) -> bool:
@@ -134,9 +134,9 @@ def header_start(lines: Sequence[PdfLine], free: int, start: int, place: HeaderP
     return at if at < first else _labels_start(lines, first, start)
 
 
-def _is_opening(lines: Sequence[PdfLine], at: int, place: HeaderPlace) -> bool:
-    above = lines[at - 1]
-    drop = above.bottom - lines[at].bottom
+def _is_opening(lines: Sequence[PdfLine], position: int, place: HeaderPlace) -> bool:
+    above = lines[position - 1]
+    drop = above.bottom - lines[position].bottom
     is_before = len(above.cells) == 1 and place.is_before(above.cells[0])
     return 0 < drop < 3 * above.size and is_before and is_label(above, place.columns[0][0])
 
@@ -177,9 +177,9 @@ def header_of(lines: Sequence[PdfLine], place: HeaderPlace) -> tuple[list[str], 
     for level in _levels([line for line in lines if line not in opening], size, place):
         words[0] += [cell.text for cell in level if place.is_before(cell)]
         cells = [cell for cell in level if not place.is_before(cell)]
-        for at, text in enumerate(_spread(cells, place.columns), start=1):
-            words[at] += [text] if text else []
-    return [" ".join(found) for found in words], opening
+        for index, text in enumerate(_spread(cells, place.columns), start=1):
+            words[index] += [text] if text else []
+    return [" ".join(word) for word in words], opening
 
 
 def _levels(lines: Sequence[PdfLine], size: float, place: HeaderPlace) -> Iterator[list[PdfCell]]:
@@ -205,7 +205,9 @@ def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
         return [cell.text for cell in nearest]
     texts = [""] * len(columns)
     for cell in cells:
-        covered = [at for at, centre in enumerate(centres) if cell.left <= centre <= cell.right]
+        covered = [
+            index for index, centre in enumerate(centres) if cell.left <= centre <= cell.right
+        ]
         closest = min(range(len(columns)), key=lambda at: abs(centres[at] - _centre(cell)))
         for at in covered or [closest]:
             texts[at] = f"{texts[at]} {cell.text}".strip()

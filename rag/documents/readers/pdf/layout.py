@@ -73,16 +73,20 @@ def _edges(page: Page) -> list[int]:
     """Which lines are the first and the last, and no rows of a table that reaches there."""
     count = len(page.lines)
     places = {*range(min(EDGE_LINES, count)), *range(max(0, count - EDGE_LINES), count)}
-    drawn = [at for at in places if any(each.holds(page.lines[at]) for each in page.lattices)]
+    drawn = [
+        place
+        for place in places
+        if any(lattice.holds(page.lines[place]) for lattice in page.lattices)
+    ]
     return [at for at in sorted(places - {*drawn}) if not _is_row(page.lines, at)]
 
 
-def _is_row(lines: Sequence[PdfLine], at: int) -> bool:
+def _is_row(lines: Sequence[PdfLine], position: int) -> bool:
     """Whether the next line towards the middle of the page has cells in the same columns."""
-    beside = at + 1 if at < len(lines) / 2 else at - 1
-    if not 0 <= beside < len(lines) or len(lines[at].cells) < 2:
+    beside = position + 1 if position < len(lines) / 2 else position - 1
+    if not 0 <= beside < len(lines) or len(lines[position].cells) < 2:
         return False
-    line, other = lines[at], lines[beside]
+    line, other = lines[position], lines[beside]
     pairs = list(zip(line.cells, other.cells, strict=False))
     is_near = abs(line.bottom - other.bottom) < FARTHEST * line.size
     is_below = all(one.left < two.right and two.left < one.right for one, two in pairs)
@@ -94,18 +98,18 @@ def _running(page: Page) -> dict[int, set[Running]]:
 
     What ends a page may stand at any height: pages of filings end where their text does.
     """
-    found: dict[int, set[Running]] = {}
-    for at in _edges(page):
-        line, is_last = page.lines[at], at == len(page.lines) - 1
+    results: dict[int, set[Running]] = {}
+    for edge in _edges(page):
+        line, is_last = page.lines[edge], edge == len(page.lines) - 1
         words = DIGITS.sub("0", line.text.lower())
         heights = (round(line.bottom / 4), LAST) if is_last else (round(line.bottom / 4),)
-        found[at] = {(words, height) for height in heights}
-    return found
+        results[edge] = {(words, height) for height in heights}
+    return results
 
 
 def _without(page: Page, running: set[Running]) -> Page:
     dropped = {at for at, keys in _running(page).items() if keys & running}
-    kept = tuple(line for at, line in enumerate(page.lines) if at not in dropped)
+    kept = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
     # A page with nothing else keeps them: they are all that it says.
     return replace(page, lines=kept or page.lines)
 
@@ -148,17 +152,17 @@ class _Style:
 
     def largest_on(self, page: Page) -> str:
         """The first run of lines in the largest heading type."""
-        found = [(line, self.level(line)) for line in page.lines]
-        best = min((level for _line, level in found if level), default=0)
-        run = dropwhile(lambda pair: pair[1] != best, found)
+        results = [(line, self.level(line)) for line in page.lines]
+        best = min((level for _line, level in results if level), default=0)
+        run = dropwhile(lambda pair: pair[1] != best, results)
         lines = takewhile(lambda pair: pair[1] == best, run)
         return " ".join(line.text for line, _level in islice(lines, 3)) if best else ""
 
 
-def _is_alone(lines: Sequence[PdfLine], at: int) -> bool:
+def _is_alone(lines: Sequence[PdfLine], position: int) -> bool:
     """Whether nothing stands beside a line: the cells of a table do."""
-    line = lines[at]
-    others = [*lines[max(0, at - 1) : at], *lines[at + 1 : at + 2]]
+    line = lines[position]
+    others = [*lines[max(0, position - 1) : position], *lines[position + 1 : position + 2]]
     is_numbered = len(line.cells) == 2 and SECTION.fullmatch(line.cells[0].text)
     return (len(line.cells) < 2 or bool(is_numbered)) and not any(
         abs(other.bottom - line.bottom) < line.size * 0.5 for other in others
@@ -236,12 +240,12 @@ class _PdfWriting:
     def _lines(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
         pairs = zip(lines, levels, strict=True)
         for level, group in groupby(pairs, key=lambda pair: pair[1]):
-            found = [line for line, _level in group]
+            results = [line for line, _level in group]
             if level:
                 self.header = []
-                self.outline.heading(level, join_lines([line.text for line in found]))
+                self.outline.heading(level, join_lines([line.text for line in results]))
             else:
-                self._text(found)
+                self._text(results)
 
     def _table(
         self, rows: Sequence[Sequence[str]], *, may_go_on: bool, edges: tuple[float, ...] = ()

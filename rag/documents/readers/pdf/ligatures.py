@@ -43,14 +43,16 @@ class Ligatures:
     @cached_property
     def _letters(self) -> dict[int, str]:
         """By code, where all fonts agree."""
-        found: dict[int, set[str]] = {}
+        results: dict[int, set[str]] = {}
         for part in self._parts():
             for match in DIFFERENCES.finditer(part):
                 for code, name in _named(match[1]):
                     if code < ord(" "):
                         letters = name.replace(b"_", b"") if LETTERS.fullmatch(name) else b""
-                        found.setdefault(code, set()).add(letters.decode("ascii"))
-        return {code: min(names) for code, names in found.items() if len(names) == 1 and all(names)}
+                        results.setdefault(code, set()).add(letters.decode("ascii"))
+        return {
+            code: min(names) for code, names in results.items() if len(names) == 1 and all(names)
+        }
 
     def _parts(self) -> Iterator[bytes]:
         """The file, and the objects that are packed in it."""

@@ -272,14 +272,14 @@ def _are_figures(first: Sequence[_Letter], second: Sequence[_Letter]) -> bool:
     )
 
 
-def _is_bold(text_page: Any, at: int) -> bool:
+def _is_bold(text_page: Any, position: int) -> bool:
     """By weight, or by the font's name: many producers state no weight, or a wrong one."""
     from pypdfium2 import raw
 
-    if raw.FPDFText_GetFontWeight(text_page, at) >= BOLD_WEIGHT:
+    if raw.FPDFText_GetFontWeight(text_page, position) >= BOLD_WEIGHT:
         return True
     name, flags = ctypes.create_string_buffer(FONT_NAME_BYTES), ctypes.c_int()
-    raw.FPDFText_GetFontInfo(text_page, at, name, FONT_NAME_BYTES, ctypes.byref(flags))
+    raw.FPDFText_GetFontInfo(text_page, position, name, FONT_NAME_BYTES, ctypes.byref(flags))
     return any(word in name.value.lower() for word in BOLD_FONTS)
 
 
@@ -299,9 +299,9 @@ def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
 
 def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCell]:
     """`59,340 $` before `63,171`: the sign stood nearer to the figure before it."""
-    for at, cell in enumerate(cells):
+    for index, cell in enumerate(cells):
         words, _blank, sign = cell.text.rpartition(" ")
-        if words and sign in CURRENCY and at + 1 < len(cells):
+        if words and sign in CURRENCY and index + 1 < len(cells):
             right = max(cell.left, cell.right - size)
             yield PdfCell(words, cell.left, right)
             yield PdfCell(sign, right + 1, cell.right)
@@ -313,11 +313,11 @@ def join_lines(lines: Sequence[str]) -> str:
     """One paragraph: words cut at a line's end are put together, short lines keep their break."""
     longest = max(map(len, lines), default=0)
     text = ""
-    for at, line in enumerate(lines):
-        if at == 0:
+    for index, line in enumerate(lines):
+        if index == 0:
             text = line
             continue
-        text = _joined(text, line, is_full=len(lines[at - 1]) > longest * 0.6 and longest > 45)
+        text = _joined(text, line, is_full=len(lines[index - 1]) > longest * 0.6 and longest > 45)
     return text
 
 

@@ -198,13 +198,13 @@ def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
     """Level (from 1) and title of the outline's entries, by the page they point to (from 1)."""
     import pypdfium2
 
-    found: dict[int, list[tuple[int, str]]] = {}
+    results: dict[int, list[tuple[int, str]]] = {}
     try:
         for bookmark in document.get_toc(max_depth=6):
             target = bookmark.get_dest()
             page = target.get_index() if target else None
             if page is not None:
-                found.setdefault(page + 1, []).append((bookmark.level + 1, bookmark.get_title()))
+                results.setdefault(page + 1, []).append((bookmark.level + 1, bookmark.get_title()))
     except pypdfium2.PdfiumError:
         return {}  # a broken outline takes nothing from the text
-    return found
+    return results

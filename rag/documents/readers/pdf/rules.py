@@ -106,20 +106,20 @@ def ruled_tables(
 ) -> tuple[list[PdfLine], list[RuledTable]]:
     """The lines, those of a table in a row, and the tables from the top down."""
     ordered = list(lines)
-    found: list[tuple[list[PdfLine], Lattice]] = []
+    results: list[tuple[list[PdfLine], Lattice]] = []
     for lattice in lattices:
         inside = [line for line in ordered if lattice.holds(line)]
         if inside and lattice.is_filled(inside):
             first = ordered.index(inside[0])
             rest = [line for line in ordered if not any(line is each for each in inside)]
             ordered = [*rest[:first], *inside, *rest[first:]]
-            found.append((inside, lattice))
+            results.append((inside, lattice))
     places = [
-        next(i for i, line in enumerate(ordered) if line is inside[0]) for inside, _l in found
+        next(i for i, line in enumerate(ordered) if line is inside[0]) for inside, _l in results
     ]
     tables = [
         RuledTable(start, start + len(inside), lattice.rows(inside), lattice.columns)
-        for start, (inside, lattice) in zip(places, found, strict=True)
+        for start, (inside, lattice) in zip(places, results, strict=True)
     ]
     return ordered, sorted(tables, key=lambda table: table.start)
 

@@ -114,7 +114,7 @@ def _is_years(row: _FigureRow) -> bool:
 
 def _row(line: PdfLine) -> _FigureRow:
     cells = [cell for cell in line.cells if any(map(str.isalnum, cell.text)) or is_figure(cell)]
-    first = next((at for at, cell in enumerate(cells) if is_figure(cell)), len(cells))
+    first = next((index for index, cell in enumerate(cells) if is_figure(cell)), len(cells))
     return _FigureRow(tuple(cells[:first]), line.bottom, tuple(cells[first:]))
 
 

@@ -106,13 +106,13 @@ def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
     return tuple(as_lines((each for each, _score in best), plain.height))
 
 
-def _pieces(found: Any) -> list[tuple[SeenWords, float]]:
+def _pieces(any_: Any) -> list[tuple[SeenWords, float]]:
     """With how sure it is of each."""
-    if found.txts is None:
+    if any_.txts is None:
         return []
     return [
         (SeenWords(text.strip(), *_box(corners)), float(score))
-        for text, score, corners in zip(found.txts, found.scores, found.boxes, strict=True)
+        for text, score, corners in zip(any_.txts, any_.scores, any_.boxes, strict=True)
         if score >= LEAST_SCORE and text.strip()
     ]
 

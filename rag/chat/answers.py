@@ -1,0 +1,369 @@
+"""One answer: the writer behind the marker gate, and the check of what it wrote."""
+
+import logging
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from rag.chat.composition import all_cited, notices_beside, quoted, set_aside
+from rag.chat.draft import Draft, RegisteredNumbers, through_gate
+from rag.chat.found import Evidence, PreparedContext, ShownSources
+from rag.chat.stop_sequences import cut_at_stop
+from rag.chat.structured_output import given, is_for_a_program
+from rag.chat.tool_budget import ToolRoom
+from rag.chat.weak_answers import weakness
+from rag.citations.attribution import attribute
+from rag.citations.markers import cited_numbers, neutralise
+from rag.citations.verdicts import check
+from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
+from rag.records import (
+    Answer,
+    Card,
+    Citation,
+    Discarded,
+    Event,
+    Judging,
+    Message,
+    Notice,
+    NoticeKind,
+    Resolution,
+    Role,
+    Source,
+    ToolUsed,
+    Verdict,
+)
+from rag.render.gate import AnswerGate
+from rag.runtime.budget import planning
+from rag.runtime.cancellation import has_hung_up
+from rag.seams import (
+    AnswerOptions,
+    DirectAnswer,
+    DirectAnswers,
+    Embedder,
+    ModelDelta,
+    SessionHandle,
+    Writer,
+    WriteRequest,
+)
+from rag.seams.judges import Judge
+from rag.tokens import count_tokens
+
+USER_LOOKED_AT = 20  # messages, whose figures a user has said
+BROKE_OFF = "The model broke off; this is what it wrote until then. {}"
+log = logging.getLogger(__name__)
+EarlierTurns = Sequence[tuple[str, str]]  # questions with their answers, oldest first
+Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
+
+
+class LibraryRemarks(Protocol):
+    """What the library has to say beside an answer."""
+
+    def __call__(
+        self, session: SessionHandle, question: str, sources: Sequence[Source], *, is_sure: bool
+    ) -> list[Notice]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DirectSources:
+    """What speaks besides the writer: answers that need none, and remarks on those of one."""
+
+    direct: Sequence[DirectAnswers] = ()
+    remarks: LibraryRemarks | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What is asked of statements beside their words."""
+
+    judge: Judge | None = None
+    embedder: Embedder | None = None
+
+
+class Answering:
+    """The writer behind the marker gate, and the check of what it wrote."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        tools: ToolRoom | None = None,
+        *,
+        fallback: Writer | None = None,
+        checks: Checks = Checks(),
+        beside: DirectSources = DirectSources(),
+        learn: Learn = lambda estimated, reported: None,
+    ) -> None:
+        self._writer = writer
+        self._tools = tools
+        self._fallback = fallback
+        self._checks = checks
+        self._beside = beside
+        self._learn = learn
+
+    def direct(
+        self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
+    ) -> DirectAnswer | None:
+        """What needs no writer, from the first that can answer so; offers stay with the draft."""
+        for each in () if draft.wishes.needs_model else self._beside.direct:
+            answer = None
+            with suppress(OverBudget), planning():  # the passages tell it then
+                answer = each.answer(session, question, resolution)
+            if answer is not None:
+                draft.offers += answer.offers
+                draft.cells += () if answer.text else answer.sources
+            if answer is not None and answer.text:
+                return answer
+        return None
+
+    def say(
+        self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
+    ) -> Generator[Event, None, Answer]:
+        """An answer without a writer, through the gate like any other; nothing is added to it."""
+        gate = AnswerGate(RegisteredNumbers(session, direct.sources))
+        for delta in cut_at_stop([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens):
+            draft.note(delta)
+            yield from draft.take(gate, gate.feed(delta.text))
+        yield from draft.take(gate, gate.finish())
+        verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
+        return Answer(
+            text=draft.text,
+            citations=all_cited(draft.text, verdict),
+            declined=direct.declined,
+            model=direct.made_by,
+            result=direct.result,
+            notices=tuple(draft.notices),
+            offers=draft.offers,
+        )
+
+    def worth_showing(self, evidence: "Evidence") -> ShownSources:
+        """The sources that the writer gets: a card shows what it wants of them, a model all."""
+        return evidence.all() if self._fallback is None else evidence.to_the_point()
+
+    def stream(
+        self,
+        session: SessionHandle,
+        prepared: PreparedContext,
+        evidence: "Evidence",
+        draft: "Draft",
+    ) -> Iterator[Event]:
+        """The writer's text through the gate: no number leaves that the session does not know."""
+        request = _request(prepared, evidence, draft.wishes)
+        registered = RegisteredNumbers(session, evidence.sources)
+        draft.writer = self._writer
+        asked_again = False
+        with closing(self._deltas(session, request)) as deltas:
+            for delta in through_gate(deltas, registered, draft):
+                asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
+                yield delta
+        if draft.usage is not None and not asked_again:
+            self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
+        if not (draft.text.strip() or draft.calls):
+            raise ModelInterrupted(
+                f"{self._writer.name} returned an empty answer. Ask for the answer again."
+            )
+
+    def without_model(
+        self,
+        session: SessionHandle,
+        prepared: PreparedContext,
+        evidence: "Evidence",
+        draft: "Draft",
+        error: ModelError | TooLarge,
+    ) -> Iterator[Event]:
+        """The answer that needs no model, in place of the one that failed.
+
+        Raises the error again where this was such an answer, or somebody wanted it to end. What is
+        too long for a model is not for one that needs none.
+        """
+        is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
+        fallback = self._writer if is_by_words else self._fallback
+        wishes = draft.wishes
+        is_models = wishes.insists if isinstance(error, TooLarge) else wishes.needs_model
+        if draft.cited and not (has_hung_up() or is_models):
+            draft.notices.append(Notice(NoticeKind.CUT, BROKE_OFF.format(error)))
+            return
+        if fallback is None or has_hung_up() or is_models:
+            raise error
+        if draft.text:
+            yield draft.discard("The model broke off.")
+        request = _request(prepared, evidence, draft.wishes)
+        draft.writer, draft.usage = fallback, None
+        if not is_by_words:
+            draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
+        yield from through_gate(
+            fallback.write(request), RegisteredNumbers(session, evidence.sources), draft
+        )
+
+    def _deltas(
+        self, session: SessionHandle, request: WriteRequest
+    ) -> Generator[ModelDelta | ToolUsed, None, None]:
+        if self._tools is None or request.wishes.needs_model:
+            yield from self._writer.write(request)
+        else:
+            yield from self._tools.write(self._writer, request, session)
+
+    def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+        """Add citations that the writer forgot, and mark what its sources do not carry."""
+        if is_for_a_program(draft):
+            return self._given(session, draft, shown)
+        if draft.card is not None:
+            answer = quoted(draft, draft.card, shown)
+        else:
+            answer = self._checked(session, draft, shown)
+        answer = replace(answer, offers=draft.offers, rounds=draft.wishes.rounds)
+        asked = draft.resolution.query if draft.resolution else ""
+        if self._beside.remarks is None or not asked:
+            return answer
+        remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
+        return replace(answer, notices=(*answer.notices, *remarks))
+
+    def _given(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+        answer = given(draft, RegisteredNumbers(session, shown))
+        sources = {source.number: source for source in session.sources(cited_numbers(answer.text))}
+        user = _said_by_user(session, draft)
+        checked = check(answer.text, sources, embedder=self._checks.embedder, user=user)
+        if answer.calls:
+            return replace(answer, citations=checked.citations)
+        is_asked = self._checks.judge is not None and _leaves_open(checked.citations)
+        return replace(
+            answer,
+            citations=checked.citations,
+            unsourced=checked.unsourced,
+            figures=checked.figures,
+            judging=Judging.PENDING if is_asked else Judging.OFF,
+        )
+
+    def gated(
+        self,
+        session: SessionHandle,
+        evidence: "Evidence",
+        draft: "Draft",
+        answer: Answer,
+        past: EarlierTurns,
+    ) -> Answer:
+        """The answer; where the model's is surely of no use, the passages first and it below.
+
+        The card is made anyway where no model answers, so that nothing is asked for it.
+        """
+        is_models = draft.writer is self._writer and draft.card is None
+        is_models = is_models and not draft.wishes.needs_model
+        if self._fallback is None or answer.declined or not is_models:
+            return answer
+        shown = {source.number: source for source in evidence.sources}
+        cited = [citation.number for citation in answer.citations if citation.number not in shown]
+        others = session.sources(sorted(set(cited))) if cited else ()
+        sources = shown | {source.number: source for source in others}
+        asked = evidence.resolution.query
+        reason = weakness(asked, answer, sources, past, self._checks.embedder)
+        card = self._card(evidence) if reason else None
+        if card is None or card[1].is_weak:
+            return answer
+        return set_aside(answer, *card, reason)
+
+    def _card(self, evidence: "Evidence") -> tuple[str, Card] | None:
+        """The answer without a model, as text and as a card."""
+        request = WriteRequest(
+            question=evidence.resolution.query,
+            sources=evidence.sources,
+            messages=(),
+            max_tokens=0,
+            relevance=evidence.relevance,
+            within=evidence.within,
+        )
+        text, card = "", None
+        for delta in self._fallback.write(request) if self._fallback else ():
+            text, card = text + delta.text, delta.card or card
+        return (text, card) if card is not None else None
+
+    def _checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
+        declined = draft.writer is not None and draft.writer.declined(draft.text)
+        by_number = {source.number: source for source in shown}
+        others = [number for number in draft.cited if number not in by_number]
+        if others:
+            by_number |= {source.number: source for source in session.sources(others)}
+        text, attributed = draft.preface + draft.text, frozenset[tuple[int, int]]()
+        if not declined:
+            completed = attribute(text, {s.number: s for s in shown})
+            text = completed.text
+            attributed = frozenset((c.number, c.start) for c in completed.citations if c.attributed)
+        user = _said_by_user(session, draft)
+        checked = check(text, by_number, embedder=self._checks.embedder, user=user)
+        sources = () if declined else tuple(by_number.values())
+        notices = notices_beside(draft, text, sources, self._checks.embedder)
+        ours = len(draft.preface)  # which is no statement of the writer
+        unsourced = tuple(each for each in checked.unsourced if each.start >= ours)
+        citations = tuple(
+            replace(citation, attributed=(citation.number, citation.start) in attributed)
+            for citation in checked.citations
+        )
+        is_asked = self._checks.judge is not None and not declined and _leaves_open(citations)
+        return Answer(
+            text=text,
+            citations=citations,
+            unsourced=() if declined else unsourced,
+            figures=() if declined else checked.figures,
+            declined=declined,
+            model=draft.model,
+            notices=notices,
+            usage=draft.usage,
+            judging=Judging.PENDING if is_asked else Judging.OFF,
+        )
+
+    def judged(self, session: SessionHandle, message: Message) -> Message | None:
+        """The stored answer with a judge's verdicts, or why there are none; None: no judge."""
+        answer, judge = message.answer, self._checks.judge
+        if judge is None or answer is None or answer.judging is not Judging.PENDING:
+            return None
+        try:
+            wanted = sorted({citation.number for citation in answer.citations})
+            sources = {source.number: source for source in session.sources(wanted)}
+            found = check(answer.text, sources, judge, embedder=self._checks.embedder).citations
+        except RagError as error:
+            failure = f"The check failed: {neutralise(str(error))}"  # it may quote the reply
+            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+        except Exception as error:  # whatever a judge does, the answer stands
+            log.warning("The judge failed", exc_info=error)
+            failure = "The check failed: something went wrong on our side."
+            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+        else:
+            by_judge = {(e.number, e.start): e for e in found if e.judged_by}
+            citations = tuple(
+                replace(by_judge.get((e.number, e.start), e), attributed=e.attributed)
+                for e in answer.citations
+            )
+            told = replace(answer, citations=citations, judging=Judging.DONE)
+        try:
+            return session.judge(replace(message, answer=told))
+        except RagError:  # such as a conversation deleted meanwhile
+            return None
+
+
+def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
+    """The question, as it was resolved and as it was asked, and the questions just before it.
+
+    They are read when a figure stands in no source.
+    """
+    if draft.resolution:
+        yield draft.resolution.query
+    yield from (each.content for each in session.recent(USER_LOOKED_AT) if each.role == Role.USER)
+
+
+def _leaves_open(citations: Sequence[Citation]) -> bool:
+    """Whether there is anything that a judge can be asked."""
+    return any(not citation.verdict.is_certain for citation in citations)
+
+
+def _request(
+    prepared: PreparedContext, evidence: "Evidence", wishes: AnswerOptions
+) -> WriteRequest:
+    return WriteRequest(
+        question=evidence.resolution.query,
+        sources=prepared.shown,
+        messages=(*prepared.messages, *wishes.rounds),
+        max_tokens=prepared.max_tokens,
+        tools=prepared.tools,
+        waiting_tools=prepared.waiting_tools,
+        relevance=evidence.relevance,
+        wishes=wishes,
+        within=evidence.within,
+    )

@@ -1,0 +1,429 @@
+"""What the model sees of a session, and when its past is summarised."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rag.chat.found import PreparedContext, ShownSources
+from rag.chat.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
+from rag.chat.statistics import stats_of
+from rag.chat.structured_output import room_beside
+from rag.chat.tool_budget import ToolOffer, offered
+from rag.citations.markers import neutralise
+from rag.errors import OverBudget
+from rag.llm.windows import TokenBudget
+from rag.memory.context import (
+    MESSAGE_TOKENS,
+    Context,
+    ContextParts,
+    HistoryRoom,
+    Selection,
+    as_messages,
+    assemble,
+    message_tokens,
+    pairs_of,
+    put_back,
+)
+from rag.memory.conversation import ConversationMemory
+from rag.memory.history import History
+from rag.memory.open_turns import Instructions, OpenTurns, State
+from rag.memory.summariser import SummaryCancelled
+from rag.memory.summary import Room, lists_tokens
+from rag.records import (
+    ChatMessage,
+    Compacted,
+    ContextConfig,
+    Message,
+    Role,
+    Summary,
+    SummaryReport,
+)
+from rag.runtime.budget import limited, part_of_it
+from rag.seams import NO_OPTIONS, AnswerOptions, OpenTurn, SessionHandle, TokenCounter
+
+log = logging.getLogger(__name__)
+
+LEAST_SUMMARY = 60  # tokens
+RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
+INSTRUCTION_SHARE = 0.25  # of the input that they may take
+JOINED_TOKENS = 8  # that texts counted one by one may take more together
+SOURCE_SHARE = 0.5  # of what is left for sources and history together
+RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
+TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
+AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
+RESULTS_SHARE = 0.2  # of the input: what recall leaves to results of tools, where there are any
+EMBEDDED_EVERY = 5  # turns, whatever is summarised
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRules:
+    """Bounds that hold for every session."""
+
+    input_share: float = 0.6
+    reserved_tokens: int = 150
+    high_water: float = 0.6  # of the history's budget
+    low_water: float = 0.3
+    max_pairs: int = 20
+    read_messages: int = 200  # the most that one turn reads of a transcript
+    answer_tokens: int | None = None  # at most
+    tools: ToolOffer | None = None
+    recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
+    small_window: int = 8_192
+    one_at_a_time: bool = False  # the model's server: a summary gives way to who asks
+    recalls: bool = True  # where no model reads a context, nothing is put back for nobody
+
+
+class ContextBuilder:
+    """Prepares contexts and has old turns summarised."""
+
+    def __init__(
+        self,
+        remembered: ConversationMemory,
+        *,
+        rules: MemoryRules,
+        window: Callable[[], int],
+        count: TokenCounter,
+        made: Callable[[SummaryReport], None] = lambda report: None,
+        later: Callable[[SessionHandle], Any] = lambda session: None,
+    ) -> None:
+        """`later` queues a compaction in the background."""
+        self._remembered = remembered
+        self._rules = rules
+        self._window = window
+        self._count = count
+        self._made = made
+        self._turns = OpenTurns()
+        self._instructions = Instructions()
+        self._later = later
+
+    def give_way(self, session: SessionHandle) -> None:
+        """Its owner asks: what a model writes of it now is broken off, where there is one slot."""
+        if self._rules.one_at_a_time:
+            self._remembered.cancel(session)
+
+    # ── One turn ─────────────────────────────────────────────────────────────────────────────
+
+    def prepare(
+        self,
+        session: SessionHandle,
+        turn: OpenTurn,
+        shown: ShownSources,
+        *,
+        fewer: int = 0,
+        wishes: AnswerOptions = NO_OPTIONS,
+    ) -> PreparedContext:
+        """The context of one question, with `fewer` pairs than the budget would allow."""
+        resolved = shown.resolved
+        state = self._turns.of(session, turn.answer.index + 1)
+        if state is None:
+            state = self._state(session)
+            self._turns.keep(session, state)
+        state, before = _as_asked(state, wishes), turn.question.index
+        if wishes.past is not None:
+            before = state.session.message_count - 2
+        budget = self._budget(state.session.config)
+        budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
+        question = turn.question.content
+        room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
+        fitted = fit_sources(
+            shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
+        )
+        requested = session.said(*state.requested) if state.requested else ()
+        if state.requested and not fewer:
+            session.forget_slice()  # it is shown in one context, and in its shorter tries
+        prompt = question_prompt(question, fitted.text, resolved)
+        context = self._assembled(state, budget, prompt, before, requested, fewer)
+        may_recall = wishes.past is None
+        if self._rules.recalls and may_recall and not fewer:
+            spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
+            context = self._with_recalled(session, state, context, resolved or question, spare)
+        offer = self._rules.tools if budget.tools else None
+        is_compressed, asked = context.is_compressed and may_recall, resolved or question
+        told, waiting, described = offered(
+            offer, session, asked, leaves_out=is_compressed, is_sure=shown.is_sure
+        )
+        return PreparedContext(
+            messages=context.messages,
+            max_tokens=budget.max_tokens,
+            shown=fitted.sources,
+            tools=told,
+            waiting_tools=waiting,
+            stats=stats_of(context, state.summaries, replace(budget, tools=described)),
+        )
+
+    def before_turn(self, session: SessionHandle) -> Compacted | None:
+        """An extractive summary at once, if the background is late and history does not fit."""
+        self._turns.forget(session)
+        state = self._state(session)
+        room = self._history_room(state)
+        if not state.summarises or self._history_tokens(state) <= room.budget:
+            self._turns.keep(session, state)
+            return None
+        try:
+            with limited(part_of_it(AT_ONCE_SECONDS)):
+                summary = self._compacted(session, room, at_once=True, force=False)
+        except OverBudget:  # a very long past: what fits is sent, the background reads all of it
+            self._turns.keep(session, state)
+            self._later(session)
+            return None
+        return Compacted(summary.start, summary.end, summary.report) if summary else None
+
+    def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
+        """Queue a compaction if history passes the high-water mark, and embedding for recall."""
+        state = self._turns.ended(session, (turn.question, answer)) or self._state(session)
+        is_due = state.summarises and self._is_due(session, state)
+        if is_due or (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
+            self._later(session)
+
+    def _is_due(self, session: SessionHandle, state: State) -> bool:
+        """Whether history passes the high-water mark, or its summary is to be written anew."""
+        summary = sum(each.tokens for each in state.summaries)
+        room = self._history_room(state)
+        pairs = self._history_tokens(state) - summary
+        is_over = pairs > self._rules.high_water * max(0, room.budget - summary)
+        is_many = len(state.recent) > self._rules.max_pairs
+        return is_over or is_many or self._remembered.is_due(session.summaries())
+
+    # ── On request ───────────────────────────────────────────────────────────────────────────
+
+    def compact(
+        self, session: SessionHandle, *, force: bool = True, keep_turns: int | None = None
+    ) -> Summary | None:
+        """Summarise now; without `force` only what passes the high-water mark.
+
+        All but `keep_turns`, or but as many as the session's own configuration says.
+        """
+        state = self._state(session)
+        if self._rules.recalls:
+            self._remembered.remember(session)
+        if not state.summarises and not force:
+            return None
+        room = self._history_room(state, keep_turns)
+        return self._compacted(session, room, at_once=False, force=force)
+
+    def _compacted(
+        self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool
+    ) -> Summary | None:
+        """Cover turns down to the low water, or all but those that are kept."""
+
+        rules = self._rules
+
+        is_due = self._remembered.is_due(session.summaries())
+
+        def plan(past: History, last: int) -> tuple[int, Room] | None:
+            turns, many = past.tokens(past.covered, last), past.turns_from(past.covered)
+            free = room.budget - lists_tokens(past, room.budget) - room.budget // 4
+            high, low = int(rules.high_water * free), int(rules.low_water * free)
+            is_over = turns > high or many > rules.max_pairs
+            if not (force or is_over or is_due):
+                return None
+            low, most = (-1 if force else low), max(room.keep_turns, rules.max_pairs // 2)
+            end = past.covered
+            if force or is_over:
+                end = past.end(last, low=low, high=high, keep=room.keep_turns, most=most)
+            left = max(LEAST_SUMMARY, room.budget - past.tokens(end, last))
+            is_new = end > past.covered or (is_due and end > past.first)
+            return (end, Room(left, room.budget)) if is_new else None
+
+        try:
+            summary = self._remembered.compact(session, plan, at_once=at_once)
+        except SummaryCancelled:
+            log.info("A summary gave way to a question; it is begun again after the answer.")
+            return None
+        if summary is not None:
+            self._made(summary.report)
+            _log(summary)
+        return summary
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """A summary of messages `[start, end)`; it is no part of the context."""
+        return self._remembered.summarize(session, start, end)
+
+    def correct(self, session: SessionHandle, line: str, text: str) -> Summary | None:
+        """A line of the summary in a person's words, or gone; None if there is no such line."""
+        return self._remembered.correct(session, line, text)
+
+    def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
+        """The messages that would be sent now, before the next question, and their statistics."""
+        state = self._state(session)
+        budget = self._budget(state.session.config)
+        context = self._assembled(state, budget, "", state.session.message_count)
+        stats = stats_of(context, state.summaries, budget)
+        return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
+
+    def preview(
+        self, session: SessionHandle, question: str, resolved: str
+    ) -> tuple[ChatMessage, ...]:
+        """What would be sent for a question beside the sources found for it; nothing is stored.
+
+        The room that sources may take is left free, so that what is recalled fits beside them.
+        """
+        state = self._state(session)
+        budget = self._budget(state.session.config)
+        prompt = question_prompt(question, " ", resolved)
+        room = self._room_for_sources(state, budget, prompt)
+        budget = replace(budget, reserved=budget.reserved + room)
+        context = self._assembled(state, budget, prompt, state.session.message_count)
+        return self._with_recalled(session, state, context, resolved or question).messages
+
+    # ── Parts ────────────────────────────────────────────────────────────────────────────────
+
+    def _state(self, session: SessionHandle) -> State:
+        found = session.overview()
+        read, config = found.session, found.session.config
+        summarises = config.enabled and config.compression_strategy == "smart"
+        summaries = tuple(summary for summary in found.summaries if summary.text and summarises)
+        start = max((summary.end for summary in summaries), default=0)
+        most = self._rules.read_messages if summarises or not _slides(config) else 0
+        most = max(most, config.recent_message_count + 2)
+        start = max(start, read.message_count - most)
+        recent = tuple(pairs_of(session.said(start, read.message_count)))
+        instructions = self._instructions.of(session)
+        return State(read, summaries, recent, summarises, found.requested, instructions)
+
+    def _system(self, state: State, budget: TokenBudget) -> str:
+        """Our rules, and what a client's own system messages add to them."""
+        rules = SYSTEM_PROMPT
+        if self._count(rules) > RULES_SHARE * budget.input_tokens:
+            rules = BRIEF_PROMPT
+        if not state.instructions:
+            return rules
+        room = int(budget.input_tokens * INSTRUCTION_SHARE)
+        added = state.instructions
+        while added and self._count(added) > room:
+            added = added[: len(added) * 3 // 4]
+        return f"{rules}\n\nThe application that asks adds:\n{neutralise(added)}"
+
+    def budget(self, session: SessionHandle) -> TokenBudget:
+        """How the window is shared in one call."""
+        return self._budget(session.read().config)
+
+    def _budget(self, config: ContextConfig) -> TokenBudget:
+        window = self._window()
+        if config.max_tokens is not None:
+            window = min(config.max_tokens, window)
+        reserved, answer = self._rules.reserved_tokens, self._rules.answer_tokens
+        budget = TokenBudget(window, self._rules.input_share, reserved, answer)
+        tools = self._rules.tools.most_tokens() if self._rules.tools else 0
+        if tools > TOOL_SHARE * budget.input_tokens:
+            return budget
+        return replace(budget, reserved=reserved + tools, tools=tools)
+
+    def _room_for_sources(self, state: State, budget: TokenBudget, prompt: str) -> int:
+        """Their share, or what the history leaves; less what is reserved for recall."""
+        fixed = (
+            ChatMessage(Role.SYSTEM, self._system(state, budget)),
+            ChatMessage(Role.USER, prompt),
+        )
+        taken = sum(message_tokens(message, self._count) for message in fixed)
+        left = max(0, budget.input_tokens - taken - MESSAGE_TOKENS - JOINED_TOKENS)
+        history = left if state.requested else self._history_tokens(state)
+        recalled = int(left * RECALL_SHARE) if self._leaves_out(state) else 0
+        return max(int(left * SOURCE_SHARE), left - history) - recalled
+
+    def _leaves_out(self, state: State) -> bool:
+        """Whether something was said that is not in the context word for word."""
+        return 2 * len(state.recent) + 2 < state.session.message_count
+
+    def _history_room(self, state: State, keep_turns: int | None = None) -> HistoryRoom:
+        config = state.session.config
+        budget = self._budget(config)
+        system = ChatMessage(Role.SYSTEM, self._system(state, budget))
+        taken = message_tokens(system, self._count)
+        history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
+        return HistoryRoom(
+            budget=history,
+            high=int(history * self._rules.high_water),
+            low=int(history * self._rules.low_water),
+            keep_turns=config.recent_message_count // 2 if keep_turns is None else keep_turns,
+        )
+
+    def _history_tokens(self, state: State) -> int:
+        said = [message for pair in state.recent for message in pair.messages]
+        pairs = sum(message_tokens(message, self._count) for message in said)
+        return pairs + sum(summary.tokens for summary in state.summaries)
+
+    def _assembled(
+        self,
+        state: State,
+        budget: TokenBudget,
+        question: str,
+        before: int,
+        requested: Sequence[Message] = (),
+        fewer: int = 0,
+    ) -> Context:
+        """The context of a question, of what was said before a message."""
+        config = state.session.config
+        parts = ContextParts(
+            system=self._system(state, budget),
+            question=question,
+            summaries=state.summaries,
+            recent=[pair for pair in state.recent if pair.question.index < before],
+            requested=requested,
+            message_count=before,
+        )
+        most = config.recent_message_count // 2 if _slides(config) else None
+        selection, tokens = Selection(most, fewer), budget.input_tokens
+        return assemble(parts, selection, budget_tokens=tokens, count=self._count)
+
+    def _with_recalled(
+        self, session: SessionHandle, state: State, context: Context, question: str, spare: int = 0
+    ) -> Context:
+        """The context with what the turns say that it leaves out, as far as there is room."""
+        if not context.is_compressed or _slides(state.session.config):
+            return context
+        before = context.original_messages
+        asked = [pair.question.index for pair in state.recent if pair.question.index < before]
+        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
+        if self._budget(state.session.config).window > self._rules.small_window:
+            room = min(room, self._rules.recall_tokens)
+        found = self._remembered.recalled(
+            session,
+            question,
+            before=[*asked, before][-1 - context.pairs],
+            room=room,
+            beside="\n".join(summary.text for summary in state.summaries),
+        )
+        with found as shown:
+            return put_back(context, shown.text(), shown.asked_at, self._count)
+
+
+def _log(summary: Summary) -> None:
+    report = summary.report
+    log.info(
+        "Summarised (smart, %s): messages %d to %d, %d tokens to %d in %.1f s; "
+        "%d calls, %d tokens of the model; %d lines written, %d quoted, %d put back, "
+        "%d unchecked, %d clauses dropped.%s",
+        report.model,
+        summary.start,
+        summary.end,
+        report.tokens_before,
+        report.tokens_after,
+        report.seconds,
+        report.calls,
+        report.model_tokens,
+        report.written,
+        report.quoted,
+        report.put_back,
+        report.unchecked,
+        report.dropped,
+        "".join(f" {problem}" for problem in report.problems),
+    )
+
+
+def _as_asked(state: State, wishes: AnswerOptions) -> State:
+    """With the asker's own instructions, and nothing but its own past where it sends that."""
+    if wishes.instructions is not None:
+        state = replace(state, instructions=wishes.instructions)
+    if wishes.past is None:
+        return state
+    told = as_messages(wishes.past)
+    session = replace(state.session, message_count=len(told) + 2)
+    return replace(
+        state, session=session, summaries=(), recent=tuple(pairs_of(told)), requested=None
+    )
+
+
+def _slides(config: ContextConfig) -> bool:
+    return config.compression_strategy == "sliding_window"

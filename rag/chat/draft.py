@@ -1,0 +1,158 @@
+"""An answer while it is written: through the gate, piece by piece."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rag.chat.repetition import end_before_loop
+from rag.citations.json_gate import JsonGate
+from rag.records import (
+    Answer,
+    Card,
+    Cited,
+    Discarded,
+    Event,
+    Message,
+    MessageStatus,
+    Notice,
+    NoticeKind,
+    Offer,
+    Resolution,
+    Source,
+    Text,
+    ToolCall,
+    ToolUsed,
+    Usage,
+)
+from rag.render.gate import AnswerGate
+from rag.runtime.tracing import Span
+from rag.seams import AnswerOptions, ModelDelta, SessionHandle, Writer
+
+LOOKED_AT_EVERY = 200  # characters, for repetitions
+CUT = "The model reached the length it is allowed; its answer ends in the middle."
+LOOPED = "The model began to repeat itself and was stopped."
+
+
+def through_gate(
+    deltas: Iterable[ModelDelta | ToolUsed], registered: "RegisteredNumbers", draft: "Draft"
+) -> Iterator[Event]:
+    """What a writer gives, as events; a text that only repeats itself is ended."""
+    gate, watched = draft.gate(registered), 0
+    for delta in deltas:
+        if isinstance(delta, ToolUsed):
+            yield delta
+            continue
+        if delta.discard:
+            gate, watched = draft.gate(registered), 0
+            yield draft.discard("The model had not begun its answer yet.")
+        draft.note(delta)
+        yield from draft.take(gate, gate.feed(delta.text))
+        if len(draft.text) >= watched + LOOKED_AT_EVERY and not draft.wishes.wants_json:
+            watched = len(draft.text)
+            if draft.end_loop():
+                return
+    yield from draft.take(gate, gate.finish())
+    if isinstance(gate, AnswerGate):
+        draft.text = gate.settle(draft.text)
+
+
+class RegisteredNumbers:
+    """Whether a session has given a number; the register is asked about those not yet seen."""
+
+    def __init__(self, session: SessionHandle, seen: Sequence[Source] = ()) -> None:
+        self._session = session
+        self._registered = {source.number for source in seen}
+        self._refused = 0
+
+    def __call__(self, number: int) -> bool:
+        if number not in self._registered and number != self._refused:
+            found = self._session.sources([number])
+            self._registered.update(source.number for source in found)
+            self._refused = 0 if found else number
+        return number in self._registered
+
+
+@dataclass(slots=True)
+class Draft:
+    """An answer while it is written."""
+
+    answer: Message
+    preface: str = ""  # said by us, before the writer's text
+    text: str = ""
+    cited: list[int] = field(default_factory=list)
+    resolution: Resolution | None = None
+    usage: Usage | None = None
+    card: Card | None = None
+    calls: tuple[ToolCall, ...] = ()  # of the tools of whoever asks
+    writer: Writer | None = None
+    wishes: AnswerOptions = field(default_factory=AnswerOptions)
+    notices: list[Notice] = field(default_factory=list)
+    offers: tuple[Offer, ...] = ()
+    cells: tuple[Source, ...] = ()  # of tables, looked up by the words of the question
+    stats: Mapping[str, Any] = field(default_factory=dict)
+    has_ended: bool = False
+    trace: Span = field(default_factory=Span)
+
+    def gate(self, registered: RegisteredNumbers) -> AnswerGate | JsonGate:
+        """What the writer's text passes."""
+        return JsonGate(registered) if self.wishes.wants_json else AnswerGate(registered)
+
+    def take(self, gate: AnswerGate | JsonGate, text: str) -> Iterator[Event]:
+        """Keep and announce what the gate let through."""
+        if text:
+            if not self.text:
+                self.trace.happened("first words")
+            self.text += text
+            yield Text(text)
+        for number in gate.cited[len(self.cited) :]:
+            self.cited.append(number)
+            yield Cited(number)
+
+    @property
+    def model(self) -> str:
+        return self.writer.name if self.writer else ""
+
+    def note(self, delta: ModelDelta) -> None:
+        """Keep what comes beside the text."""
+        self.usage = delta.usage or self.usage
+        self.card = delta.card or self.card
+        self.calls += delta.tool_calls
+        if delta.cut:
+            self.notices.append(Notice(NoticeKind.CUT, CUT))
+
+    def discard(self, reason: str) -> Discarded:
+        """Begin anew."""
+        self.text, self.cited, self.calls = "", [], ()
+        return Discarded(reason)
+
+    def end_loop(self) -> bool:
+        """Whether the text only repeats itself; what it repeated is kept once."""
+        end = end_before_loop(self.text)
+        if end is None:
+            return False
+        self.text = self.text[:end]
+        self.notices.append(Notice(NoticeKind.LOOP, LOOPED))
+        return True
+
+    def complete(self, answer: Answer) -> Message:
+        self.trace.note(status=MessageStatus.COMPLETE.value)
+        return replace(
+            self._resolved(), content=answer.text, status=MessageStatus.COMPLETE, answer=answer
+        )
+
+    def broken(self, reason: str) -> Message:
+        """What there is of it: interrupted if anything was written, else failed."""
+        status = MessageStatus.INTERRUPTED if self.text else MessageStatus.FAILED
+        self.trace.note(status=status.value)
+        return replace(
+            self._resolved(), content=self.preface + self.text, status=status, error=reason
+        )
+
+    def _resolved(self) -> Message:
+        if self.resolution is None:
+            return self.answer
+        return replace(
+            self.answer,
+            resolved_query=self.resolution.query,
+            is_followup=self.resolution.is_followup,
+        )

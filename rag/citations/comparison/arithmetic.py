@@ -1,0 +1,267 @@
+"""Figures that follow from others: sums, differences, products, shares and counts, recomputed."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import combinations, product
+
+from rag.citations.comparison.case import Case
+from rag.citations.comparison.figure_subjects import AttributedFigure, Side, compared, figures_by
+from rag.citations.comparison.names import names_agree
+from rag.citations.comparison.parser import share
+from rag.language.amounts import UNIT_SIGNS, Figure, agree, number_shown
+from rag.language.languages import all_meanings, phrases
+from rag.language.words import stem
+
+# A bound is no difference: "more than 80", "5 or more".
+_DIFFERENCE = re.compile(
+    rf"\b(?<!or )(?:{'|'.join(map(phrases, ('increases', 'decreases', 'differences')))})\b"
+    rf"(?! (?:{phrases('than')}) (?:[€$£]|EUR )?\d)",
+    re.IGNORECASE,
+)
+_INCREASE, _DECREASE = (
+    re.compile(rf"\b(?:{phrases(each)})\b", re.IGNORECASE) for each in ("increases", "decreases")
+)
+_SUM = re.compile(rf"\b(?:{phrases('sums')})\b", re.IGNORECASE)
+_SHARE = re.compile(rf"%|\b(?:{phrases('shares')})\b", re.IGNORECASE)
+_THAN = frozenset(phrases("than").split("|"))
+_TOLERANCE = 0.005
+_FINEST = 3  # decimals that a percentage is rounded to
+_ONE = frozenset(word for word, number in all_meanings("numbers").items() if number == 1)
+_MOST = 14  # figures of one dimension that are combined
+_MOST_COUNTS = 6
+_GROUPS = ((2, 3 * _MOST), (3, _MOST))  # so many are summed, of so many
+_MULTIPLES: dict[str, float] = all_meanings("multiples")
+_JOINT: dict[str, float] = all_meanings("joint")
+_PERIODS = {("year", "month"): 12, ("year", "week"): 52, ("week", "day"): 7, ("year", "day"): 365}
+_Result = tuple[float, str]  # in the base unit of the figure, and how
+
+
+class Computation:
+    """How the figures of a statement follow from others, in ways that its words name."""
+
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._text = case.said.text
+        self._found: dict[tuple[Figure, bool], str] = {}
+
+    def ways(self) -> list[str]:
+        """How the figures follow that no source gives, from what the statement names."""
+        there = [figure for source in self._case.sources for figure in source.figures]
+        missing = [figure for figure in self._figures if not any(agree(figure, e) for e in there)]
+        ways = list(dict.fromkeys(self.how(figure, is_proof=True) for figure in missing))
+        counts = [figure for figure in self._figures if figure not in missing and not figure.unit]
+        used = all(any(_uses(way, count) for way in ways) for count in counts)
+        return [way for way in ways if way] if used else []
+
+    def how(self, figure: Figure, *, is_proof: bool = False) -> str:
+        """How a figure follows from any of the sources, or as a proof from those that are named."""
+        if (figure, is_proof) not in self._found:
+            fits = (
+                how
+                for value, how in self._results(figure, is_proof=is_proof)
+                if _is_as_much(value, figure)
+            )
+            self._found[figure, is_proof] = next(fits, "")
+        return self._found[figure, is_proof]
+
+    def is_used(self, figure: Figure) -> bool:
+        """Whether it may follow from others, or another one of the statement from it."""
+        if not self._case.reading.raw.isdisjoint(_THAN):
+            pairs = _pairs(_alike(figure, [each.figure for each in self._nearest]))
+            if any(_is_as_much(a.base - b.base, figure) for a, b in pairs):
+                return True
+        ways = (self.how(each) for each in self._figures if each is not figure)
+        return bool(self.how(figure)) or any(figure.shown in way for way in ways)
+
+    @cached_property
+    def _figures(self) -> list[Figure]:
+        return [each.said.figure for each in self._case.weighed]
+
+    # ── What it may follow from ──
+
+    @cached_property
+    def _nearest(self) -> list[AttributedFigure]:
+        """All figures, those first that are given for what most words of the statement name."""
+        words = self._case.reading.words
+        every = (each for source in self._case.sources for each in figures_by(source))
+        return sorted(every, key=lambda each: -share(words, each.words | each.lent))
+
+    @cached_property
+    def _named(self) -> list[AttributedFigure]:
+        """Those that no other that measures the same is nearer than, with the words in common.
+
+        `A canoe for a full day` names that price of the canoe, and no price of a full day else.
+        """
+        results = [(self._common(each), each) for each in self._nearest]
+        alike: dict[str, set[frozenset[str]]] = defaultdict(set)
+        for words, each in results:
+            alike[each.figure.dimension].add(words)
+        return [
+            each
+            for words, each in results
+            if words and not any(words < others for others in alike[each.figure.dimension])
+        ]
+
+    def _common(self, given: AttributedFigure) -> frozenset[str]:
+        """The words and names that a figure is given for in the statement as well."""
+        said = frozenset(self._case.reading.words)
+        names = (f"={n}" for n in given.names if names_agree(self._case.names, [n]) > 0)
+        return (said & given.words or said & given.lent).union(names)
+
+    def _is_per(self, amount: Figure, period: str) -> bool:
+        """Whether it is of so long, as itself, its header or its sentence says."""
+        return any(
+            each.figure.base == amount.base
+            and (period == each.figure.per or stem(period) in each.words | each.lent)
+            for each in self._named
+        )
+
+    # ── Worked out ──
+
+    def _results(self, figure: Figure, *, is_proof: bool) -> Iterator[_Result]:
+        """Products as often as the statement itself says; the others where its words name them."""
+        given = self._named if is_proof else self._nearest
+        text, own = self._text, [each for each in self._figures if each is not figure]
+        known = own + [each.figure for each in given]
+        amounts = [each for each in known if each.unit or not figure.unit or each not in own]
+        same, counts = _alike(figure, amounts), _counts(own)
+        if _SUM.search(text) and len(_alike(figure, [each.figure for each in self._named])) > 1:
+            counts = []  # `the three plans together` are not three times one of them
+        yield from self._products(figure, same, counts, known)
+        if _DIFFERENCE.search(text):
+            pairs = [e for e in _pairs(same) if not is_proof or not self._is_reversed(*e)]
+            yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
+        if _SUM.search(text):
+            yield from _sums(_alike(figure, amounts, each_once=False))
+        yield from _ratios(figure, own, given, self._case.reading.raw)
+        is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._named)
+        shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
+        yield from _shares(shared, known)
+
+    def _is_reversed(self, more: Figure, less: Figure) -> bool:
+        """Whether the statement calls the lower of two the higher one: what stands before `than`
+        is what the lower is given for."""
+        is_higher, is_lower = (bool(e.search(self._text)) for e in (_INCREASE, _DECREASE))
+        sides = compared(self._case.reading, _THAN)
+        if sides is None or is_higher is is_lower:
+            return False
+        told = [
+            _leaning(one, other, sides)
+            for one in self._named
+            for other in self._named
+            if agree(one.figure, more) and agree(other.figure, less)
+        ]
+        best = max(told, default=0) if is_higher else -min(told, default=0)
+        return best < 0
+
+    def _products(
+        self,
+        figure: Figure,
+        amounts: Sequence[Figure],
+        counts: Sequence[Figure],
+        known: Sequence[Figure],
+    ) -> Iterator[_Result]:
+        """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
+        said = self._case.reading.raw
+        periods = {figure.per, *(UNIT_SIGNS.get(each, "") for each in said)}
+        factors = _MULTIPLES | _JOINT if _SUM.search(self._text) else _MULTIPLES
+        taken = [factor for word, factor in factors.items() if word in said]
+        for amount in amounts:
+            times = [count.value for count in counts if count is not amount] + taken
+            times += [
+                factor
+                for (long, short), factor in _PERIODS.items()
+                if long in periods and self._is_per(amount, short)
+            ]
+            yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
+            for each in known:
+                if each.unit and each.unit == amount.per:
+                    yield amount.base * each.value, f"{each.shown} × {amount.shown}"
+
+
+def _leaning(more: AttributedFigure, less: AttributedFigure, sides: Sequence[Side]) -> int:
+    """Above 0 where the higher of two is what stands before `than`, below where the lower is."""
+    subject, other = (side.words.union(side.names, side.dates) for side in sides)
+    own, rival = (
+        each.words.union(each.lent, each.dates, each.names if each.is_of_cell else ())
+        for each in (more, less)
+    )
+    higher, lower = own - rival, rival - own
+    return len(higher & subject) - len(higher & other) - len(lower & subject) + len(lower & other)
+
+
+def _is_as_much(value: float, figure: Figure) -> bool:
+    return abs(value - figure.base) <= _TOLERANCE * max(abs(figure.base), 1e-9)
+
+
+def _uses(way: str, count: Figure) -> bool:
+    """Whether a sum has a number as a factor, or so many terms: `both together`, `2 × €6`."""
+    terms = way.count(" + ") + 1
+    return number_shown(count.value) in way.split() or count.value == 1 or 2 < count.value == terms
+
+
+def _shares(amounts: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
+    """A percentage of an amount, off it or on top of it."""
+    percents = [each for each in known if each.unit == "%"]
+    for percent, each in product(percents, amounts):
+        part = each.base * percent.value / 100
+        yield part, f"{percent.shown} of {each.shown}"
+        yield each.base - part, f"{each.shown} less {percent.shown}"
+        yield each.base + part, f"{each.shown} and {percent.shown} of it"
+
+
+def _ratios(
+    figure: Figure, own: Sequence[Figure], given: Sequence[AttributedFigure], said: frozenset[str]
+) -> Iterator[_Result]:
+    """The percentage that one amount of a sentence is of another; or so many in so many."""
+    if figure.kind != "amount" or figure.unit not in ("", "%"):
+        return
+    counts = [each.value for each in own if each.kind == "amount" and not each.unit]
+    counts += [1.0] * (not said.isdisjoint(_ONE))
+    for one, other in combinations([e for e in given if e.figure.unit != "%"], 2):
+        if one.place is other.place and one.figure.upper is other.figure.upper is None:
+            for more, less in _pairs([one.figure, other.figure]):
+                if more.kind == "amount" and less.base > 0:
+                    ratio, how = less.base / more.base, f"{less.shown} of {more.shown}"
+                    if figure.unit:
+                        yield from ((round(100 * ratio, n), how) for n in range(_FINEST))
+                    else:
+                        yield from ((n * ratio, how) for n in counts if n != more.base)
+                        yield from ((n / ratio, how) for n in counts if n != less.base)
+
+
+def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
+    """Of two or three amounts."""
+    for count, most in _GROUPS:
+        for group in combinations(same[:most], count):
+            yield sum(each.base for each in group), " + ".join(each.shown for each in group)
+
+
+def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
+    """Two of one dimension, the higher first."""
+    for one, other in combinations(figures, 2):
+        if one.dimension == other.dimension:
+            yield (one, other) if one.base >= other.base else (other, one)
+
+
+def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
+    """Amounts that can be added to the figure."""
+    known = [each for each in known if each.upper is None]  # a range is no term
+    amounts = [each for each in known if each.kind == figure.kind == "amount"]
+    fits = [amount for amount in amounts if amount.dimension == figure.dimension]
+    fits = fits or [replace(amount, unit=figure.unit) for amount in amounts if not amount.unit]
+    return (_distinct(fits) if each_once else fits)[: 3 * _MOST]
+
+
+def _distinct(figures: Sequence[Figure]) -> list[Figure]:
+    """Each value once."""
+    return list({(figure.base, figure.dimension): figure for figure in figures}.values())
+
+
+def _counts(own: Sequence[Figure]) -> list[Figure]:
+    """How many, as the statement says: bare numbers, days, weeks, km; no money and no share."""
+    amounts = (f for f in own if f.kind == "amount" and (not f.unit or f.unit[0].isalpha()))
+    return [f for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0][:_MOST_COUNTS]

@@ -1,0 +1,202 @@
+"""A table's row beside the row of the same label and the column of the same header in a source.
+
+What is said in cells is certain where a source has that row and column: the same, or another value.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rag.citations.comparison.parser import Reading, SourceText, read_alone
+from rag.citations.markers import without_markers
+from rag.language.amounts import Figure, agree, comparable
+from rag.language.blocks import cells_of, plain
+from rag.language.layout import CELL
+from rag.language.sentences import read_sentences
+
+_SIGN = re.compile(r"\d+|[^\W_]+|\+")
+_WORD = 3  # letters; what is shorter tells a model from another
+_SAME = 0.5  # of the words of a label or header and of one of a source, to be about the same
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The cells of a row that one number stands for, under what leads their table in."""
+
+    lead: str
+    label: str
+    cells: tuple[tuple[str, str], ...]  # the column and the value
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """What a row says that its source gives otherwise."""
+
+    stated: str
+    given: str
+    place: str  # the label and the header
+
+
+def row_said(head: str, line: str, start: int, end: int) -> Row | None:
+    """The cells of `line[start:end]`, the label's apart; None where no header says what they are.
+
+    `head` ends with the table's header; what leads the table in may stand before it.
+    """
+    lead, _, names = without_markers(head).strip().rpartition("\n")
+    columns, found = cells_of(names), list(CELL.finditer(line))
+    if "|" not in names or len(found) < 2:
+        return None
+    label, *values = (plain(without_markers(each[0])) for each in found)
+    cells = [
+        (column, value)
+        for column, value, each in zip(columns[1:], values, found[1:], strict=False)
+        if value and start < each.end() and each.start() < end
+    ]
+    return Row(lead, label, tuple(cells)) if cells else None
+
+
+# ── Tables of a source ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRows:
+    lead: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def turned(self) -> "_TableRows":
+        """With what are its columns as rows."""
+        lines = [self.columns, *(row for row in self.rows if len(row) == len(self.columns))]
+        columns, *rows = zip(*lines, strict=True)
+        return _TableRows(self.lead, columns, tuple(rows))
+
+
+@lru_cache(maxsize=256)
+def _tables(source: SourceText) -> tuple[_TableRows, ...]:
+    results: list[_TableRows] = []
+    lead, columns = "", tuple[str, ...]()
+    rows: list[tuple[str, ...]] = []
+    for sentence in [*read_sentences(source.text), None]:
+        line = source.text[sentence.start : sentence.end] if sentence else ""
+        kind = sentence.kind if sentence else "sentence"
+        if kind in ("row", "head"):
+            cells = tuple(cells_of(line))
+            if kind == "head":
+                columns = cells
+            elif columns:
+                rows.append(cells)
+        elif kind != "rule":
+            if rows:
+                results.append(_TableRows(lead, columns, tuple(rows)))
+            lead, columns, rows = line, (), []
+    return tuple(results)
+
+
+# ── Compared ─────────────────────────────────────────────────────────────────────────────────
+
+
+def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
+    """What the source gives otherwise; True where it gives all of the row, None if that is open.
+
+    Of several rows that may be meant, those under the same lead-in that tell of most cells.
+    """
+    every = [each for table in _tables(source) for each in (table, table.turned())]
+    told = [
+        ((_shared(row.lead, table.lead), -found.count(None)), found)
+        for table in every
+        for found in _compared(row, table)
+    ]
+    best = max((near for near, _ in told), default=None)
+    nearest = [found for near, found in told if near == best]
+    if any(all(each is True for each in found) for found in nearest):
+        return True
+    wrong = [next((e for e in found if isinstance(e, RowDifference)), None) for found in nearest]
+    return wrong[0] if wrong and all(wrong) else None
+
+
+def _shared(text: str, there: str) -> int:
+    return len(set(read_alone(text).words) & set(read_alone(there).words))
+
+
+def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
+    """Each row of a table that is called so, cell by cell; none where no column is."""
+    columns = [_called(column, table.columns[1:]) for column, _ in row.cells]
+    for at in _called(row.label, [row[0] for row in table.rows]):
+        results = [
+            _of_cell(value, table, table.rows[at], own[0] + 1) if own else None
+            for (_, value), own in zip(row.cells, columns, strict=True)
+        ]
+        if any(each is not None for each in results):
+            yield results
+
+
+def _of_cell(
+    text: str, table: _TableRows, own: Sequence[str], column: int
+) -> RowDifference | bool | None:
+    if column >= len(own):
+        return None
+    there = own[column]
+    if _says(text, there):
+        return True
+    others = [*own[1:], *(row[column] for row in table.rows if column < len(row))]
+    stands_elsewhere = any(_says(text, cell) for cell in others if not _says(cell, there))
+    if stands_elsewhere or _gives_another(text, there):
+        return RowDifference(text, there, f"{own[0]}, {table.columns[column]}")
+    return None
+
+
+def _called(name: str, names: Sequence[str]) -> list[int]:
+    """Which of them are called so: by the same words, else the one that shares most of them."""
+    spelled = [index for index, each in enumerate(names) if each.lower() == name.lower()]
+    if spelled:
+        return spelled
+    said = _keys(name)
+    shares = [_share(said, _keys(each)) for each in names]
+    best = max(shares, default=0.0)
+    fits = [index for index, share in enumerate(shares) if share == best]
+    return [] if best < _SAME or (best < 1.0 and len(fits) > 1) else fits
+
+
+def _share(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / max(1, len(one | other))
+
+
+@lru_cache(maxsize=8192)
+def _keys(name: str) -> frozenset[str]:
+    """Its words, and all that tells one model or amount from another."""
+    signs = (each for each in _SIGN.findall(name.lower()) if len(each) < _WORD or each.isdigit())
+    return frozenset(read_alone(name).words).union(signs) or frozenset(name.lower().split())
+
+
+@lru_cache(maxsize=8192)
+def _says(said: str, there: str) -> bool:
+    """Whether two cells say the same: each figure and each word of one stands in the other."""
+    one, other = read_alone(said), read_alone(there)
+    figures = all(any(agree(figure, e) for e in other.figures) for figure in one.figures)
+    words = _told(one) <= _told(other) and _denials(one) == _denials(other)
+    counted = len(one.figures) == len(other.figures)
+    bare = one.text.lower() == other.text.lower()
+    return bare or (bool(one.figures or one.words) and figures and words and counted)
+
+
+def _told(reading: Reading) -> set[str]:
+    """Its words, and numbers that are part of a name: `Wi-Fi 6` is not `Wi-Fi 5`."""
+    keys = (str(term.key) for term in reading.terms if not isinstance(term.key, Figure))
+    return {*reading.words, *(key for key in keys if key[0].isdigit())}
+
+
+def _denials(reading: Reading) -> int:
+    return sum(term.denies for term in reading.terms)
+
+
+def _gives_another(text: str, there: str) -> bool:
+    """Whether a figure of a cell has another in the place of its own."""
+    own, others = (
+        [figure for figure in read_alone(cell).figures if figure.kind != "ordinal"]
+        for cell in (text, there)
+    )
+    return any(
+        any(comparable(each, e) for e in others) and not any(agree(each, e) for e in others)
+        for each in own
+    )

@@ -1,0 +1,265 @@
+"""Every citation of an answer with its verdict, and the statements that no source carries."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from rag.citations.clauses import Clause
+from rag.citations.comparison.case import ComparedStatement
+from rag.citations.comparison.parser import Reading, SourceText, read_alone, read_source, share
+from rag.citations.comparison.rows import row_said
+from rag.citations.comparison.verdict import Judgement, nearest_windows
+from rag.citations.comparison.verdict import judge as judge_by_words
+from rag.citations.figure_check import check_figures
+from rag.citations.markers import find_markers, without_markers
+from rag.citations.statements import Statement, read_statements
+from rag.language.amounts import Figure, agree
+from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
+from rag.runtime.budget import paced
+from rag.seams import Embedder
+from rag.seams.judges import Judge, OpenStatement
+from rag.seams.judges import Judgement as Opinion
+
+_REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
+_COUNTED = 12  # so many things a reader counts for himself
+_CARRIED_FROM = 0.75  # of the words of a statement without a number, in one window
+_NO_SOURCE = Judgement(Verdict.OFF_SUBJECT, "There is no such source.")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAnswer:
+    """Every citation of a text with its verdict, and the statements without a source."""
+
+    citations: tuple[Citation, ...]
+    unsourced: tuple[Unsourced, ...]
+    figures: tuple[CheckedFigure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPart:
+    """Words of an answer, and the verdict over them for each number that they carry."""
+
+    statement: Statement
+    part: Clause
+    said: ComparedStatement
+    verdicts: Mapping[int, Judgement]
+
+    @property
+    def is_label(self) -> bool:
+        """Of a row or column."""
+        return self.statement.kind == "row" and self.said.row is None
+
+    @property
+    def is_computed(self) -> bool:
+        """From figures of its sources."""
+        return any(verdict.verdict is Verdict.COMPUTED for verdict in self.verdicts.values())
+
+    @property
+    def is_warned(self) -> bool:
+        """By each of its numbers."""
+        return all(verdict.verdict.is_warning for verdict in self.verdicts.values())
+
+
+def check(
+    text: str,
+    sources: Mapping[int, Source],
+    judge: Judge | None = None,
+    *,
+    embedder: Embedder | None = None,
+    user: Iterable[str] = (),
+) -> CheckedAnswer:
+    """Judge each statement for each of its numbers; one that `sources` lacks carries nothing.
+
+    What words do not make certain, `judge` is asked for, warnings too; it takes its time. With an
+    embedding model, a source is called silent by meaning, not by words. `user` is the question and
+    what was said before it by the same person, whose figures need no source.
+    """
+    known = {number: read_source(source) for number, source in sources.items()}
+    statements = read_statements(text)
+    judged = _with_opinions(judge_parts(text, statements, known, embedder), known, judge)
+    free = (statement for statement in statements if statement.states and not statement.parts)
+    above = _Above(text, judged, known)
+    citations = tuple(_citations(text, judged))
+    starts = [citation.start for citation in citations]
+    unsourced = (
+        Unsourced(each.start, each.end)
+        for each in free
+        if not any(each.start <= start < each.end for start in starts)
+        and not above.repeats(each)
+        and not _is_carried(bare(text, each), known)
+    )
+    recomputed = [(each.part.start, each.part.end) for each in judged if each.is_computed]
+    figures = check_figures(text, statements, sources, user=user, recomputed=recomputed)
+    return CheckedAnswer(citations, tuple(unsourced), figures)
+
+
+def judge_parts(
+    text: str,
+    statements: Sequence[Statement],
+    sources: Mapping[int, SourceText],
+    embedder: Embedder | None = None,
+) -> list[JudgedPart]:
+    """The verdicts of each part that cites something."""
+    results: list[JudgedPart] = []
+    for statement in paced(statements, weight=16):
+        for part in statement.parts:
+            said = _said(text, statement, part)
+            cited = {number: sources[number] for number in part.numbers if number in sources}
+            verdicts = dict.fromkeys(part.numbers, Judgement(Verdict.OPEN))
+            if statement.states:
+                verdicts = dict.fromkeys(part.numbers, _NO_SOURCE)
+                verdicts |= _for_each(said, cited, embedder)
+            results.append(JudgedPart(statement, part, said, verdicts))
+    return results
+
+
+def _for_each(
+    statement: ComparedStatement, cited: Mapping[int, SourceText], embedder: Embedder | None
+) -> dict[int, Judgement]:
+    """The verdict for each number, from its source alone; the others tell what it need not carry.
+
+    Two sources may carry a part each: what one of them lacks is no contradiction where another
+    gives it. Where one alone carries all, nothing is put together, and the others have to as well.
+    """
+    alone = {n: judge_by_words(statement, [source], embedder) for n, source in cited.items()}
+    is_certain = any(each.verdict.is_certain for each in alone.values())
+    if len(cited) < 2 or is_certain:
+        return alone
+    together = judge_by_words(statement, list(cited.values()), embedder)
+    if together.verdict is Verdict.COMPUTED:
+        return {n: together if not e.verdict.is_warning else e for n, e in alone.items()}
+    if together.verdict is Verdict.CONTRADICTED:
+        return alone
+    kept = {n: e for n, e in alone.items() if e.verdict is not Verdict.CONTRADICTED}
+    return dict.fromkeys(cited, Judgement(Verdict.OPEN)) | kept
+
+
+def _with_opinions(
+    judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
+) -> list[JudgedPart]:
+    """What is not certain with the opinions of a judge, shown as the judge's."""
+    asked = {
+        (index, number): _open_statement(each.said, number, sources[number])
+        for index, each in enumerate(judged if judge else ())
+        for number, judgement in each.verdicts.items()
+        if each.statement.states and number in sources and not judgement.verdict.is_certain
+    }
+    if judge is None or not asked:
+        return judged
+    told = dict(zip(asked, judge.judge([*asked.values()]), strict=True))
+    return [
+        replace(each, verdicts={n: _told(told.get((index, n)), e, judge) for n, e in own})
+        for index, each in enumerate(judged)
+        for own in [each.verdicts.items()]
+    ]
+
+
+def _told(opinion: Opinion | None, by_words: Judgement, judge: Judge) -> Judgement:
+    """The judge's word; a warning that it shares keeps what words say of the source."""
+    is_shared = by_words.verdict.is_warning and opinion and opinion.verdict is by_words.verdict
+    if opinion is None or is_shared:
+        return by_words
+    return Judgement(opinion.verdict, opinion.reason, 0.5, judge.name)
+
+
+def _open_statement(statement: ComparedStatement, number: int, source: SourceText) -> OpenStatement:
+    text = " ".join(f"{statement.around} {statement.text}".split())
+    return OpenStatement(text, tuple(nearest_windows(statement, source)), number)
+
+
+def _said(text: str, statement: Statement, part: Clause) -> ComparedStatement:
+    """What a part says, with what it cannot be understood without."""
+    own = without_markers(text[part.start : part.end])
+    lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
+    if statement.kind == "row":
+        return _said_in_row(text, statement, part, lead)
+    return ComparedStatement(own, without_markers(lead).strip(" #*:"))
+
+
+def _said_in_row(text: str, statement: Statement, part: Clause, head: str) -> ComparedStatement:
+    """Cells with the label of their row and the headers of their columns."""
+    own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
+    raw = text[statement.start : statement.end]
+    of_row = row_said(head, raw, part.start - statement.start, part.end - statement.start)
+    return ComparedStatement(own or without_markers(raw), without_markers(head).strip(), row=of_row)
+
+
+def bare(text: str, statement: Statement) -> str:
+    """A statement without its markers."""
+    return without_markers(text[statement.start : statement.end])
+
+
+# ── Citations ────────────────────────────────────────────────────────────────────────────────
+
+
+def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
+    """Each number of each marker: a warning where it stands for any, certain where all are.
+
+    A row's label and a column's header say nothing beside the cells that the marker stands for.
+    """
+    told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
+    for each in sorted(judged, key=lambda each: each.is_label):
+        for marker in each.part.markers:
+            for number in marker.numbers:
+                own = told[marker.start, number]
+                if not (own and each.is_label):
+                    own.append(each.verdicts[number])
+    for marker in paced(find_markers(text)):
+        for number in marker.numbers:
+            own = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
+            found = min(own, key=lambda e: (not e.verdict.is_warning, e.verdict.is_certain))
+            yield Citation(
+                number,
+                marker.start,
+                marker.end,
+                found.verdict,
+                found.reason,
+                judged_by=found.judged_by,
+                stated=found.stated,
+                given=found.given,
+            )
+
+
+# ── Statements without a number ──────────────────────────────────────────────────────────────
+
+
+class _Above:
+    """What an answer cites: the words and figures of its cited parts and of what they cite."""
+
+    def __init__(
+        self, text: str, judged: Sequence[JudgedPart], sources: Mapping[int, SourceText]
+    ) -> None:
+        self.text = text
+        cited = {number for each in judged for number in each.part.numbers}
+        told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
+        told += [
+            read_alone(f"{each.said.around} {each.said.text}")
+            for each in judged
+            if not each.is_warned
+        ]
+        self._told = told
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        return frozenset(word for each in self._told for word in each.words)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        return [figure for each in self._told for figure in each.figures]
+
+    def repeats(self, statement: Statement) -> bool:
+        """Whether most words of a statement were cited, and all of its figures."""
+        reading = read_alone(bare(self.text, statement))
+        figures = all(
+            any(agree(figure, there) for there in self.figures)
+            for figure in reading.figures
+            if figure.unit or figure.value > _COUNTED
+        )
+        return figures and share(reading.words, self.words) >= _REPEATED_FROM
+
+
+def _is_carried(text: str, sources: Mapping[int, SourceText]) -> bool:
+    """Whether a source that the answer could have cited has most of it and nothing against it."""
+    judged = (judge_by_words(ComparedStatement(text), [source]) for source in sources.values())
+    return any(not each.verdict.is_warning and each.near >= _CARRIED_FROM for each in judged)

@@ -1,0 +1,205 @@
+"""Files of a source on their way into the library, each noted once it is stored."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from uuid import uuid4
+
+from rag.connectors.kinds import masked
+from rag.connectors.plan import free_name, refused_mark
+from rag.connectors.sync_run import Parts, Report, SourceUnavailable, SyncRun
+from rag.documents.chunking import document_id_for
+from rag.documents.files import IncomingFile
+from rag.errors import NotFound, TooLarge, Unreadable
+from rag.records import SourceFile, Standing
+from rag.runtime.progress import Progress, Stage
+from rag.seams import ListedFile
+
+NOTED_FILES, NOTED_SECONDS = 200, 0.5  # at the latest, what was read is noted
+
+
+@dataclass(frozen=True, slots=True)
+class PendingFile:
+    """A file that is to be read, with what is known of it."""
+
+    row: SourceFile
+    file: ListedFile | None  # None: it is not listed, and read from what was kept of it
+    is_new: bool
+    is_stored: bool = False
+
+
+def claimed_files(
+    look: SyncRun,
+    files: Sequence[ListedFile],
+    again: Mapping[str, SourceFile],
+    taken: dict[str, str],
+) -> list[PendingFile]:
+    """New files, each known from now on with the document that it is to be.
+
+    `again` are those that were here before, by name: they have their documents' ids again. A
+    document of the same name and content that no source has is taken for the file's.
+    """
+    adopted = _adopted(look, [file for file in files if file.name not in again], taken)
+    place = look.source.collection_id
+    used = look.parts.table.taken_ids(document_id_for(file.name, place) for file in files)
+    coming = []
+    for file in files:
+        row = again.get(file.name)
+        document_id = row.document_id if row else adopted.get(file.name, "")
+        name = free_name(file.name, look.source, taken, document_id)
+        if not document_id:
+            document_id = document_id_for(name, place)
+            if document_id in used or (
+                name != file.name and look.parts.table.taken_ids([document_id])
+            ):
+                document_id = uuid4().hex
+            used.add(document_id)
+        taken[name] = document_id
+        made = SourceFile(document_id, file.name, name, size=file.size, url=file.url)
+        coming.append(PendingFile(made, file, is_new=True))
+    look.write([each.row for each in coming])
+    return coming
+
+
+def _adopted(
+    look: SyncRun, files: Sequence[ListedFile], taken: Mapping[str, str]
+) -> dict[str, str]:
+    """Documents that were there before, for instance from an ingest of the same folder."""
+    held = {file.name: taken[file.name] for file in files if file.name in taken}
+    if not held:
+        return {}
+    of_sources = look.parts.table.of_sources(held.values())
+    contents = look.parts.table.contents(held.values())
+    hashes = look.hashes([file for file in files if held.get(file.name, "") in contents])
+    return {
+        name: held[name]
+        for name, content in hashes.items()
+        if contents[held[name]] == content and held[name] not in of_sources
+    }
+
+
+class Transfer:
+    """Reads files in, and notes of each what became of it."""
+
+    def __init__(self, look: SyncRun, coming: Sequence[PendingFile]) -> None:
+        self._look = look
+        self._open = {each.row.document_name: each for each in coming}
+        self._total = len(self._open)
+        self._unnoted: list[PendingFile] = []  # are stored
+        self._refused: list[SourceFile] = []
+        self._noted_at = time.monotonic()
+        self._error: Exception | None = None
+
+    def bring(self, report: Report) -> None:
+        """Raises Unwanted, and what ingestion raises; a model's error once all else is stored."""
+        try:
+            with closing(self._look.parts.ingestion.ingest(self._files())) as told:
+                for progress in told:
+                    self._take(progress)
+                    if self._is_time():
+                        self._note()
+                        report(self._total - len(self._open), self._total)
+        finally:
+            self._note()
+        if self._error is not None:
+            raise self._error
+
+    def _files(self) -> Iterator[IncomingFile]:
+        source = self._look.source
+        for coming in list(self._open.values()):
+            yield IncomingFile(
+                coming.row.document_name,
+                partial(self._data, coming),
+                source.owner,
+                source.collection_id,
+                document_id=coming.row.document_id,
+                url=coming.file.url if coming.file else coming.row.url,
+            )
+
+    def _data(self, coming: PendingFile, max_bytes: int) -> bytes:
+        if coming.file is None:
+            return _original(self._look.parts, coming.row)
+        data = self._look.read(coming.file)
+        if len(data) > max_bytes:
+            raise TooLarge(
+                f"{coming.row.name}: the file has {len(data):,} bytes, the limit is {max_bytes:,}. "
+                "Split it, or raise documents.max_file_mb."
+            )
+        return data
+
+    def _take(self, progress: Progress) -> None:
+        coming = self._open.get(progress.name)
+        if coming is None or progress.stage is Stage.READING:
+            return
+        if progress.stage is Stage.FAILED and not progress.document_id:
+            self._refuse(coming, progress)
+        elif not coming.is_stored:
+            self._unnoted.append(coming)
+            coming = self._open[progress.name] = replace(coming, is_stored=True)
+        if progress.is_final:
+            del self._open[progress.name]
+            self._count(coming, progress)
+
+    def _count(self, coming: PendingFile, progress: Progress) -> None:
+        tally = self._look.tally
+        if progress.stage is Stage.FAILED and progress.document_id:
+            self._error = progress.error  # of the model: it is stored, and embedded later
+        elif progress.stage is Stage.FAILED:
+            return
+        if coming.is_new:
+            tally.new += 1
+        elif progress.stage is Stage.UNCHANGED:
+            tally.unchanged += 1
+        else:
+            tally.changed += 1
+
+    def _refuse(self, coming: PendingFile, progress: Progress) -> None:
+        """Not read again before it changes, if the fault is the file's own."""
+        if isinstance(progress.error, SourceUnavailable):
+            return
+        if isinstance(progress.error, NotFound):  # the right went since the file was read
+            self._look.ask()
+            return
+        is_own = isinstance(progress.error, Unreadable | TooLarge)
+        mark = coming.file.mark if coming.file and is_own else ""
+        mark = refused_mark(mark, self._look.parts.bounds)
+        refused = replace(coming.row, mark=mark, reason=masked(progress.reason))
+        self._refused.append(replace(refused, standing=Standing.LISTED))
+
+    def _is_time(self) -> bool:
+        is_late = time.monotonic() - self._noted_at > NOTED_SECONDS
+        return is_late or len(self._unnoted) >= NOTED_FILES
+
+    def _note(self) -> None:
+        stored, self._unnoted = self._unnoted, []
+        refused, self._refused = self._refused, []
+        self._noted_at = time.monotonic()
+        contents = self._look.parts.table.contents(each.row.document_id for each in stored)
+        rows = [
+            _stored(each, contents[each.row.document_id])
+            for each in stored
+            if each.row.document_id in contents
+        ]
+        self._look.write([*rows, *refused])
+        linked = [each for each in stored if each.file and each.file.url != each.row.url]
+        self._look.rename(
+            (each.row, each.row.document_name, each.file.url) for each in linked if each.file
+        )
+
+
+def _stored(coming: PendingFile, content_hash: str) -> SourceFile:
+    row, file = coming.row, coming.file
+    if file is None:
+        return replace(row, standing=Standing.KEPT, removed_at=None, reason="")
+    return SourceFile(
+        row.document_id, file.name, row.document_name, file.mark, content_hash, file.size, file.url
+    )
+
+
+def _original(parts: Parts, row: SourceFile) -> bytes:
+    path = parts.documents.original_of_content(row.content_hash)
+    if path is None:
+        raise Unreadable(row.name, "its original is not kept any more, or not on this machine.")
+    return path.read_bytes()

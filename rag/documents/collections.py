@@ -1,0 +1,341 @@
+"""Collections and who may do what with them: the one place that decides what somebody may read."""
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+from sqlalchemy.exc import IntegrityError
+
+from rag.db import (
+    collection_members,
+    collections,
+    document_sources,
+    logins,
+    reading,
+    storable,
+    writing,
+)
+from rag.db import documents as document_table
+from rag.db.audit import record
+from rag.errors import Conflict, NotFound, UserError
+from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Readable, Right
+
+LONGEST_NAME = 100
+LONGEST_MEMBER = 200
+ID_DIGITS = 15
+As = Callable[[str], frozenset[str]]  # of an owner: the members that it counts as
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionOf:
+    """A collection as one owner sees it."""
+
+    collection: Collection
+    right: Right
+    document_count: int
+
+    @property
+    def id(self) -> str:
+        return self.collection.id
+
+    @property
+    def name(self) -> str:
+        return self.collection.name
+
+
+@dataclass(frozen=True, slots=True)
+class Callers:
+    """What is known of callers, beside what the database holds of them."""
+
+    are_one: bool = True  # everybody here is the same owner, from whom nothing is kept
+    counts_as: As = lambda owner: frozenset({owner})  # itself, and its groups as "group:…"
+    admins: frozenset[str] = frozenset()  # owners and groups
+    managers: frozenset[str] = frozenset()
+
+    def is_admin(self, owner: str) -> bool:
+        """Whether an owner may change everything; where everybody is one owner, everybody may."""
+        return self.are_one or not self.admins.isdisjoint(self.counts_as(owner))
+
+    def is_manager(self, owner: str) -> bool:
+        """Whether an owner may make collections."""
+        managers = self.admins | self.managers
+        return self.are_one or not managers.isdisjoint(self.counts_as(owner))
+
+
+class Collections:
+    """All collections; each question of an owner is answered from what holds at that moment."""
+
+    def __init__(self, engine: Engine, callers: Callers | None = None) -> None:
+        self._engine = engine
+        self.callers = callers or Callers()
+
+    # ── Who may what ─────────────────────────────────────────────────────────────────────────
+
+    def readable(self, owner: str) -> Readable:
+        """What this owner may find, list, count and open."""
+        if self.callers.are_one:
+            return EVERYTHING
+        return Readable(frozenset(self.rights(owner)))
+
+    def right(self, owner: str, collection_id: str) -> Right:
+        """NONE as well where there is no such collection."""
+        return self.rights(owner, collection_id).get(collection_id, Right.NONE)
+
+    def held(self, owner: str) -> list[CollectionOf]:
+        """The collections that an owner may read, by name, with how many documents are in each."""
+        rights = self.rights(owner)
+        counted = select(document_table.c.collection_id, func.count()).group_by(
+            document_table.c.collection_id
+        )
+        with reading(self._engine) as connection:
+            rows = connection.execute(select(collections).where(collections.c.id.in_(rights)))
+            results = [_collection(row) for row in rows]
+            counting = counted.where(document_table.c.collection_id.in_(rights))
+            counts = {row[0]: row[1] for row in connection.execute(counting)}
+        results.sort(
+            key=lambda each: (each.id != DEFAULT_COLLECTION, each.name.casefold(), each.id)
+        )
+        return [CollectionOf(each, rights[each.id], counts.get(each.id, 0)) for each in results]
+
+    def collection(self, owner: str, collection_id: str) -> CollectionOf:
+        """Raises NotFound, also where the owner may not read it."""
+        for each in self.held(owner):
+            if each.id == collection_id:
+                return each
+        raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+
+    def named(self, owner: str, wanted: str) -> CollectionOf:
+        """By id or by name, as people type it. Raises NotFound and UserError."""
+        held = self.held(owner)
+        found = [each for each in held if each.id == wanted] or [
+            each for each in held if each.name.casefold() == wanted.strip().casefold()
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            ids = ", ".join(each.id for each in found)
+            raise UserError(f"Several collections are called {wanted!r}: name one of {ids}.")
+        known = ", ".join(each.name for each in held) or "none"
+        raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {known}.")
+
+    def rights(self, owner: str, collection_id: str | None = None) -> dict[str, Right]:
+        """By collection, without those that the owner may not even read.
+
+        Whoever runs the server, named by the empty owner, may do everything.
+        """
+        rules_all = not owner or self.callers.is_admin(owner)
+        query = _rights_query(of_one=collection_id is not None, of_all=rules_all)
+        members = sorted(self.callers.counts_as(owner))
+        asked = {"owner": owner, "members": members, "its_id": collection_id}
+        with reading(self._engine) as connection:
+            return {
+                row[0]: Right.MANAGE
+                if rules_all or row[1] == owner
+                else Right(max(row[2], row[3] or 0))
+                for row in connection.execute(query, asked)
+            }
+
+    # ── Changing ─────────────────────────────────────────────────────────────────────────────
+
+    def create(self, owner: str, name: str, *, everybody: Right = Right.NONE) -> Collection:
+        """A new one, of this owner. Raises UserError and Conflict."""
+        made = Collection(
+            str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS)),
+            _checked_name(name),
+            owner,
+            _checked_everybody(everybody),
+        )
+        try:
+            with writing(self._engine) as connection:
+                connection.execute(
+                    insert(collections).values(
+                        id=made.id, name=made.name, owner=owner, everybody=int(made.everybody)
+                    )
+                )
+                record(connection, "collection.created", f"{made.id} {made.name}")
+        except IntegrityError as error:
+            raise _name_taken(made.name) from error
+        return made
+
+    def change(
+        self,
+        collection_id: str,
+        *,
+        name: str | None = None,
+        everybody: Right | None = None,
+        members: Mapping[str, Right] | None = None,
+    ) -> None:
+        """What is given replaces what was. Raises NotFound, UserError and Conflict."""
+        values: dict[str, object] = {}
+        if name is not None:
+            values["name"] = _checked_name(name)
+        if everybody is not None:
+            values["everybody"] = int(_checked_everybody(everybody))
+        try:
+            with writing(self._engine) as connection:
+                is_it = collections.c.id == collection_id
+                before = connection.execute(select(collections).where(is_it)).first()
+                if before is None:
+                    raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+                if values:
+                    connection.execute(update(collections).where(is_it).values(**values))
+                    _record_changes(connection, before, values)
+                if members is not None:
+                    _replace_members(connection, collection_id, members)
+        except IntegrityError as error:
+            raise _name_taken(name or "") from error
+
+    def members(self, collection_id: str) -> dict[str, Right]:
+        """Who was given a right, by name; for those who manage it."""
+        query = (
+            select(collection_members)
+            .where(collection_members.c.collection_id == collection_id)
+            .order_by(collection_members.c.member)
+        )
+        with reading(self._engine) as connection:
+            return {row.member: Right(row.right) for row in connection.execute(query)}
+
+    def delete(self, collection_id: str) -> None:
+        """Take away an empty one. Raises NotFound and Conflict."""
+        if collection_id == DEFAULT_COLLECTION:
+            raise Conflict("This collection stays: it is where documents are that have no other.")
+        with writing(self._engine) as connection:
+            in_it = select(func.count()).where(document_table.c.collection_id == collection_id)
+            count = connection.execute(in_it).scalar_one()
+            if count:
+                raise Conflict(f"There are {count} documents in it. Move or delete them first.")
+            its_sources = select(func.count()).where(
+                document_sources.c.collection_id == collection_id
+            )
+            if connection.execute(its_sources).scalar_one():
+                raise Conflict("It is kept in step with a source. Remove that first.")
+            connection.execute(
+                delete(collection_members).where(
+                    collection_members.c.collection_id == collection_id
+                )
+            )
+            is_it = collections.c.id == collection_id
+            name = connection.execute(select(collections.c.name).where(is_it)).scalar()
+            if connection.execute(delete(collections).where(is_it)).rowcount == 0:
+                raise NotFound(f"There is no collection {collection_id[:60]!r}.")
+            record(connection, "collection.deleted", f"{collection_id} {name}")
+
+
+def groups_at_login(engine: Engine, owner: str) -> list[str]:
+    """The groups that a login provider named when this owner last logged in, until that is over."""
+    newest = (
+        select(logins.c.groups)
+        .where(logins.c.owner == owner, logins.c.expires_at > datetime.now(UTC))
+        .order_by(logins.c.created_at.desc())
+        .limit(1)
+    )
+    with reading(engine) as connection:
+        return connection.execute(newest).scalar() or []
+
+
+@cache
+def _rights_query(*, of_one: bool, of_all: bool) -> Select[Any]:
+    """As it is asked for each file of an ingest: building it takes longer than its answer."""
+    table, members = collections, collection_members
+    is_member = members.c.member.in_(bindparam("members", expanding=True))
+    query = (
+        select(table.c.id, table.c.owner, table.c.everybody, func.max(members.c.right))
+        .outerjoin(members, (members.c.collection_id == table.c.id) & is_member)
+        .group_by(table.c.id, table.c.owner, table.c.everybody)
+    )
+    if of_one:
+        query = query.where(table.c.id == bindparam("its_id"))
+    if not of_all:
+        is_own = table.c.owner == bindparam("owner")
+        query = query.where(
+            or_(is_own, table.c.everybody > Right.NONE, members.c.right.is_not(None))
+        )
+    return query
+
+
+def _replace_members(
+    connection: Connection, collection_id: str, members: Mapping[str, Right]
+) -> None:
+    table = collection_members
+    of_it = table.c.collection_id == collection_id
+    query = select(table.c.member, table.c.right).where(of_it)
+    before = {row.member: Right(row.right) for row in connection.execute(query)}
+    after = {_checked_member(key): right for key, right in members.items() if right > Right.NONE}
+    connection.execute(delete(table).where(of_it))
+    if after:
+        rows = [
+            {"collection_id": collection_id, "member": member, "right": int(right)}
+            for member, right in after.items()
+        ]
+        connection.execute(insert(table), rows)
+    for who in sorted(before.keys() | after.keys()):
+        right = after.get(who, Right.NONE)
+        if right != before.get(who, Right.NONE):
+            record(connection, "right.changed", f"{collection_id} {who} {right.name.lower()}")
+
+
+def _record_changes(connection: Connection, before: Row[Any], values: Mapping[str, object]) -> None:
+    if "name" in values:
+        record(connection, "collection.renamed", f"{before.id} {before.name} to {values['name']}")
+    everybody = values.get("everybody", before.everybody)
+    if everybody != before.everybody:
+        right = Right(int(str(everybody))).name.lower()
+        record(connection, "right.changed", f"{before.id} everybody {right}")
+
+
+def _collection(row: Row[tuple[str, str, str, int]]) -> Collection:
+    return Collection(row.id, row.name, row.owner, Right(row.everybody))
+
+
+def _checked_name(name: str) -> str:
+    plain = " ".join(storable(name).split())
+    if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
+        raise UserError(
+            f"The name of a collection has 1 to {LONGEST_NAME} characters; {len(plain)} came."
+        )
+    return plain
+
+
+def _checked_member(member: str) -> str:
+    plain = storable(member).strip()
+    if not plain or len(plain) > LONGEST_MEMBER or not plain.isprintable():
+        raise UserError(
+            f"{member[:60]!r} is no name of a member: expected 1 to {LONGEST_MEMBER} "
+            "characters, such as ada or group:support."
+        )
+    return plain
+
+
+def _checked_everybody(right: Right) -> Right:
+    if right > Right.ADD:
+        raise UserError("Everybody may read, or read and add; more is given to members by name.")
+    return right
+
+
+def _name_taken(name: str) -> Conflict:
+    return Conflict(f"You have a collection called {name!r} already. Give this one another name.")
+
+
+def right_named(name: str) -> Right:
+    """Raises UserError."""
+    try:
+        return Right[name.strip().upper()]
+    except KeyError as error:
+        known = ", ".join(right.name.lower() for right in Right)
+        raise UserError(f"{name[:40]!r} is no right. Known: {known}.") from error

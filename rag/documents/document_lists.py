@@ -1,0 +1,119 @@
+"""Documents by the page: a library of ten thousand is not read to show a hundred."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Row, func, select
+
+from rag.db import documents as document_table
+from rag.db import inside, reading, storable
+from rag.documents.reports import READER, report_from
+from rag.documents.store_rows import batches
+from rag.records import Document, DocumentPage, Readable
+
+MOST_WORDS = 50  # looked for: databases take no condition of a thousand parts
+_BY_NAME = (document_table.c.name, document_table.c.id)
+ORDERS = {
+    "name": _BY_NAME,
+    "newest": (document_table.c.ingested_at.desc(), *_BY_NAME),
+    "largest": (document_table.c.size_bytes.desc(), *_BY_NAME),
+}
+
+
+class DocumentLists:
+    """The part of the document store that pages and programs list documents with."""
+
+    _engine: Engine
+
+    def documents(self, within: Readable) -> list[Document]:
+        """All, by name."""
+        query = select(document_table).where(_open(within))
+        with reading(self._engine) as connection:
+            return [document_from(row) for row in connection.execute(query.order_by(*_BY_NAME))]
+
+    def page(
+        self,
+        within: Readable,
+        *,
+        limit: int,
+        offset: int = 0,
+        words: str = "",
+        order: str = "name",
+    ) -> DocumentPage:
+        """Some of those that have all of these words in title or name, in one of the ORDERS."""
+        is_wanted = [
+            document_table.c.folded.contains(storable(word), autoescape=True)
+            for word in list(dict.fromkeys(words.casefold().split()))[:MOST_WORDS]
+        ]
+        found = select(document_table).where(_open(within), *is_wanted).order_by(*ORDERS[order])
+        with reading(self._engine) as connection:
+            total = _count(connection, _open(within))
+            matching = _count(connection, _open(within), *is_wanted) if is_wanted else total
+            rows = connection.execute(found.limit(limit).offset(offset))
+            return DocumentPage([document_from(row) for row in rows], matching, total)
+
+    def named(self, names: Iterable[str], within: Readable) -> list[Document]:
+        """Those of these names."""
+        with reading(self._engine) as connection:
+            return [
+                document_from(row)
+                for some in batches(names)
+                for row in connection.execute(
+                    select(document_table).where(_open(within), document_table.c.name.in_(some))
+                )
+            ]
+
+    def newest(self, within: Readable, *, limit: int) -> list[Document]:
+        """Those that came in last."""
+        return list(self.page(within, limit=limit, order="newest").documents)
+
+    def read_before(self, within: Readable) -> list[Document]:
+        """Those that an older reader read, by name."""
+        reader = document_table.c.report["reader"].as_integer()
+        is_older = func.coalesce(reader, 0) < READER
+        query = select(document_table).where(_open(within), is_older).order_by(*_BY_NAME)
+        with reading(self._engine) as connection:
+            return [document_from(row) for row in connection.execute(query)]
+
+    def spread(self, within: Readable, *, limit: int) -> list[Document]:
+        """Some with text from all over the list, so that folders and kinds take turns."""
+        query = select(document_table.c.id).where(_open(within), document_table.c.chunk_count > 0)
+        with reading(self._engine) as connection:
+            ids = list(connection.scalars(query.order_by(*_BY_NAME)))
+            return _in_order(connection, ids[:: max(1, len(ids) // limit)][:limit])
+
+
+def _open(within: Readable) -> Any:
+    return inside(document_table.c.collection_id, within)
+
+
+def _count(connection: Connection, *conditions: Any) -> int:
+    counted = select(func.count()).select_from(document_table).where(*conditions)
+    return connection.scalar(counted) or 0
+
+
+def _in_order(connection: Connection, ids: Sequence[str]) -> list[Document]:
+    query = select(document_table).where(document_table.c.id.in_(ids))
+    results = {row.id: document_from(row) for row in connection.execute(query)}
+    return [results[id_] for id_ in ids]
+
+
+def document_from(row: Row[Any]) -> Document:
+    """A row of the table as a record."""
+    moment = row.ingested_at
+    return Document(
+        row.id,
+        row.name,
+        row.title,
+        row.media_type,
+        row.content_hash,
+        row.size_bytes,
+        row.chunk_count,
+        moment if moment.tzinfo else moment.replace(tzinfo=UTC),  # SQLite stores no zone
+        tuple(row.names),
+        row.owner,
+        row.collection_id,
+        report_from(row.report),
+        row.url,
+    )

@@ -1,0 +1,95 @@
+"""Which process embeds which chunks, where several share a database."""
+
+import fcntl
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from sqlalchemy import Engine, delete, insert, select, text, update
+from sqlalchemy.exc import IntegrityError
+
+from rag.db import chunks, embedding_claims, reading, writing
+from rag.documents.store_rows import batches
+from rag.errors import StorageFailed
+
+LOOKS = 100  # that others may be quicker in turn; each takes something
+LEASE = timedelta(minutes=1)  # renewed before each request to the model
+_ONE_WRITER = text("SELECT pg_advisory_xact_lock(7102385)")
+
+
+class EmbeddingClaims:
+    """Each chunk is claimed by one process at a time; a dead one's claims end by themselves."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def take(self, limit: int) -> list[str]:
+        """Ids of chunks that are to be embedded, and that nobody else embeds now.
+
+        Raises StorageFailed where others take them away again and again.
+        """
+        for _look in range(LOOKS):
+            with suppress(
+                IntegrityError
+            ):  # another process was quicker: the next sees what it took
+                return self._take(limit)
+        raise StorageFailed(
+            f"The table of what is embedded refused {LOOKS} tries in a row to write into it. If no "
+            "other process embeds just now, look at the database with `groundnote doctor`. Nothing "
+            "is lost: what has no vector yet is taken again."
+        )
+
+    def _take(self, limit: int) -> list[str]:
+        now = datetime.now(UTC)
+        with writing(self._engine) as connection:
+            connection.execute(delete(embedding_claims).where(embedding_claims.c.until <= now))
+            free = (
+                select(chunks.c.id)
+                .where(chunks.c.is_embedded.is_(False))
+                .where(chunks.c.id.not_in(select(embedding_claims.c.chunk_id)))
+                .order_by(chunks.c.row)
+                .limit(limit)
+                .with_for_update(skip_locked=True)  # several take different ones at once
+            )
+            ids = list(connection.execute(free).scalars())
+            if ids:
+                rows = [{"chunk_id": id_, "until": now + LEASE} for id_ in ids]
+                connection.execute(insert(embedding_claims), rows)
+        return ids
+
+    def renew(self, chunk_ids: Sequence[str]) -> None:
+        with writing(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                held = update(embedding_claims).where(embedding_claims.c.chunk_id.in_(ids))
+                connection.execute(held.values(until=datetime.now(UTC) + LEASE))
+
+    def give_back(self, chunk_ids: Sequence[str]) -> None:
+        with writing(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                done = delete(embedding_claims).where(embedding_claims.c.chunk_id.in_(ids))
+                connection.execute(done)
+
+    @contextmanager
+    def one_writer(self) -> Iterator[None]:
+        """No other process writes vectors meanwhile: eight writers at once cost Chroma twenty times
+        the processor time of one after the other."""
+        if self._engine.dialect.name == "postgresql":
+            with reading(self._engine) as connection:
+                connection.execute(_ONE_WRITER)
+                yield
+            return
+        with Path(f"{self._engine.url.database}.vectors").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def are_done(self, chunk_ids: Iterable[str]) -> bool:
+        """Whether all of these are embedded, or gone."""
+        with reading(self._engine) as connection:
+            for ids in batches(chunk_ids):
+                open_ones = select(chunks.c.id).where(
+                    chunks.c.id.in_(ids), chunks.c.is_embedded.is_(False)
+                )
+                if connection.execute(open_ones.limit(1)).first() is not None:
+                    return False
+        return True

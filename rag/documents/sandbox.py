@@ -1,0 +1,202 @@
+"""Reads files in processes of their own, so that a hostile one can only end such a process."""
+
+import dataclasses
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from rag.documents.limits import LoadLimits
+from rag.documents.load import check_size
+from rag.documents.sandbox_worker import from_json, receive, send
+from rag.errors import Unreadable
+from rag.records import ParsedDocument
+
+PACKAGE_PARENT = str(Path(__file__).resolve().parents[2])
+KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV")  # no key, no setting
+SPARE_SECONDS = 0.3  # a file waits for a process that runs; starting another takes nearly as long
+PATIENCE = 10  # times the limit of processor time, by the clock: a busy machine is no damage
+
+
+class GuardedLoader:
+    """`load` in reading processes, with limits of processor time and memory for each file.
+
+    As many files are read at once as there are processors; a slow one delays only itself. A
+    process is started when those that run are busy for a while and replaced after a file that ended
+    it. It has no environment, no network where the system can take that away, and an empty folder
+    of its own.
+    """
+
+    def __init__(
+        self,
+        limits: LoadLimits | None = None,
+        *,
+        readers: int | None = None,
+        module: str = "rag.documents.sandbox_worker",
+    ) -> None:
+        """`module` is what a reading process runs."""
+        self.limits = limits or LoadLimits()
+        count = readers or os.cpu_count() or 1
+        self._idle: queue.LifoQueue[_ReadingProcess] = queue.LifoQueue()
+        self._readers = [_ReadingProcess(module) for _ in range(count)]
+        self._idle.put(self._readers[0])
+        self._spare = self._readers[:0:-1]
+
+    @property
+    def readers(self) -> int:
+        """How many files are read at once."""
+        return len(self._readers)
+
+    def start(self) -> None:
+        """Have one process running before the first file comes: starting takes longer than reading.
+
+        Does nothing where one runs, or is starting.
+        """
+        with suppress(queue.Empty):
+            reader = self._idle.get_nowait()
+            try:
+                reader.start(self.limits)
+            finally:
+                self._idle.put(reader)
+
+    def load(self, name: str, data: bytes) -> ParsedDocument:
+        """As `rag.documents.load.load`; a crash or a hang is Unreadable too."""
+        return from_json(self.ask(name, data))
+
+    def ask(self, name: str, data: bytes) -> bytes:
+        """The reply as it comes. Raises Unreadable and TooLarge."""
+        check_size(name, len(data), limits=self.limits)
+        if not data:
+            raise Unreadable(name, "the file is empty (0 bytes).")
+        reader = self._free()
+        try:
+            return reader.ask(name, data, self.limits)
+        finally:
+            self._idle.put(reader)
+
+    def _free(self) -> "_ReadingProcess":
+        while True:
+            try:
+                return self._idle.get(timeout=SPARE_SECONDS if self._spare else None)
+            except queue.Empty:
+                with suppress(IndexError):  # another thread was quicker
+                    return self._spare.pop()
+
+    def close(self) -> None:
+        """End the reading processes; the next file would start another."""
+        for reader in self._readers:
+            reader.stop()
+
+
+class _ReadingProcess:
+    """One reading process, used by one thread at a time."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._process: subprocess.Popen[bytes] | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._turn = threading.Lock()
+
+    def ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
+        with self._turn:
+            return self._ask(name, data, limits)
+
+    def start(self, limits: LoadLimits) -> None:
+        with self._turn:
+            self._running(limits)
+
+    def stop(self) -> None:
+        with self._turn:
+            self._stop()
+
+    def _ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
+        process = self._running(limits)
+        timed_out = threading.Event()
+
+        def end() -> None:
+            timed_out.set()
+            process.kill()
+
+        timer = threading.Timer(PATIENCE * limits.max_seconds, end)
+        timer.daemon = True
+        timer.start()
+        try:
+            return _exchange(process, name, data, limits)
+        except (EOFError, OSError) as error:
+            code = process.wait()
+            self._stop()
+            took_too_long = timed_out.is_set() or code == -signal.SIGXCPU
+            raise Unreadable(name, _reason(code, limits, took_too_long)) from error
+        finally:
+            timer.cancel()
+            if timed_out.is_set():
+                self._stop()
+
+    def _running(self, limits: LoadLimits) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self._stop()
+            self._folder = tempfile.TemporaryDirectory(prefix="groundnote-reading-")
+            self._process = _start(self._module, limits, self._folder.name)
+        return self._process
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for stream in _streams(self._process):
+                with suppress(OSError):  # bytes were left that nobody will read
+                    stream.close()
+            self._process = None
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+def _reason(code: int, limits: LoadLimits, took_too_long: bool) -> str:
+    if took_too_long:
+        return (
+            f"reading it took more than {limits.max_seconds:g} seconds of processor time, the "
+            "limit. The file is damaged or far too complex; export it again or split it."
+        )
+    return (
+        f"it made the reading process fail (exit code {code}): the file is damaged, or needs "
+        f"more than {limits.max_memory_bytes >> 20:,} MiB of memory. Export it again."
+    )
+
+
+def _start(module: str, limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
+    paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
+    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    process = subprocess.Popen(
+        [sys.executable, "-m", module],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env={**kept, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
+    )
+    send(_streams(process)[0], json.dumps(dataclasses.asdict(limits)).encode())
+    return process
+
+
+def _exchange(
+    process: subprocess.Popen[bytes], name: str, data: bytes, limits: LoadLimits
+) -> bytes:
+    files, replies = _streams(process)
+    asked = {"name": name, "max_seconds": limits.max_seconds}
+    send(files, json.dumps(asked).encode())
+    send(files, data)
+    return receive(replies)
+
+
+def _streams(process: subprocess.Popen[bytes]) -> tuple[IO[bytes], IO[bytes]]:
+    if process.stdin is None or process.stdout is None:
+        raise OSError("the reading process has no pipes")
+    return process.stdin, process.stdout

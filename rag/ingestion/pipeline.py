@@ -1,0 +1,293 @@
+"""How files become searchable: read, cut, store, embed, index.
+
+The database is written first and is the truth; the vector index follows it. A chunk that the index
+does not hold yet is marked so in the database, so a killed ingest is finished by `synchronise`.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from queue import SimpleQueue
+
+from rag.documents.embedding_claims import EmbeddingClaims
+from rag.documents.files import IncomingFile
+from rag.documents.sandbox import GuardedLoader
+from rag.documents.store import SqlDocumentStore
+from rag.errors import IndexAway, ModelError
+from rag.ingestion.file_reader import FileReader, RightOf
+from rag.records import EVERYTHING, Chunk, Document
+from rag.runtime.lanes import Lane
+from rag.runtime.parallel import Prefetch
+from rag.runtime.progress import Progress, Stage, Unsearchable
+from rag.seams import ChunkIndex, Embedder, Matrix
+from rag.tables.store import TableStore
+
+BATCHES_AHEAD = 8  # read and stored ahead of what is embedded
+AT_ONCE_CHUNKS = 2_048  # looked at together: enough that their lengths can be sorted
+EMBED_CHUNKS = 256  # between two reports of progress
+MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # who wait to embed, and seconds
+REMOVE_IDS = 5_000
+REPORT_SECONDS = 0.05
+SHARED_CHUNKS = 2 * EMBED_CHUNKS  # claimed at once where several processes embed
+ROUND_CHUNKS = 2 * EMBED_CHUNKS  # then another, who ingests as well, has its turn
+MOST_NAMED = 500  # documents whose chunks are looked for; of more, whatever is missing is taken
+OTHERS_SECONDS = 0.3  # between two looks at what other processes embed
+
+
+class Ingestion:
+    """Brings files into the database and keeps the vector index equal to it.
+
+    One at a time does the embedding, for a round; owners take turns.
+    """
+
+    def __init__(
+        self,
+        store: SqlDocumentStore,
+        embedder: Embedder,
+        index: ChunkIndex,
+        *,
+        loader: GuardedLoader,
+        tables: TableStore,
+    ) -> None:
+        self._store = store
+        self._claims: EmbeddingClaims | None = None
+        self._embedder = embedder
+        self._index = index
+        self._tables = tables
+        self._reader = FileReader(store, embedder, loader=loader, tables=tables)
+        self._turn = threading.RLock()
+        self._line = Lane(1, waiting=MOST_IN_LINE, what="files")
+        self._at_work = 0  # those who ingest now
+        self._counting = threading.Lock()
+
+    def ask_rights(self, right: RightOf) -> None:
+        """Say what who brings a file may do; it is asked when the file's turn comes."""
+        self._reader.right = right
+
+    def share_with(self, claims: EmbeddingClaims) -> None:
+        """Other processes embed for the same index."""
+        self._claims = claims
+
+    def ingest(self, files: Iterable[IncomingFile]) -> Generator[Progress]:
+        """Read, store and embed files; each gets exactly one final report, in no fixed order.
+
+        A file that fails stops no other. While some are embedded the next are read and stored.
+        """
+        with self._counted() as is_alone:
+            if is_alone:
+                self._finish_others()
+            yield from self._ingested(files)
+
+    @contextmanager
+    def _counted(self) -> Iterator[bool]:
+        """Whether nobody else is at work, whose chunks would be taken for left ones."""
+        with self._counting:
+            self._at_work += 1
+            is_alone = self._at_work == 1
+        try:
+            yield is_alone
+        finally:
+            with self._counting:
+                self._at_work -= 1
+
+    def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
+        reports: SimpleQueue[Progress] = SimpleQueue()
+        waiting = Unsearchable()
+        with Prefetch(self._reader.stored(files, reports), most=BATCHES_AHEAD) as batches:
+            while not batches.is_over:
+                stored = batches.take(patience=REPORT_SECONDS)
+                yield from _waiting_reports(reports)
+                for documents, new_chunks in stored:
+                    yield from waiting.add(documents, new_chunks)
+                if waiting:
+                    yield from self._finish(waiting)
+
+    def _finish_others(self) -> None:
+        """Embed what a killed ingest left: an unchanged file is reported as searchable."""
+        if self._store.unembedded(1):
+            with (
+                suppress(ModelError, IndexAway),
+                self._turn,
+            ):  # the new files' reports will tell of it
+                for _ in self._embed_missing():
+                    pass
+
+    def holds(self, name: str, collection_id: str) -> bool:
+        """Whether a collection has a document of this name."""
+        return self._store.known(name, collection_id) is not None
+
+    def read_rows_again(self, document_id: str, data: bytes) -> None:
+        """Make the rows of a document's tables anew from its file; nothing else of it changes."""
+        self._reader.read_rows_again(self._store.document(document_id, EVERYTHING), data)
+
+    def delete(self, document_id: str) -> Document:
+        """Remove a document from the database and from the index. Raises NotFound.
+
+        While another thread is embedding, the index follows at the end of that; nobody waits, and
+        retrieval finds nothing that the database does not hold.
+        """
+        document = self._store.document(document_id, EVERYTHING)
+        self._tables.remove(self._store.delete(document_id).removed_tables)
+        if self._turn.acquire(blocking=False):
+            try:
+                self._remove_deleted()
+            finally:
+                self._turn.release()
+        return document
+
+    def move(self, document_id: str, collection_id: str) -> None:
+        """Put a document into another collection. Raises NotFound and Conflict.
+
+        From then on only those find it who may read that one; the vector index follows as it does
+        a deletion, and nothing is embedded again.
+        """
+        self._store.move(document_id, collection_id)
+        if self._turn.acquire(blocking=False):
+            try:
+                self._file_moved()
+            finally:
+                self._turn.release()
+
+    def alone(self) -> AbstractContextManager[object]:
+        """While nothing else is embedded or taken out of the index."""
+        return self._turn
+
+    def synchronise(self) -> int:
+        """Bring the index up to the database; returns how many chunks were embedded.
+
+        Run at the start: it finishes what a killed process left.
+        """
+        with self._turn:
+            self._remove_deleted()
+            self._file_moved()
+            self._tables.tidy()
+            self._store.tidy_originals()
+            return sum(len(chunks) for chunks in self._embed_missing())
+
+    def reindex(self) -> Iterator[tuple[int, int]]:
+        """Build the index anew from the database; yields chunks done and in all."""
+        with self._turn:
+            self._index.clear()
+            self._store.mark_all_unembedded()
+            total, done = self._store.unembedded_count(), 0
+            yield done, total
+            for chunks in self._embed_missing():
+                done += len(chunks)
+                yield done, total
+
+    # ── Embedding ────────────────────────────────────────────────────────────────────────────
+
+    def _finish(self, waiting: Unsearchable) -> Iterator[Progress]:
+        """Embed what waits."""
+        try:
+            while True:
+                embedded = yield from self._round(waiting)
+                if self._is_over(waiting, embedded):
+                    break
+                if not embedded:
+                    yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
+                    time.sleep(OTHERS_SECONDS)
+        except (ModelError, IndexAway) as error:
+            yield from waiting.failed(error)
+            return
+        yield from waiting.finished()
+
+    def _round(self, waiting: Unsearchable) -> Generator[Progress, None, int]:
+        """Embed some of what waits, in turn with others; returns how many chunks."""
+        embedded = 0
+
+        def is_enough() -> bool:
+            return waiting.is_done() or embedded >= ROUND_CHUNKS
+
+        with self._line.place(patience_seconds=LONGEST_IN_LINE), self._turn:
+            self._remove_deleted()
+            self._file_moved()
+            for chunks in self._embed_missing(is_enough, waiting.document_ids()):
+                embedded += len(chunks)
+                yield from waiting.embedded(chunks)
+            self._file_moved()
+        return embedded
+
+    def _is_over(self, waiting: Unsearchable, embedded: int) -> bool:
+        if self._claims is not None:
+            return self._claims.are_done(waiting.chunk_ids())
+        return waiting.is_done() or not embedded
+
+    def _embed_missing(
+        self, is_enough: Callable[[], bool] = bool, of: Sequence[str] = ()
+    ) -> Iterator[list[Chunk]]:
+        """Embed and index every chunk that is marked as missing; yields what was just done.
+
+        While some are written into the index, the next are embedded, be they of documents that
+        were stored meanwhile.
+        """
+        on_the_way: list[Chunk] = []
+        if self._store.unembedded(1):  # before threads share what opening it loads
+            self._index.check()
+        with ThreadPoolExecutor(1, thread_name_prefix="index") as writer:
+            written = writer.submit(list[Chunk])
+            while not is_enough() and (chunks := self._missing(on_the_way, of)):
+                # Texts of one length together: a batch is padded to its longest.
+                chunks.sort(key=lambda chunk: len(chunk.text), reverse=True)
+                try:
+                    while chunks and not is_enough():
+                        self._renew([*on_the_way, *chunks])
+                        part = chunks[:EMBED_CHUNKS]
+                        vectors = self._embedder.embed([chunk.embedded_text for chunk in part])
+                        done, written = written.result(), writer.submit(self._write, part, vectors)
+                        on_the_way, chunks = part, chunks[EMBED_CHUNKS:]
+                        if done:
+                            yield done
+                finally:
+                    self._give_back(chunks)
+            if done := written.result():
+                yield done
+
+    def _missing(self, on_the_way: Sequence[Chunk], of: Sequence[str]) -> list[Chunk]:
+        """Chunks to be embedded, without those that are being written."""
+        if self._claims is not None:
+            return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
+        known = {chunk.id for chunk in on_the_way}
+        own = of if len(of) <= MOST_NAMED else ()
+        found = self._store.unembedded(AT_ONCE_CHUNKS + len(known), own)
+        return [chunk for chunk in found if chunk.id not in known]
+
+    def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:
+        try:
+            ids = [chunk.id for chunk in chunks]
+            with self._claims.one_writer() if self._claims is not None else nullcontext():
+                self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
+            deleted_meanwhile = self._store.mark_embedded(ids)
+            if deleted_meanwhile:
+                self._index.remove(deleted_meanwhile)
+        finally:
+            self._give_back(chunks)
+        return chunks
+
+    def _renew(self, chunks: Sequence[Chunk]) -> None:
+        if self._claims is not None:
+            self._claims.renew([chunk.id for chunk in chunks])
+
+    def _give_back(self, chunks: Sequence[Chunk]) -> None:
+        if self._claims is not None:
+            self._claims.give_back([chunk.id for chunk in chunks])
+
+    def _file_moved(self) -> None:
+        while moved := self._store.moved(REMOVE_IDS):
+            self._index.move(moved)
+            self._store.forget_moved(moved)
+
+    def _remove_deleted(self) -> None:
+        while ids := self._store.removed(REMOVE_IDS):
+            self._index.remove(ids)
+            self._store.forget_removed(ids)
+            # Another host may have brought some of them back in between.
+            self._store.mark_unembedded(ids)
+
+
+def _waiting_reports(reports: SimpleQueue[Progress]) -> Iterator[Progress]:
+    """What is there to be told."""
+    while not reports.empty():
+        yield reports.get()

@@ -1,0 +1,250 @@
+"""What is sent to one server, in its own dialect: what it refuses is left out, and remembered."""
+
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from rag.llm.failures import Server, says_too_long, unread_call
+from rag.llm.replies import ArrivingReply
+from rag.llm.role_tokens import without_role_tokens
+from rag.records import ChatMessage, Role, ToolCall
+from rag.seams import ModelRequest, ToolSpec
+from rag.seams.patience import ENDLESS_SECONDS
+
+THINKING_ROOM = 1_000  # tokens
+_NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")
+_CONCEDED = frozenset({400, 404, 422, 500, 501})  # what servers answer to an option they refuse
+_OPTIONAL = frozenset(
+    {
+        "stream_options", "temperature", "stop", "tools", "parallel_tool_calls",
+        "chat_template_kwargs", "reasoning_effort", "reasoning",
+    }
+)  # fmt: skip
+
+_SYSTEM = "system"  # the role: some chat templates have none
+_THOUGHTS = ("reasoning_content", "reasoning_details")  # of a message that calls tools
+Effort = Literal["off", "low", "medium", "high"]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOptions:
+    """What the operator wants in every request."""
+
+    reasoning: Effort | None = None  # None: as the server does by itself
+    extra_body: Mapping[str, Any] = field(default_factory=dict)
+    written_calls: bool = True  # calls that a model writes as text are calls
+    answer_seconds: float = ENDLESS_SECONDS  # that a reply may take in all
+
+
+@dataclass(slots=True)
+class ServerDialect:
+    """What one server refuses, and how its model thinks; learned from its replies, once."""
+
+    server: Server
+    asking: RequestOptions = RequestOptions()
+    refused: frozenset[str] = frozenset()
+    max_tokens_limit: int | None = None
+    thinks: bool = False
+    thinks_unopened: bool = False
+
+    def body(self, request: ModelRequest) -> dict[str, Any]:
+        """The request as keyword arguments of the client, without what the server refuses."""
+        tools = [_tool(tool) for tool in request.tools]
+        wanted: dict[str, Any] = {
+            "stream": True,
+            "stream_options": {"include_usage": True} if "stream" not in self.refused else None,
+            "temperature": request.temperature,
+            self._tokens_key(): self._max_tokens(request),
+            "stop": list(request.stop) or None,
+            "tools": tools or None,
+            **self._reasoning(request),
+            **request.passed_on,
+        }
+        refused = self.refused - request.insisted
+        messages = self._messages(request)
+        body = {"model": self.server.model, "messages": messages}
+        body |= {k: v for k, v in wanted.items() if v is not None and k not in refused}
+        extra = {key: body.pop(key) for key in _NOT_OF_THE_CLIENT if key in body}
+        return body | {"extra_body": {**extra, **self.asking.extra_body}}
+
+    def notice(self, reply: ArrivingReply) -> None:
+        """Learn from a whole reply how this model thinks."""
+        self.thinks = self.thinks or reply.thinks
+        self.thinks_unopened = self.thinks_unopened or reply.spoken.thought_unopened
+
+    def _reasoning(self, request: ModelRequest) -> dict[str, Any]:
+        """How much to think, as the server wants it told; nothing where nobody asked."""
+        effort = self.asking.reasoning
+        if not request.thinks and (effort is not None or self.thinks):
+            effort = "off"
+        if effort is None:
+            return {}
+        host = urlsplit(self.server.base_url).hostname or ""
+        if host.endswith("openrouter.ai"):
+            return {"reasoning": {"enabled": False} if effort == "off" else {"effort": effort}}
+        told: dict[str, Any] = {"reasoning_effort": "none" if effort == "off" else effort}
+        if not host.endswith("openai.com"):
+            told["chat_template_kwargs"] = {"enable_thinking": effort != "off"}
+        return told
+
+    def _tokens_key(self) -> str:
+        return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
+
+    def _max_tokens(self, request: ModelRequest) -> int:
+        """A model that thinks whatever it is told needs room for that, too."""
+        wanted = request.max_tokens
+        if self.thinks and not request.thinks:
+            wanted += THINKING_ROOM
+        return min(wanted, self.max_tokens_limit or wanted)
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        with_tools = "tools" not in self.refused or bool(request.passed_on)
+        said = [self._message(message, with_tools=with_tools) for message in request.messages]
+        return in_turn(said, with_system=_SYSTEM not in self.refused)
+
+    def _message(self, message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
+        """The message as the protocol has it; tool results as text for servers without tools."""
+        said = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
+        content = without_role_tokens(said)
+        if message.role is Role.TOOL and not with_tools:
+            return {"role": "user", "content": f"Result of a search:\n{content}"}
+        found: dict[str, Any] = {"role": str(message.role), "content": content}
+        if message.tool_calls and with_tools:
+            thoughts = message.tool_calls[0].beside_message
+            found |= {key: thoughts[key] for key in thoughts if key not in self.refused}
+            found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+        if message.tool_call_id is not None:
+            found["tool_call_id"] = message.tool_call_id
+        return found
+
+    def concede(
+        self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
+    ) -> bool:
+        """Whether the refusal named something that we can do without, so that another try helps."""
+        text = said_by(error)
+        status = getattr(error, "status_code", None)
+        if status not in _CONCEDED or says_too_long(text) or unread_call(error):
+            return False
+        limit = most_tokens(text)
+        if limit and limit < min(self.max_tokens_limit or sys.maxsize, _tokens_in(body)):
+            self.max_tokens_limit = limit
+            return True
+        sent = _sent(body)
+        for key, wording in _REFUSALS:
+            if key in sent and wording.search(text):
+                self.refused |= {key} - insisted
+                return key not in insisted
+        return False
+
+    def without_options(
+        self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
+    ) -> "ServerDialect | None":
+        """For a refusal that names nothing we know: habits that ask for the bare minimum."""
+        options = _sent(body) & _OPTIONAL - self.refused - insisted
+        status = getattr(error, "status_code", None)
+        if status not in (400, 422) or says_too_long(said_by(error)) or not options:
+            return None
+        return replace(self, refused=self.refused | options)
+
+
+def _sent(body: Mapping[str, Any]) -> set[str]:
+    """Names of options, of what messages hold, and "system" for that role."""
+    messages = body.get("messages", ())
+    held = {key for message in messages for key in (*message, message["role"])}
+    return {*body, *body.get("extra_body", ())} | held & {_SYSTEM, *_THOUGHTS}
+
+
+def _tokens_in(body: Mapping[str, Any]) -> int:
+    return int(body.get("max_tokens") or body.get("max_completion_tokens") or 0)
+
+
+# As OpenAI, Groq, DeepSeek and Qwen say it.
+_MOST_TOKENS = re.compile(
+    r"at most (\d+) (?:completion|output) tokens"
+    r"|max_(?:completion_|output_|new_)?tokens.{0,60}?(?:less than or equal to|at most|<=|\[\d+,"
+    r"|\d+ >|maximum is)"
+    r"\s*`?(\d+)",
+    re.IGNORECASE,
+)
+_AFFORDED = re.compile(r"can only afford (\d+)", re.IGNORECASE)
+LEAST_AFFORDED = 100  # tokens; fewer are no answer
+
+
+def most_tokens(text: str) -> int | None:
+    """How long a reply may be, where a refusal says so."""
+    match = _MOST_TOKENS.search(text)
+    return int(match[1] or match[2]) if match else None
+
+
+def afforded_tokens(error: Any) -> int | None:
+    """How long a reply the account can still pay for, where a refusal says so."""
+    found = _AFFORDED.search(said_by(error)) if getattr(error, "status_code", 0) == 402 else None
+    return int(found[1]) if found and int(found[1]) >= LEAST_AFFORDED else None
+
+
+# In this order: "include_usage needs stream_options", "use max_completion_tokens, not max_tokens".
+_REFUSALS = (
+    ("stream_options", re.compile(r"stream_options|include_usage")),
+    ("stream", re.compile(r"(?<!non-)\bstream(?:ing)?\b", re.IGNORECASE)),
+    *((key, re.compile(rf"{key}|content and thinking")) for key in _THOUGHTS),
+    ("max_tokens", re.compile(r"max_tokens")),
+    ("max_completion_tokens", re.compile(r"max_completion_tokens")),
+    ("temperature", re.compile(r"temperature")),
+    ("stop", re.compile(r"['\"`]stop['\"`]|: stop\b")),
+    ("chat_template_kwargs", re.compile(r"chat_template_kwargs|enable_thinking")),
+    ("reasoning_effort", re.compile(r"reasoning_effort|reasoning.effort|\bthink")),
+    ("reasoning", re.compile(r"\breasoning\b")),
+    (
+        _SYSTEM,
+        re.compile(
+            r"(?:system|developer)[ _](?:role|message|prompt|instruction)|roles? must alternate"
+            r"|only user and assistant|\brole\b.{0,40}\bsystem\b",
+            re.IGNORECASE,
+        ),
+    ),
+    ("parallel_tool_calls", re.compile(r"parallel_tool_calls|parallel tool")),
+    ("tools", re.compile(r"\btools?\b|\btool[_ ](use|choice|call)|function call", re.IGNORECASE)),
+)
+
+
+def said_by(error: Any) -> str:
+    """All that the server said, where a word of it may name what it refuses."""
+    response = getattr(error, "response", None)
+    text = str(error.message) if response is None else response.text
+    code = getattr(error, "code", None)
+    return f"{text} {code}" if code else text
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.parameters),
+    }
+    return {"type": "function", "function": function}
+
+
+def in_turn(messages: list[dict[str, Any]], *, with_system: bool) -> list[dict[str, Any]]:
+    """Messages of one side that follow each other as one, as chat templates want them.
+
+    Without a system role the rules stand in the first message of the user.
+    """
+    results: list[dict[str, Any]] = []
+    for message in messages:
+        if message["role"] == _SYSTEM and not with_system:
+            message = message | {"role": "user"}
+        plain = message.keys() == {"role", "content"}
+        if results and plain and results[-1] | {"content": ""} == message | {"content": ""}:
+            content = f"{results[-1]['content']}\n\n{message['content']}"
+            results[-1] = message | {"content": content}
+        else:
+            results.append(message)
+    return results
+
+
+def _sent_call(call: ToolCall) -> dict[str, Any]:
+    function = {"name": call.name, "arguments": call.arguments}
+    return {**call.beside, "id": call.id, "type": "function", "function": function}

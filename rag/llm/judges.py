@@ -1,0 +1,228 @@
+"""Judges of statements: a language model, or a cross-encoder for inference on this disk."""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply, needs_extra
+from rag.records import ChatMessage, Role, Verdict
+from rag.runtime.short_calls import reply_in_time
+from rag.seams import ChatModel
+from rag.seams.judges import Judgement, OpenStatement
+from rag.seams.patience import JUDGEMENT, Patience
+
+AT_ONCE = 8  # statements in one call: a reply that is cut off loses few
+MOST_CALLS = 12  # for one answer
+MAX_TOKENS_EACH = 120
+THINKING_TOKENS = 1500  # that a model may use up before its reply begins
+SURE = 0.7  # of a cross-encoder's probability
+UNLIKE = 0.1  # … of one that tells support alone, for a source that does not carry it
+INSTRUCTIONS = """You check whether excerpts carry statements. Use the excerpts alone.
+For each statement answer one of: "supported" (the excerpts say all of it, in whatever words),
+"partly" (they say a part of it and nothing against the rest), "contradicted" (they say otherwise),
+"unrelated" (they do not speak of it), "unclear".
+Reply with JSON only: {"verdicts": [{"id": 1, "verdict": "supported", "reason": "…"}]}.
+A reason is one short sentence about what the excerpts say."""
+PARTLY = "The source carries a part of this."
+_VERDICTS = {
+    "support": Verdict.SUPPORTED,
+    "entail": Verdict.SUPPORTED,
+    "contradict": Verdict.CONTRADICTED,
+    "refut": Verdict.CONTRADICTED,
+    "unrelated": Verdict.OFF_SUBJECT,
+    "off_subject": Verdict.OFF_SUBJECT,
+    "part": Verdict.OPEN,
+}  # by what a model's word begins with
+_OBJECT = re.compile(r"\{[^{}]*\}")  # no verdict holds another
+
+
+class ModelJudge:
+    """Asks a language model, some statements at a time; what it left out it is asked once more."""
+
+    def __init__(self, model: ChatModel, *, patience: Patience = JUDGEMENT) -> None:
+        self._model = model
+        self._patience = patience
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
+        found: dict[int, Judgement | None] = {}
+        failures: list[RagError] = []
+        calls = 0
+        for _ in range(2):
+            waiting = [at for at in range(len(statements)) if at not in found]
+            for start in range(0, len(waiting), AT_ONCE):
+                places = waiting[start : start + AT_ONCE]
+                if calls < MOST_CALLS and not (failures and not found):
+                    calls += 1
+                    found |= self._asked(places, statements, failures)
+        if failures and not found:
+            raise failures[0]
+        return [found.get(at) for at in range(len(statements))]
+
+    def _asked(
+        self,
+        places: Sequence[int],
+        statements: Sequence[OpenStatement],
+        failures: list[RagError],
+    ) -> dict[int, Judgement | None]:
+        """What one call gave, by the place of its statement."""
+        described = (_described(n, statements[place]) for n, place in enumerate(places, 1))
+        messages = (
+            ChatMessage(Role.SYSTEM, INSTRUCTIONS),
+            ChatMessage(Role.USER, "\n\n".join(described)),
+        )
+        tokens = THINKING_TOKENS + MAX_TOKENS_EACH * len(places)
+        reply, failure = reply_in_time(
+            self._model, messages, max_tokens=tokens, patience=self._patience
+        )
+        told = _opinions(reply)
+        if not told:
+            text = f"{self.name} gave no verdicts but said {reply.strip()[:80]!r}."
+            failures.append(failure or UnreadableReply(text))
+        return {places[n - 1]: each for n, each in told.items() if 0 < n <= len(places)}
+
+
+def _described(number: int, statement: OpenStatement) -> str:
+    excerpts = "\n".join(f"- {each}" for each in statement.evidence)
+    return f"Statement {number}: {statement.text}\nExcerpts:\n{excerpts}"
+
+
+def _opinions(reply: str) -> dict[int, Judgement | None]:
+    """All verdicts of a reply that are whole, in whatever they are wrapped; None: it is unclear.
+
+    One without an id is about the statement in its place.
+    """
+    results: dict[int, Judgement | None] = {}
+    for place, object_ in enumerate(_objects(reply), 1):
+        said = str(object_.get("verdict") or object_.get("label") or "").strip().lower()
+        if not said:
+            continue
+        number = re.search(r"\d+", str(object_.get("id", place)))
+        verdict = next((v for word, v in _VERDICTS.items() if said.startswith(word)), None)
+        reason = str(object_.get("reason") or "")[:300]
+        if verdict is Verdict.OPEN:
+            reason = reason or PARTLY
+        opinion = None if verdict is None else Judgement(verdict, reason)
+        results.setdefault(int(number[0]) if number else place, opinion)
+    return results
+
+
+def _objects(reply: str) -> Iterator[Mapping[str, Any]]:
+    for text in _OBJECT.findall(reply):
+        try:
+            data = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(data, Mapping):
+            yield data
+
+
+# ── A cross-encoder ──────────────────────────────────────────────────────────────────────────
+
+_LABELS = {
+    Verdict.SUPPORTED: ("entail", "support", "consistent", "faithful"),
+    Verdict.CONTRADICTED: ("contradict", "refut", "inconsistent"),
+}
+_NOT = ("not", "non", "un", "in", "hallucinat")
+
+
+def labels_of(folder: Path) -> dict[int, Verdict] | None:
+    """Which of a cross-encoder's labels says what; None for one that tells support by one number.
+
+    Raises:
+        SetupError: it is not there, or nobody can tell what its labels say.
+    """
+    expected = "Set checks.nli_model to the folder of a cross-encoder for inference (NLI)."
+    try:
+        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SetupError(
+            f"The judge {str(folder)!r} cannot be read ({error}). {expected}"
+        ) from error
+    named = config.get("id2label") or {}
+    if len(named) == 1 or config.get("num_labels") == 1:
+        return None
+    told = {int(at): _meaning(str(label).lower()) for at, label in named.items()}
+    known = {at: verdict for at, verdict in told.items() if verdict is not None}
+    if Verdict.SUPPORTED not in known.values():
+        labels = ", ".join(map(str, named.values())) or "none"
+        raise SetupError(
+            f"The judge {str(folder)!r} has the labels {labels}; one of them has to say "
+            f"“entailment”. {expected}"
+        )
+    return known
+
+
+def _meaning(label: str) -> Verdict | None:
+    if label.startswith(_NOT) and "inconsistent" not in label:
+        return None
+    results = (v for v, words in _LABELS.items() if any(label.startswith(word) for word in words))
+    return next(results, None)
+
+
+class InferenceJudge:
+    """A cross-encoder that tells entailment from contradiction; loaded at the first question."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    @property
+    def name(self) -> str:
+        return self._folder.name
+
+    @cached_property
+    def _labels(self) -> dict[int, Verdict] | None:
+        return labels_of(self._folder)
+
+    @cached_property
+    def _encoder(self) -> Any:
+        try:
+            from sentence_transformers import CrossEncoder
+        except ImportError as error:
+            what = f"The judge {self.name} (checks.nli_model)"
+            raise ModelUnavailable(needs_extra(what, "models")) from error
+        return CrossEncoder(str(self._folder), device="cpu", local_files_only=True)
+
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
+        labels = self._labels  # raises where its folder is no judge
+        pairs = [(" ".join(statement.evidence), statement.text) for statement in statements]
+        try:
+            rows = self._encoder.predict(pairs, apply_softmax=labels is not None)
+        except (OSError, ValueError, RuntimeError, KeyError) as error:
+            raise ModelUnavailable(f"The judge {self.name} does not work: {error}") from error
+        if labels is None:
+            return [_of_one(_probability(float(row))) for row in rows]
+        return [_of_scores([float(each) for each in row], labels) for row in rows]
+
+
+def _probability(score: float) -> float:
+    """Of a score that may be a logit."""
+    return score if 0 <= score <= 1 else 1 / (1 + math.exp(-score))
+
+
+def _of_one(support: float) -> Judgement | None:
+    if support >= SURE:
+        return Judgement(Verdict.SUPPORTED)
+    return (
+        Judgement(Verdict.OFF_SUBJECT, "The source does not carry this.")
+        if support < UNLIKE
+        else None
+    )
+
+
+def _of_scores(scores: Sequence[float], labels: Mapping[int, Verdict]) -> Judgement | None:
+    by_verdict: dict[Verdict, float] = {}
+    for at, verdict in labels.items():
+        by_verdict[verdict] = by_verdict.get(verdict, 0.0) + (scores[at] if at < len(scores) else 0)
+    if by_verdict.get(Verdict.SUPPORTED, 0.0) >= SURE:
+        return Judgement(Verdict.SUPPORTED)
+    if by_verdict.get(Verdict.CONTRADICTED, 0.0) >= SURE:
+        return Judgement(Verdict.CONTRADICTED, "The source says something else.")
+    return None

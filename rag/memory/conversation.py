@@ -1,0 +1,360 @@
+"""The memory of stored sessions: each is read once, and brought up to date when it is asked.
+
+What is held of a session is only ever reached through its owner's handle, which reads the messages
+that are new; a session that was deleted is found no more.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from threading import Lock, RLock
+from typing import Any
+
+from rag.errors import ModelError, UserError
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS
+from rag.memory.evidence import TurnEvidence, flat
+from rag.memory.history import History, ShownParagraphs
+from rag.memory.summariser import Summariser, corrected
+from rag.memory.summary import (
+    NO_SUMMARY_DRAFT,
+    OPEN,
+    SUPPORTED,
+    WARNED,
+    Room,
+    SummaryDraft,
+    summarise,
+)
+from rag.records import LineEdit, Message, MessageStatus, Readable, Role, Summary, SummaryLine
+from rag.runtime.cancellation import HangUp
+from rag.seams import Embedder, SessionHandle, TokenCounter
+
+MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
+CAUGHT_UP = 400  # messages embedded in one go
+ON_REQUEST = 4  # times `max_summary_tokens`: what a summary on request may take
+LEAST_ROOM = 400  # tokens, of a summary in which a line was corrected
+
+
+@dataclass(slots=True)
+class _CachedSession:
+    """What is known of one session, and whether anybody works with it."""
+
+    past: History
+    epoch: int = 0  # of the session as it was read: another one where turns were erased since
+    last: str = ""  # the newest message that was read, as it is stored
+    lock: Any = field(default_factory=RLock)
+
+
+class ConversationMemory:
+    """What was said in stored sessions: recall, summaries, compaction."""
+
+    def __init__(
+        self,
+        count: TokenCounter,
+        embedder: Embedder | None = None,
+        *,
+        names: Callable[[Readable], Sequence[str]] = lambda within: (),
+        summariser: Summariser | None = None,
+        max_tokens: int = 800,
+    ) -> None:
+        """`names` gives the product names that documents use; `max_tokens` is of a request."""
+        self._count = count
+        self._embedder = embedder
+        self._names = names
+        self._summariser = summariser
+        self._writing: dict[tuple[str, str], HangUp] = {}  # sessions of which a model writes now
+        self._max_tokens = max_tokens
+        self._held: dict[tuple[str, str], _CachedSession] = {}  # the one used last stands last
+        self._turn = Lock()
+
+    # ── Recall ───────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def recalled(
+        self, session: SessionHandle, question: str, *, before: int, room: int, beside: str = ""
+    ) -> Iterator[ShownParagraphs]:
+        """What messages before one say that bears on a question, but for what stands `beside`."""
+        with self._brought_up_to(session, before) as held:
+            yield held.past.recalled(
+                question,
+                before=before,
+                room=room,
+                meanings=self._meanings(session, held.past, question),
+                beside=beside,
+            )
+
+    def found(self, session: SessionHandle, query: str, limit: int) -> list[tuple[int, str, str]]:
+        """Index, role and a paragraph of the messages that bear on a query, best first."""
+        count = session.read().message_count
+        with self._brought_up_to(session, count) as held:
+            near = self._meanings(session, held.past, query)
+            best = held.past.index.best(query, before=count, meanings=near)
+            paragraphs = [held.past.index.paragraphs[at] for at in best[: 4 * limit]]
+            first = {paragraph.message: paragraph for paragraph in reversed(paragraphs)}
+            said = held.past.said
+            every = dict.fromkeys(paragraph.message for paragraph in paragraphs)
+            return [(at, said[at].role, first[at].text) for at in islice(every, limit)]
+
+    def remember(self, session: SessionHandle) -> None:
+        """Embed messages that nobody embedded yet, the newest first; done in background."""
+        if self._embedder is None:
+            return
+        count = session.read().message_count
+        missing = [
+            message.index
+            for message in session.without_vectors(before=count, limit=CAUGHT_UP)
+            if message.status is not MessageStatus.PENDING
+        ]
+        from rag.memory.embedding import embed_paragraphs, texts_of
+
+        with self._brought_up_to(session, count) as held:
+            texts = texts_of(held.past, missing)
+        try:
+            rows = embed_paragraphs(texts, self._embedder.embed)
+        except ModelError:
+            return  # those that come later catch up
+        if rows:
+            session.save_vectors({index: each.reshape(-1) for index, each in rows.items()})
+
+    def _meanings(self, session: SessionHandle, past: History, question: str) -> dict[int, float]:
+        """How near paragraphs are; nothing without an embedder, or while it is away."""
+        if self._embedder is None:
+            return {}
+        from rag.memory.embedding import near
+
+        dimensions = self._embedder.dimensions
+        for index, vectors in session.vectors_besides(past.vectors.keys()).items():
+            if vectors.size % dimensions == 0 and index < len(past.said):
+                past.vectors[index] = vectors.reshape(-1, dimensions)
+        try:
+            return near(past, question, self._embedder.embed)
+        except ModelError:
+            return {}  # the words do alone
+
+    # ── Summaries ────────────────────────────────────────────────────────────────────────────
+
+    def compact(
+        self,
+        session: SessionHandle,
+        plan: Callable[[History, int], tuple[int, Room] | None],
+        *,
+        at_once: bool,
+    ) -> Summary | None:
+        """Summarise the oldest turns if it is time; None if not, or if another was quicker.
+
+        `plan` says where the summary shall end, at the last answer at most, and what it may take.
+        One summary stands for all turns up to its end; it is put together anew. `at_once` makes do
+        without a model; while one writes, nobody waits for it.
+
+        Raises:
+            SummaryCancelled: the owner asked meanwhile; nothing was stored.
+        """
+        epoch, found = session.epoch(), session.overview()
+        active = found.summaries
+        draft = draft_of(active)
+        with self._brought_up_to(session, found.session.message_count) as held:
+            past = _since(held.past, found.forgotten, active)
+            planned = plan(past, _last_answered(past))
+            if planned is None:
+                return None
+            end, room = planned
+            evidence = past.evidence(past.first, end)
+        if self._summariser is not None and not at_once and draft.written_to < end:
+            draft = self._written(session, evidence, draft)
+        with self._brought_up_to(session, found.session.message_count) as held:
+            past = _since(held.past, found.forgotten, active)
+            summary = _summary(session, past, end, room, draft)
+        replaced = [each.id for each in active if each.id is not None]
+        return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
+
+    def is_due(self, summaries: Sequence[Summary]) -> bool:
+        """Whether a summary is to be written anew: it is of an older form, or no model read it.
+
+        One that failed is not asked again before more is summarised.
+        """
+        for summary in summaries:
+            is_old = not summary.lines and not summary.written_to and bool(summary.text)
+            is_unread = self._summariser is not None and summary.written_to < summary.end
+            if is_old or (is_unread and not summary.report.problems):
+                return True
+        return False
+
+    def cancel(self, session: SessionHandle) -> bool:
+        """Break off what a model writes of a session; whether one did."""
+        hang_up = self._writing.get((session.owner, session.id))
+        if hang_up is None:
+            return False
+        hang_up.now()
+        return True
+
+    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+        """A summary of messages `[start, end)` on request; it is no part of the context.
+
+        Raises:
+            UserError: there are no such messages, or some were deleted meanwhile.
+        """
+        epoch, count = session.epoch(), session.read().message_count
+        if not 0 <= start < end <= count:
+            raise UserError(
+                f"There are no messages {start} to {end}: the conversation has {count}. "
+                f"Ask for a range from 0 to {count}, the end not included."
+            )
+        most = ON_REQUEST * self._max_tokens
+        with self._brought_up_to(session, count) as held:
+            evidence = held.past.evidence(start, end)
+        draft = replace(NO_SUMMARY_DRAFT, written_to=start)
+        if self._summariser is not None:
+            draft = self._written(session, evidence, draft)
+        with self._brought_up_to(session, count) as held:
+            held.past.first = start  # a compaction says anew where its own begins
+            summary = _summary(session, held.past, end, Room(most, 2 * most), draft)
+        session.add_requested_summary(summary, epoch=epoch)
+        return summary
+
+    def correct(self, session: SessionHandle, line: str, text: str) -> Summary | None:
+        """Put a line of the summary in other words, or take it out; it does not come back.
+
+        None if the summary has no such line (any more).
+        """
+        epoch, found = session.epoch(), session.overview()
+        holding = [each for each in found.summaries if any(own.text == line for own in each.lines)]
+        if not holding:
+            return None
+        summary = holding[0]
+        original = next(own for own in summary.lines if own.text == line)
+        draft = draft_of([summary])
+        edits = (
+            *(e for e in draft.edits if e.text != line),
+            LineEdit(original.text, flat(text), original.messages),
+        )
+        draft = replace(draft, edits=edits)
+        with self._brought_up_to(session, found.session.message_count) as held:
+            past = _since(held.past, found.forgotten, found.summaries)
+            draft = corrected(draft, original, flat(text), past.evidence(past.first, past.covered))
+            room = Room(max(summary.tokens, LEAST_ROOM), max(4 * summary.tokens, LEAST_ROOM))
+            made = _summary(session, past, past.covered, room, draft)
+        ids = [each.id for each in found.summaries if each.id is not None]
+        return made if session.add_summary(made, epoch=epoch, replaces=ids) else None
+
+    def _written(
+        self, session: SessionHandle, evidence: TurnEvidence, draft: SummaryDraft
+    ) -> SummaryDraft:
+        """What a model adds, while no lock is held."""
+        assert self._summariser is not None, "only called where there is a model"
+        key, hang_up = (session.owner, session.id), HangUp()
+        self._writing[key] = hang_up
+        try:
+            return self._summariser.write(evidence, draft, hang_up)
+        finally:
+            if self._writing.get(key) is hang_up:
+                del self._writing[key]
+
+    # ── Read ─────────────────────────────────────────────────────────────────────────────────
+
+    @contextmanager
+    def _brought_up_to(self, session: SessionHandle, before: int) -> Iterator[_CachedSession]:
+        """What was said in a session before one message; others wait meanwhile."""
+        key = (session.owner, session.id)
+        with self._turn:
+            held = self._held.pop(key, None) or _CachedSession(History(self._count))
+            self._held[key] = held
+            while len(self._held) > 1 and self._size() > MOST_PARAGRAPHS:
+                self._held.pop(next(iter(self._held)))
+        with held.lock:
+            epoch = session.epoch()
+            if epoch != held.epoch:  # whichever process erased something: nothing of it is held
+                held.past, held.last, held.epoch = History(self._count), "", epoch
+            self._read(session, held, before)
+            yield held
+
+    def _size(self) -> int:
+        return sum(len(each.past.index.paragraphs) for each in self._held.values())
+
+    def _read(self, session: SessionHandle, held: _CachedSession, before: int) -> None:
+        """Each message once; the newest that was read may have been written anew since."""
+        known = len(held.past.said)
+        messages = session.said(max(0, known - 1), max(before, known))
+        if known and messages and messages[0].content == held.last:
+            messages = messages[1:]
+        elif known:
+            held.past.cut(known - 1 if messages else 0)
+            messages = messages or session.said(0, before)
+        ended = [m for m in messages if m.index < before]
+        while ended and ended[-1].status is MessageStatus.PENDING:
+            ended.pop()
+        if not ended:
+            return
+        lexicon = Lexicon(self._names(session.within()))
+        for message in ended:
+            _take(held.past, message, self._count, lexicon)
+        held.last = ended[-1].content
+
+
+def _take(past: History, message: Message, count: TokenCounter, lexicon: Lexicon) -> None:
+    """The next message: nothing is read of an unfinished answer, or of a client's rules."""
+    is_read = message.status is not MessageStatus.PENDING and message.role != Role.SYSTEM
+    if message.role == Role.USER:
+        past.turns.append(message.index)
+    text = message.content if is_read else ""
+    past.read(message.role, text, count(text) + MESSAGE_TOKENS, lexicon)
+
+
+def _last_answered(past: History) -> int:
+    """Behind the newest answer: an open question is never summarised."""
+    at = len(past.said)
+    while at and past.said[at - 1].role == Role.USER:
+        at -= 1
+    return at
+
+
+def draft_of(active: Sequence[Summary]) -> SummaryDraft:
+    """What a model wrote so far, and what a person changed."""
+    return SummaryDraft(
+        tuple(line for each in active for line in each.model_lines),
+        max((each.written_to for each in active), default=0),
+        tuple(edit for each in active for edit in each.edits),
+        next((each.report.model for each in reversed(active) if each.model_lines), ""),
+    )
+
+
+def _since(past: History, forgotten: int, active: Sequence[Summary]) -> History:
+    """With what is summarised now."""
+    past.first = forgotten
+    past.cover(max((each.end for each in active), default=forgotten))
+    return past
+
+
+def _summary(
+    session: SessionHandle, past: History, end: int, room: Room, draft: SummaryDraft
+) -> Summary:
+    """With the titles of documents, and how statements are judged by now."""
+
+    def titles(numbers: Sequence[int]) -> Mapping[int, str]:
+        return {source.number: source.document_title for source in session.sources(numbers)}
+
+    def weigh(lines: Sequence[SummaryLine]) -> list[int]:
+        messages = session.messages_at({message for line in lines for message in line.messages})
+        judged = {message.index: message for message in messages}
+        return [
+            max(
+                (_weight(judged[message], line) for message in line.messages if message in judged),
+                default=OPEN,
+            )
+            for line in lines
+        ]
+
+    return summarise(past, end, room, draft, documents=titles, weigh=weigh)
+
+
+def _weight(message: Message, line: SummaryLine) -> int:
+    """How what a line says of its sources was judged where it was said."""
+    citations = message.checked(line.text)
+    if not citations and message.answer is not None and line.text not in message.content:
+        citations = [
+            citation for citation in message.answer.citations if citation.number in line.numbers
+        ]
+    verdicts = [citation.verdict for citation in citations]
+    if any(verdict.is_warning for verdict in verdicts):
+        return WARNED
+    return SUPPORTED if any(verdict.is_certain for verdict in verdicts) else OPEN

@@ -1,0 +1,46 @@
+"""How near in meaning paragraphs are to a question, where there is an embedding model."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from rag.memory.history import History
+from rag.memory.recall import Embed
+
+EMBEDDED_CHARACTERS = 1200  # of a text; what follows seldom changes what it is about
+LEAST_MEANING = 0.25  # cosine; what is farther off was meant by nothing in the question
+MOST_NEAR = 400  # paragraphs that may be found by their meaning
+
+
+def texts_of(past: History, messages: Iterable[int]) -> dict[int, list[str]]:
+    """What is embedded of the paragraphs of these messages."""
+    return {
+        message: [
+            f"{past.question_of(message)}\n{paragraph.setting}\n{paragraph.text}".strip()[
+                :EMBEDDED_CHARACTERS
+            ]
+            for paragraph in past.index.paragraphs[places.start : places.stop]
+        ]
+        for message in messages
+        if (places := past.index.of_message.get(message))
+    }
+
+
+def embed_paragraphs(texts: Mapping[int, Sequence[str]], embed: Embed) -> dict[int, Any]:
+    """A row for each text."""
+    every = [text for own in texts.values() for text in own]
+    rows = iter(np.asarray(embed(every), np.float32) if every else ())
+    return {at: np.stack([next(rows) for _ in own]) for at, own in texts.items()}
+
+
+def near(past: History, question: str, embed: Embed) -> dict[int, float]:
+    """The nearest paragraphs of which there are vectors, with their cosines."""
+    known = [(past.index.of_message.get(at, range(0)), rows) for at, rows in past.vectors.items()]
+    fits = [(places, rows) for places, rows in known if len(places) == len(rows) > 0]
+    if not fits:
+        return {}
+    places = [place for own, _ in fits for place in own]
+    cosines = np.concatenate([rows for _, rows in fits]) @ np.asarray(embed([question]))[0]
+    best = np.argsort(-cosines)[:MOST_NEAR]
+    return {places[at]: float(cosines[at]) for at in best if cosines[at] >= LEAST_MEANING}

@@ -1,0 +1,67 @@
+"""Questions that come at the same time are embedded in one batch."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rag.errors import RagError
+from rag.seams import Matrix
+
+MOST = 32  # texts in one batch
+
+
+@dataclass(slots=True)
+class _EmbeddingRequest:
+    texts: Sequence[str]
+    vectors: "Matrix | None" = None
+    done: threading.Event = field(default_factory=threading.Event)
+
+
+class BatchingEmbedder:
+    """Whoever finds nobody at work embeds what all wait for; the others only wait.
+
+    A single question is not held up: there is no time in which more are collected.
+    """
+
+    def __init__(self, embed: Callable[[Sequence[str]], Matrix]) -> None:
+        self._embed = embed
+        self._turn = threading.Lock()
+        self._lock = threading.Lock()
+        self._waiting: list[_EmbeddingRequest] = []
+
+    def __call__(self, texts: Sequence[str]) -> Matrix:
+        own = _EmbeddingRequest(texts)
+        with self._lock:
+            self._waiting.append(own)
+        with self._turn:
+            if not own.done.is_set():
+                self._work(own)
+        if own.vectors is None:
+            return self._embed(texts)
+        return own.vectors
+
+    def _work(self, own: _EmbeddingRequest) -> None:
+        batch = self._taken(own)
+        try:
+            vectors = self._embed([text for asked in batch for text in asked.texts])
+            start = 0
+            for asked in batch:
+                asked.vectors = vectors[start : start + len(asked.texts)]
+                start += len(asked.texts)
+        except (RagError, ValueError, RuntimeError, OSError):
+            if len(batch) == 1:  # else each tries alone, and one bad text harms nobody else
+                raise
+        finally:
+            for asked in batch:
+                asked.done.set()
+
+    def _taken(self, own: _EmbeddingRequest) -> list[_EmbeddingRequest]:
+        """The own one first, then who waits longest, as many as go together."""
+        with self._lock:
+            batch, room = [own], MOST - len(own.texts)
+            for asked in self._waiting:
+                if asked is not own and len(asked.texts) <= room:
+                    batch.append(asked)
+                    room -= len(asked.texts)
+            self._waiting = [asked for asked in self._waiting if asked not in batch]
+        return batch

@@ -1,0 +1,317 @@
+"""Hybrid retrieval: meaning, words and codes in one score, folded, read in the neighbourhood.
+
+Cosines are standardised against the question's own background, and what a passage holds of the
+question's words is added: the best passage in a manual's own words holds nearly all of them, one
+that answers an asker's words less than half, so that no fixed weight of ranks or BM25 is right for
+both. Nothing counts against a passage that anything found.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rag.errors import IndexAway
+from rag.records import (
+    NO_EARLIER_TOPICS,
+    Certainty,
+    Chunk,
+    Confidence,
+    EarlierTopics,
+    Hit,
+    Readable,
+)
+from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
+from rag.search.background import QuestionBackground, Spread, usual_spread
+from rag.search.confidence import certainty, relevance
+from rag.search.embedders.local import Vector
+from rag.search.identifiers import IdentifierIndex
+from rag.search.lexical import LexicalIndex
+from rag.search.multilingual import MultilingualVectors
+from rag.search.passages import grown, merged, section_of
+
+CANDIDATES = 100  # from each index
+COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
+EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
+PREFERRED = 0.9  # … for one of a document cited last
+CHOICES = 3  # documents that are named where it is not sure that they answer
+DEEPEST = 6  # candidates that are read for each hit wanted, at most
+RERANKED = 30  # candidates that a reranker reads
+
+
+@dataclass(frozen=True, slots=True)
+class _Scores:
+    """Of candidates: the total, and what the question alone says of them."""
+
+    total: dict[str, float]
+    nearness: dict[str, float]  # by how many of a model's usual deviations
+    coverage: dict[str, float]
+
+
+class HybridRetriever:
+    """Finds chunks by meaning, words and codes; the database decides which of them exist."""
+
+    def __init__(
+        self,
+        embedder: Embedder,
+        index: ChunkIndex,
+        lexical: LexicalIndex,
+        documents: DocumentStore,
+        *,
+        reranker: Reranker | None = None,
+        second: MultilingualVectors | None = None,
+    ) -> None:
+        """`second` has another model's opinion of the chunks that it knows."""
+        self._embedder = embedder
+        self._index = index
+        self._lexical = lexical
+        self._documents = documents
+        self._reranker = reranker
+        self._second = second
+        self._background = QuestionBackground(lexical.engine, index)
+        self._identifiers = IdentifierIndex(lexical.engine)
+
+    def search(
+        self,
+        dense_query: str,
+        within: Readable,
+        *,
+        lexical_query: str = "",
+        before: EarlierTopics = NO_EARLIER_TOPICS,
+        limit: int = 8,
+    ) -> list[Hit]:
+        """See `rag.seams.Retriever`.
+
+        Raises:
+            ModelUnavailable: the embedding server cannot be reached.
+            IndexAway: nor can the vector index, or it holds nothing.
+        """
+        dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
+        if not dense_query or limit <= 0:
+            return []
+        scores = self._scores(dense_query, lexical_query, within, before)
+        found = self._read(dense_query, ranked(scores.total), within, limit, before.documents)
+        return [
+            replace(
+                hit,
+                relevance=relevance(
+                    scores.nearness.get(hit.chunk.id, 0.0), scores.coverage.get(hit.chunk.id, 0.0)
+                ),
+            )
+            for hit in found
+        ]
+
+    def _scores(
+        self, dense_query: str, lexical_query: str, within: Readable, before: EarlierTopics
+    ) -> _Scores:
+        words = self._by_words(lexical_query, within, before)
+        named = self._identifiers.look_up(lexical_query, within)
+        wanted = dict.fromkeys((*named.exact, *named.near, *words))
+        standing, nearness = self._standing(dense_query, before, within, list(wanted))
+        said = [(_either(text), weight) for text, weight in before.words if text.strip()]
+        queries = dict.fromkeys((dense_query, lexical_query, *(text for text, _ in said)))
+        found = self._lexical.coverages(list(queries), within, list(standing))
+        shares = dict(zip(queries, found, strict=True))
+        coverage = {
+            key: max(shares[dense_query][key], shares[lexical_query][key]) for key in standing
+        }
+        total = {
+            key: score
+            + COVERAGE * (coverage[key] + sum(weight * shares[text][key] for text, weight in said))
+            + EXACT * (key in named.exact)
+            + NEAR * (key in named.near)
+            for key, score in standing.items()
+        }
+        return _Scores(total, nearness, coverage)
+
+    def _standing(
+        self, query: str, before: EarlierTopics, within: Readable, wanted: Sequence[str]
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Of the nearest and those wanted besides: how they stand out, and how near they are.
+
+        What was said before leads the search; how near a passage is says the question alone.
+        """
+        said = [(_either(text), weight) for text, weight in before.said if text.strip()]
+        texts, weights = [query, *(text for text, _ in said)], [1.0, *(w for _, w in said)]
+        rows = self._embedder.embed(texts)
+        own, vector = _unit(rows[0]), _mixed(rows, weights)
+        [nearest] = self._index.nearest(vector[None], within, limit=CANDIDATES)
+        if wanted and not nearest:
+            raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
+        second, others = self._second_standing(texts, weights, within)
+        keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
+        known = self._index.vectors(keys)
+        lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
+        cosines = lowest | {key: float(row @ vector) for key, row in known.items()}
+        spread = self._background.spread(vector, within).steadied(self._usual)
+        alone = lowest | {key: float(row @ own) for key, row in known.items()}
+        nearness = {key: self._usual.nearness(cosine) for key, cosine in alone.items()}
+        return _averaged(spread.standardised(cosines), second(keys)), nearness
+
+    def _second_standing(
+        self, texts: Sequence[str], weights: Sequence[float], within: Readable
+    ) -> tuple[Callable[[Sequence[str]], dict[str, float]], Sequence[str]]:
+        """What the second model says of chunks, and which are the best for it."""
+        second = self._second
+        rows = second.questions(texts) if second is not None else None
+        if second is None or rows is None:
+            return (lambda keys: {}), ()
+        vector = _mixed(rows, weights)
+        best = second.nearest(vector, within, limit=CANDIDATES)
+        spread = (best.spread or second.spread(vector, within)).steadied(second.usual)
+
+        def of(keys: Sequence[str]) -> dict[str, float]:
+            return spread.standardised(second.cosines(vector, keys, within))
+
+        return of, list(best.of_chunk)
+
+    @cached_property
+    def _usual(self) -> Spread:
+        """Of the model: what lies between texts that have nothing to do with each other."""
+        return usual_spread(self._embedder.embed)
+
+    def confidence(self, query: str, within: Readable, hits: Sequence[Hit]) -> Confidence:
+        """See `rag.seams.Retriever`."""
+        query = _either(query)
+        named = self._identifiers.look_up(query, within)
+        if not query or not hits:
+            return Confidence(Certainty.NOTHING, (), named.missing)
+        names = tuple(dict.fromkeys(hit.chunk.document_name for hit in hits))[:CHOICES]
+        if named.exact:
+            return Confidence(Certainty.FOUND, (), named.missing)
+        vector = self._embedder.embed([query])[0]
+        [nearest] = self._index.nearest(vector[None], within, limit=1)
+        first = self._usual.nearness(max((cosine for _, cosine in nearest), default=0.0))
+        coverage = self._lexical.coverage(query, within, [hits[0].chunk.id])[hits[0].chunk.id]
+        found = certainty(first, self._second_nearness(query, within), coverage)
+        return Confidence(found, names if found is Certainty.PERHAPS else (), named.missing)
+
+    def _second_nearness(self, query: str, within: Readable) -> float | None:
+        rows = self._second.questions([query]) if self._second is not None else None
+        if self._second is None or rows is None:
+            return None
+        best = self._second.nearest(rows[0], within, limit=1).of_chunk
+        return max(map(self._second.usual.nearness, best.values()), default=None)
+
+    def by_words(
+        self,
+        query: str,
+        within: Readable,
+        *,
+        before: EarlierTopics = NO_EARLIER_TOPICS,
+        limit: int = 8,
+    ) -> list[Hit]:
+        """See `rag.seams.Retriever`."""
+        query = _either(query)
+        if not query or limit <= 0:
+            return []
+        best = ranked(self._by_words(query, within, before))
+        found = self._read("", best, within, limit, before.documents)
+        [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])
+        return [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
+
+    def _by_words(self, query: str, within: Readable, before: EarlierTopics) -> dict[str, float]:
+        """Scores by the words of a query, and less by those of what was said before it."""
+        said = [(_either(text), weight) for text, weight in before.words if text.strip()]
+        found = self._lexical.searches(
+            [query, *(text for text, _ in said)], within, limit=CANDIDATES
+        )
+        total: dict[str, float] = dict(found[0])
+        for (_, weight), scores in zip(said, found[1:], strict=True):
+            for key, score in scores:
+                total[key] = total.get(key, 0.0) + weight * score
+        return dict(ranked(total)[:CANDIDATES])
+
+    def _read(
+        self,
+        query: str,
+        best: Sequence[tuple[str, float]],
+        within: Readable,
+        limit: int,
+        preferred: Collection[str],
+    ) -> list[Hit]:
+        """The best in their neighbourhood; more is read only if too many became one.
+
+        A reranker orders them for their query, if there is one.
+        """
+        best = best[: max(CANDIDATES, DEEPEST * limit)]
+        hits: list[Hit] = []
+        read = partial(grown, spans={})
+        for many in (2, DEEPEST):
+            deep = len(best) if preferred else max(RERANKED, (many + 1) * limit)
+            chunks = self._documents.chunks([key for key, _ in best[:deep]], within)
+            candidates = self._reranked(query, _candidates(best[:deep], chunks, preferred))
+            chosen = _folded(candidates, many * limit)
+            texts = self._documents.section_texts(
+                list(dict.fromkeys(map(section_of, chosen))), within
+            )
+            hits = merged(chosen, texts, limit, read)
+            if len(hits) >= limit or deep >= len(best):
+                break
+        return hits
+
+    def _reranked(self, query: str, candidates: Sequence[Hit]) -> Sequence[Hit]:
+        if self._reranker is None or not query:
+            return candidates
+        best, rest = candidates[:RERANKED], candidates[RERANKED:]
+        scores = self._reranker.score(query, [each.chunk.embedded_text for each in best])
+        order = sorted(range(len(best)), key=lambda place: -scores[place])
+        return [*(best[place] for place in order), *rest]
+
+
+def _unit(vector: Vector) -> Vector:
+    return vector / max(float(np.linalg.norm(vector)), 1e-9)
+
+
+def _mixed(rows: NDArray[np.float32], weights: Sequence[float]) -> Vector:
+    return _unit(np.asarray(weights, dtype=np.float32) @ rows)
+
+
+def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    """Both opinions count alike; where there is one alone, it stands for both."""
+    return {key: (each + second[key]) / 2 if key in second else each for key, each in first.items()}
+
+
+def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:
+    """Best first; equal scores in the order of their keys, so that runs agree."""
+    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _either(query: str) -> str:
+    return query.replace("\0", " ").strip()
+
+
+def _candidates(
+    best: Sequence[tuple[str, float]], chunks: Mapping[str, Chunk], preferred: Collection[str]
+) -> list[Hit]:
+    """Those that exist; equal ones as they are read, since ids differ between libraries."""
+    results = [
+        (chunks[key], score + PREFERRED * (chunks[key].document_id in preferred))
+        for key, score in best
+        if key in chunks
+    ]
+    results.sort(key=lambda pair: (-pair[1], pair[0].document_name, pair[0].position))
+    return [Hit(chunk, score, chunk.text, chunk.start, chunk.end) for chunk, score in results]
+
+
+def _folded(candidates: Sequence[Hit], most: int) -> list[Hit]:
+    """The first without copies: the same words under the same heading, in whichever documents.
+
+    The same words under another title are no copy: sibling products' manuals differ by the
+    product's name alone.
+    """
+    best: dict[str, Hit] = {}
+    for candidate in candidates:
+        if len(best) == most:
+            break
+        chunk = candidate.chunk
+        best.setdefault(_words_of(chunk.heading, chunk.text), candidate)
+    return list(best.values())
+
+
+@lru_cache(1024)  # what is found is found again: by other parts, by the next question
+def _words_of(heading: str, text: str) -> str:
+    return " ".join(re.findall(r"\w+", f"{heading}\n{text}".casefold()))

@@ -1,0 +1,204 @@
+"""A grid of texts to typed tables: Arrow columns, and what is known of each."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+
+from rag.language.grids import BLANK, LONGEST_SPLIT, Grid, grids, is_blank, totals
+from rag.language.numerals import decimal_sign
+from rag.records import ColumnType, RawTable, TableColumn
+from rag.tables.bounds import MOST_COLUMNS
+from rag.tables.parsing.profile import profile
+from rag.tables.parsing.types import ROW, TOTAL, ColumnReading, reading_of
+
+SAMPLED = 200  # rows of each column that tell the decimal sign of a table
+DECIDING = 2_000  # distinct texts that decide what a column is
+BLOCK_BYTES = 4 * 1024 * 1024
+ARROW = {
+    ColumnType.NUMBER: pa.float64(),
+    ColumnType.DURATION: pa.float64(),
+    ColumnType.QUARTER: pa.int32(),
+    ColumnType.BOOLEAN: pa.bool_(),
+}
+pa.set_memory_pool(pa.system_memory_pool())  # gives back at once what long tables took
+
+
+@dataclass(frozen=True, slots=True)
+class TypedTable:
+    """Columns `c0 …` with values, `t0 …` with their texts where these say more, and the rows."""
+
+    data: pa.Table
+    columns: tuple[TableColumn, ...]
+    row_count: int  # totals apart
+
+
+def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
+    """Every table that stands in a grid; none in one that is far too wide."""
+    if raw.width > MOST_COLUMNS:
+        return
+    if raw.row_count > LONGEST_SPLIT:
+        yield from _long(raw)
+        return
+    cells = _cells(raw, raw.rows)
+    rows = list(
+        zip(cells[0].to_pylist(), *(column.to_pylist() for column in cells[1:]), strict=True)
+    )
+    for grid in grids([(int(row[0]), [*map(str, row[1:])]) for row in rows]):
+        columns = zip(*(row for _number, row in grid.rows), strict=True)
+        arrays = [pa.chunked_array([pa.array(column, pa.string())]) for column in columns]
+        numbers = pa.array([number for number, _row in grid.rows], pa.int64())
+        yield _typed(grid.names, pa.chunked_array([numbers]), arrays)
+
+
+def _long(raw: RawTable) -> Iterator[TypedTable]:
+    """A grid that is one table: only its first rows are looked at one by one."""
+    end = 0
+    for _ in range(50):
+        end = raw.rows.find("\n", end) + 1
+    head = _cells(raw, raw.rows[:end])
+    top = [
+        (row[0], list(row[1:]))
+        for row in zip(*(column.to_pylist() for column in head), strict=True)
+    ]
+    found: Grid | None = next(grids([(int(number), [*map(str, row)]) for number, row in top]), None)
+    if found is None:
+        return
+    first = found.rows[0][0]
+    cells = _cells(raw, raw.rows)
+    numbers = pc.cast(cells[0], pa.int64())
+    body = pc.greater_equal(numbers, first)
+    used = [column for column in cells[1:] if pc.max(pc.binary_length(column)).as_py()]
+    del cells
+    names = found.names if len(found.names) == len(used) else None
+    if names is None:
+        names = tuple(f"Column {i}" for i in range(1, len(used) + 1))
+    yield _typed(names, numbers.filter(body), [used.pop(0).filter(body) for _ in names])
+
+
+def _cells(raw: RawTable, rows: str) -> list[pa.ChunkedArray]:
+    names = [str(i) for i in range(raw.width + 1)]
+    table = arrow_csv.read_csv(
+        pa.BufferReader(rows.encode("utf-8", "replace")),
+        read_options=arrow_csv.ReadOptions(
+            column_names=names, block_size=_block_bytes(rows), use_threads=False
+        ),
+        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
+        ),
+    )
+    return list(table.columns)
+
+
+def _block_bytes(rows: str) -> int:
+    """No row may be longer than a block."""
+    if len(rows) <= BLOCK_BYTES:
+        return max(4 * len(rows), 1024)
+    longest, start = 0, 0
+    while (end := rows.find("\n", start)) >= 0:
+        longest, start = max(longest, end - start), end + 1
+    return max(BLOCK_BYTES, 16 * longest)
+
+
+def _typed(
+    names: Sequence[str], numbers: pa.ChunkedArray, texts: Sequence[pa.ChunkedArray]
+) -> TypedTable:
+    totals = _totals(texts)
+    decimal = _decimal_sign(texts)
+    arrays: dict[str, Any] = {ROW: numbers, TOTAL: totals}
+    keep = pc.invert(totals)
+    columns = []
+    for index, (name, text) in enumerate(zip(names, texts, strict=True)):
+        values, reading, has_text = _column(text, name, decimal)
+        arrays[f"c{index}"] = values
+        if has_text:
+            arrays[f"t{index}"] = text
+        columns.append(profile(name, reading, values.filter(keep), text.filter(keep), has_text))
+    return TypedTable(pa.table(arrays), tuple(columns), pc.sum(keep).as_py() or 0)
+
+
+def _decimal_sign(texts: Sequence[pa.ChunkedArray]) -> str:
+    """The decimal sign that all columns agree on, for the one that leaves it open."""
+    signs = {decimal_sign(text.slice(0, SAMPLED).to_pylist()) for text in texts} - {""}
+    return signs.pop() if len(signs) == 1 else ""
+
+
+def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
+    """Totals begin with a word that says so; only the last tenth and the last rows can."""
+    count = len(texts[0])
+    first = max(0, min(count - 200, count * 9 // 10))
+    tail = [text.slice(first).to_pylist() for text in texts]
+    flags = totals(list(zip(*tail, strict=True)))
+    if count <= 500:
+        whole = [text.to_pylist() for text in texts]
+        flags, first = totals(list(zip(*whole, strict=True))), 0
+    return pa.array([False] * first + flags, pa.bool_())
+
+
+def _column(
+    text: pa.ChunkedArray, name: str, decimal: str
+) -> tuple[pa.ChunkedArray, ColumnReading, bool]:
+    """Values, how they were read, and whether the texts say more than the values do."""
+    trimmed = pc.utf8_trim_whitespace(text)
+    fast = _plain_numbers(trimmed)
+    if fast is not None:
+        return fast, reading_of(["1"], name), False
+    distinct = pc.unique(trimmed)
+    some = distinct.slice(0, DECIDING).to_pylist()
+    reading = reading_of(some, name, decimal)
+    if reading.type is ColumnType.TEXT:
+        blank = pc.is_in(
+            pc.utf8_lower(trimmed), pa.array([each for each in BLANK if each != "none"])
+        )
+        return pc.if_else(blank, pa.scalar(None, pa.string()), trimmed), reading, False
+    if len(distinct) > DECIDING:
+        reading = reading_of(distinct.to_pylist(), name, decimal)
+        if reading.type is ColumnType.TEXT:
+            return trimmed, reading, False
+    return _read_all(trimmed, distinct, reading.read, reading.type), reading, True
+
+
+def _read_all(
+    text: pa.ChunkedArray, distinct: pa.Array, read: Callable[[str], Any], kind: ColumnType
+) -> pa.ChunkedArray:
+    """Each distinct text is read once."""
+    values = [None if is_blank(each) else read(each) for each in distinct.to_pylist()]
+    if kind is ColumnType.DATE:
+        has_time = any(hasattr(value, "hour") for value in values)
+        wanted = pa.timestamp("s") if has_time else pa.date32()
+        values = [_midnight(value) for value in values] if has_time else values
+    else:
+        wanted = ARROW[kind]
+        if kind is ColumnType.NUMBER and all(isinstance(v, int | None) for v in values):
+            wanted = pa.int64()
+    read_values = pa.array(values, wanted)
+    return pa.chunked_array(
+        [pc.take(read_values, pc.index_in(chunk, distinct)) for chunk in text.chunks]
+    )
+
+
+def _midnight(value: Any) -> Any:
+    """A moment; of a day its beginning."""
+    is_day = value is not None and not hasattr(value, "hour")
+    return datetime.combine(value, time()) if is_day else value
+
+
+def _plain_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
+    """The column as numbers where every text is one as a computer writes it."""
+    if (
+        len(text) < 1_000
+        or pc.any(pc.match_substring_regex(text, "^[-+]?0[0-9]|[a-zA-Z, ]")).as_py()
+    ):
+        return None
+    filled = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+    for wanted in (pa.int64(), pa.float64()):
+        try:
+            return pc.cast(filled, wanted)
+        except pa.ArrowInvalid:
+            continue
+    return None

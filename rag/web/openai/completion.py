@@ -1,0 +1,414 @@
+"""What both protocols of OpenAI share: a conversation is found, asked, answered and known again."""
+
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from flask import Response, current_app
+from pydantic_core import to_jsonable_python
+
+from rag.citations.fingerprints import stored_keys
+from rag.citations.json_text import calls_in_words
+from rag.citations.markers import cited_numbers
+from rag.errors import RagError, UserError
+from rag.records import (
+    ChatMessage,
+    Cited,
+    Discarded,
+    Event,
+    Failed,
+    Finished,
+    ImportedMessage,
+    Judging,
+    Role,
+    Text,
+)
+from rag.render.gate import Rewritten
+from rag.seams import AnswerOptions, SessionHandle
+from rag.sessions.recognition import (
+    ConversationFinder,
+    FingerprintTable,
+    FoundSession,
+    Recognised,
+    calls_key,
+    name_key,
+    quoted,
+    reserve_numbers,
+)
+from rag.web.access import rights
+from rag.web.access.links import source_links
+from rag.web.access.owner import current_owner
+from rag.web.api.responses import CitationModel, FigureModel, SourceModel
+from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
+from rag.web.openai.answer_fields import answer_text, calls_of, notices_of, placed
+from rag.web.openai.client_request import ClientRequest
+from rag.web.openai.links import marker_links, with_links
+from rag.web.openai.passthrough import NOBODY
+from rag.web.openai.requests import AskingBody
+from rag.web.openai.wrapping import unwrapped
+from rag.web.request_context import application, default_config
+from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
+
+UNSTORED_FOR = timedelta(hours=24)
+EXTENSION = "groundnote-fingerprints"
+HELD_CHARACTERS = 200  # that a model may say before it calls a tool
+
+
+@dataclass(slots=True)
+class AnswerToClient(ABC):
+    """One answer; how it is told is the protocol's."""
+
+    session: SessionHandle
+    asked: ClientRequest
+    body: AskingBody
+    user: str = ""  # whom the client asks for
+    url_of: Callable[[int], str] = field(init=False)  # where a source is read
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    @staticmethod
+    @abstractmethod
+    def named(body: Any) -> FoundSession | None:
+        """The session that the client names, if it does."""
+
+    @staticmethod
+    @abstractmethod
+    def refused(problem: dict[str, Any]) -> str:
+        """In a stream, before there is an answer."""
+
+    def __post_init__(self) -> None:
+        self.url_of = source_links(self.session)
+
+    def told(self, end: Finished) -> Rewritten:
+        """The answer's text as this client is told it."""
+        text = answer_text(end)
+        return with_links(text, self.url_of) if self.wants_links else Rewritten(text)
+
+    @property
+    def wants_links(self) -> bool:
+        """Not in JSON, which is no Markdown."""
+        return self.body.wants_links and not self.body.wants_json
+
+    @abstractmethod
+    def whole(self, end: Finished) -> dict[str, Any]:
+        """At once."""
+
+    def first(self) -> Iterable[str]:
+        """Before anything happens."""
+        return ()
+
+    def begun(self, index: int) -> Iterable[str]:
+        """Once it is known where the answer will stand; asked before each event."""
+        return ()
+
+    @abstractmethod
+    def delta(self, text: str) -> str: ...
+
+    @abstractmethod
+    def failed(self, event: Failed) -> str: ...
+
+    @abstractmethod
+    def closing(self, end: Finished) -> Iterable[str]: ...
+
+    def judged(self, end: Finished) -> Iterable[str]:
+        """What a judge said of it afterwards."""
+        return ()
+
+    @property
+    def done(self) -> str:
+        """The very last."""
+        return ""
+
+    def frames(self, turn: RunningTurn, table: FingerprintTable) -> Frames:
+        """As it is written; an error ends it, and so does a client that leaves."""
+        streamed = ""
+        yield from self.first()
+        with self.forgotten_if_broken(turn), turn.stopped_unless_ended():
+            for event in self.events(turn):
+                if event is None:
+                    yield PING
+                    continue
+                if turn.index is not None:
+                    yield from self.begun(turn.index)
+                if isinstance(event, Text):
+                    streamed += event.text
+                    yield self.delta(event.text)
+                elif isinstance(event, Failed):
+                    yield self.failed(event)
+                elif isinstance(event, Finished):
+                    self.remember(table, event, streamed)
+                    yield from self.ending(turn, event)
+                    if self.done:
+                        yield self.done
+
+    @contextmanager
+    def forgotten_if_broken(self, turn: RunningTurn) -> Iterator[None]:
+        """A turn that did not come to its end is kept no more than another one."""
+        try:
+            yield
+        finally:
+            is_broken = not isinstance(turn.end(timeout=0), Finished)
+            if self.body.store is False and is_broken:
+                turn.end(timeout=ENDING_SECONDS)
+                if turn.index is not None:
+                    forget_turn(self.session, turn.index)
+
+    def ending(self, turn: RunningTurn, end: Finished) -> Frames:
+        """The end at once, then what a judge said: only who asked for that reads on."""
+        yield from self.closing(end)
+        judged = yield from self.wait_for_judge(turn, end)
+        if judged is not end:
+            yield from self.judged(judged)
+
+    def wait_for_judge(self, turn: RunningTurn, end: Finished) -> Generator[str, None, Finished]:
+        """The end with a judge's verdicts, for a client that wants to wait for them."""
+        if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
+            return end
+        until = time.monotonic() + self.body.seconds_for_judge
+        judged = end
+        while judged is end and (left := until - time.monotonic()) > 0:
+            judged = turn.judged(end, timeout=min(left, PING_SECONDS))
+            if judged is end and turn.ended_at is not None:
+                return end
+            if judged is end:
+                yield PING
+        return judged
+
+    def events(self, turn: RunningTurn) -> Iterator[Event | None]:
+        """As this client is told them; None now and then while nothing happens."""
+        events = settled(turn.follow(ping_seconds=PING_SECONDS))
+        return marker_links(events, self.url_of) if self.wants_links else events
+
+    def remember(self, table: FingerprintTable, end: Finished, streamed: str) -> None:
+        """Know this answer again, whether the client keeps the streamed or the final text."""
+        calls, user = calls_of(end), self.user
+        texts = {streamed, end.message.content}
+        if calls:  # some clients keep nothing beside them
+            texts = {calls_in_words(text, calls) for text in (answer_text(end), "")}
+            key = calls_key(self.asked.question, (call.id for call in calls))
+            table.name(self.session, key, index=end.message.index + 1)
+        keys = [key for text in texts for key in stored_keys(user, self.asked.question, text)]
+        if self.body.store is False:
+            forget_turn(self.session, end.message.index)
+        table.remember(self.session, end.message.index, keys)
+
+    def extension(self, end: Finished) -> dict[str, Any]:
+        """What the protocols have no field for."""
+        answer = end.message.answer
+        citations = placed(end)
+        return {
+            "session_id": self.session.id,
+            "index": end.message.index,
+            "resolved_query": end.message.resolved_query,
+            "citations": [CitationModel.of(citation).as_json() for citation in citations],
+            "sources": [SourceModel.of(source).as_json() for source in end.sources],
+            "unsourced": to_jsonable_python(
+                answer.unsourced if answer and not answer.given else ()
+            ),
+            "figures": [
+                FigureModel.of(each).as_json()
+                for each in (answer.figures if answer and not answer.given else ())
+            ],
+            "judging": answer.judging if answer else Judging.OFF,
+            "notices": notices_of(answer) if answer else [],
+            "offers": [offer.label for offer in answer.offers] if answer else [],
+        }
+
+    def citations(self, end: Finished) -> list[dict[str, Any]]:
+        """As the protocols have them, with links to the pages of their sources."""
+        told = self.told(end)
+        titles = {source.number: source.document_title for source in end.sources}
+        return [
+            {
+                "start_index": told.place(citation.start),
+                "end_index": told.place(citation.end),
+                "url": self.url_of(citation.number),
+                "title": titles.get(citation.number, ""),
+            }
+            for citation in placed(end)
+            if told.place(citation.end) <= len(told.text)
+        ]
+
+
+def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClient]) -> Response:
+    """The answer, or its stream.
+
+    While others are before it, a stream says so in comments, which no client takes for an answer.
+    """
+    has_model = application().settings.llm.is_configured
+    wishes, wanted = body.wishes(has_model=has_model), body.collections()
+    if asked.rounds and not has_model:
+        raise UserError(NOBODY.format(body.said_in))
+    ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
+    table = _fingerprints()
+
+    def begin() -> tuple[RunningTurn, AnswerToClient]:
+        found = protocol.named(body) or _known_as(body, asked) or _found_for(body, asked)
+        _keep_or_expire(found, body)
+        application().metrics.conversations.labels(found.by.value).inc()
+        wrapped = unwrapped(asked.question)
+        reserve_numbers(found.session, asked.past, wrapped.highest)
+        if ids is not None and tuple(ids) != found.session.read().collections:
+            found.session.choose(ids)
+        rounds = _rounds(found, asked, body.said_in)
+        own = replace(
+            wishes,
+            rounds=rounds,
+            past=_past_alone(found, asked),
+            instructions="\n".join(asked.instructions),
+            notices=asked.notices,
+            query=wrapped.question if wrapped.question != asked.question else "",
+        )
+        turn = _begun(found, asked, own)
+        return turn, protocol(turn.session, replace(asked, rounds=rounds), body, body.for_whom)
+
+    def frames() -> Frames:
+        turn, answering = begin()
+        return answering.frames(turn, table)
+
+    if body.stream:
+        waiting = ": waiting, {} before you\n\n".format
+        return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
+    turn, answering = begin()
+    with answering.forgotten_if_broken(turn):
+        end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
+    answering.remember(table, end, end.message.content)
+    return Response(json.dumps(answering.whole(end)), mimetype="application/json")
+
+
+def _known_as(body: AskingBody, asked: ClientRequest) -> FoundSession | None:
+    """The session that the client calls so, however little of it is sent along; made if need be."""
+    name = body.name
+    if not name:
+        return None
+    table, owner, key = _fingerprints(), current_owner(), name_key(name)
+    known = table.named(owner, key)
+    if known is not None:
+        session = application().store.open(known[0], owner=owner)
+        return FoundSession(session, Recognised.NAMED)
+    found = _finder(body).find(asked.past, is_shared=False)
+    if table.name(found.session, key):
+        return found
+    found.session.delete()  # another request with this name was quicker
+    return _known_as(body, asked)
+
+
+def _found_for(body: AskingBody, asked: ClientRequest) -> FoundSession:
+    """The session that goes on from what was said before, or a new one."""
+    finder, past = _finder(body), asked.past
+    if asked.called and asked.question:
+        waiting = finder.waiting_for(calls_key(asked.question, asked.called))
+        if waiting is not None:
+            return waiting
+        past = asked.up_to_the_calls()
+    return finder.find(past)
+
+
+def _finder(body: AskingBody) -> ConversationFinder:
+    store, config = application().store, default_config()
+    owner, stores = current_owner(), body.store is not False
+    return ConversationFinder(store, _fingerprints(), config, owner, body.for_whom, stores)
+
+
+def _keep_or_expire(found: FoundSession, body: AskingBody) -> None:
+    """Where nothing is to be kept, a conversation of such turns alone goes after a day."""
+    session = found.session
+    is_kept = session.read().expires_at is None
+    if body.store is False and (found.is_new or not is_kept):
+        application().store.delete_expired()
+        session.expire(datetime.now(UTC) + UNSTORED_FOR)
+    elif body.store is not False and not is_kept:
+        session.expire(None)
+
+
+def forget_turn(session: SessionHandle, index: int) -> None:
+    """Take away what was said in a turn; its sources keep their numbers."""
+    with suppress(RagError):  # deleted meanwhile
+        session.erase(index)
+
+
+def _past_alone(session: FoundSession, asked: ClientRequest) -> tuple[ImportedMessage, ...] | None:
+    """What may be told of a conversation that may be somebody else's: what the request holds."""
+    is_kept = session.session.read().expires_at is None
+    if session.is_certain and is_kept:
+        return None
+    cited = {n for each in asked.past for n in cited_numbers(each.content)}
+    known = {source.number for source in session.session.sources(sorted(cited))}
+    return tuple(quoted(each, known) for each in asked.past)
+
+
+def _rounds(session: FoundSession, asked: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
+    """The calls of this turn so far, with their results. Raises UserError where there is no call.
+
+    What we kept of them is better than what the client sends: their server may want it back whole.
+    """
+    if not asked.rounds:
+        return ()
+    last = session.session.recent(1)
+    kept = asked.since(last[0]) if last else None
+    if kept is None and asked.rounds[0].role is Role.TOOL:
+        call_id = (asked.rounds[0].tool_call_id or "")[:60]
+        raise UserError(f"{field}: no call {call_id!r} waits for a result in this conversation.")
+    return kept or asked.rounds
+
+
+def _goes_on(session: FoundSession, asked: ClientRequest) -> bool:
+    """Whether the last answer of a conversation called the tools whose results came now."""
+    last = session.session.recent(1)
+    if not (asked.rounds and last) or last[0].role != Role.ASSISTANT:
+        return False
+    said = asked.up_to_the_calls()[-1].content
+    return asked.since(last[0]) is not None or session.is_new or last[0].content == said
+
+
+def _begun(session: FoundSession, asked: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
+    """The turn, new or gone on with; a refused question leaves everything as it was."""
+    assistant, index = application().assistant, session.session.read().message_count - 1
+
+    def ask(noting: SessionHandle) -> Iterator[Event]:
+        if _goes_on(session, asked):
+            return assistant.regenerate(noting, index, wishes)
+        return assistant.ask(noting, asked.question, wishes)
+
+    try:
+        return turns().start(session.session, ask)
+    except RagError:
+        if session.is_new:
+            session.session.delete()
+        elif session.claim:
+            _fingerprints().forget(session.session, session.claim)
+        raise
+
+
+def _fingerprints() -> FingerprintTable:
+    """The answers that this application gave to clients."""
+    table = current_app.extensions[EXTENSION]
+    assert isinstance(table, FingerprintTable)
+    return table
+
+
+def settled(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None]:
+    """The events, text only once it is likely to stay: these clients can take nothing back.
+
+    What is discarded later is followed by a new paragraph; the last chunk holds the whole answer.
+    """
+    held, is_settled = "", False
+    for _, event in events:
+        if isinstance(event, Discarded):
+            held, is_settled = "\n\n" if is_settled else "", False
+            continue
+        if isinstance(event, Text):
+            held += event.text
+        if isinstance(event, Cited | Finished | Failed) or len(held) > HELD_CHARACTERS:
+            is_settled = True
+        if held and is_settled:
+            yield Text(held)
+            held = ""
+        if not isinstance(event, Text):
+            yield event
+        if isinstance(event, Finished | Failed):
+            return  # what a judge says afterwards, nobody waits for

@@ -1,0 +1,207 @@
+"""How the parts that find and answer are put together; loaded when the first of them is needed."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rag.chat.answers import Answering, Checks, DirectSources
+from rag.chat.assistant import Assistant, TurnLimits
+from rag.chat.card_writer import CardWriter
+from rag.chat.context import ContextBuilder, MemoryRules
+from rag.chat.follow_ups.resolution import CUE_WORDS, FollowUps
+from rag.chat.model_writer import ModelWriter
+from rag.chat.session_tools import Actions
+from rag.chat.tool_budget import ToolOffer, ToolRoom
+from rag.library.answers import LibraryAnswers
+from rag.library.notices import Remarks
+from rag.library.unread_files import UnreadFiles
+from rag.llm.openai_compatible import OpenAIChatModel
+from rag.memory.conversation import ConversationMemory
+from rag.memory.summariser import ApplicationModel, Excuse, Summariser
+from rag.records import Verdict
+from rag.seams import Embedder, SessionHandle, Writer
+from rag.seams.judges import OpenStatement
+from rag.seams.patience import FOLLOW_UP, SUMMARY
+from rag.search.hybrid import HybridRetriever
+from rag.search.mentions import NameMentions
+from rag.tables.answers import TableAnswers
+from rag.tables.library import TableLibrary
+from rag.tables.model_planner import ModelPlanner
+from rag.tables.vocabulary import may_ask_rows
+from rag.wiring.components import open_judge, open_model, open_reranker, open_window
+
+if TYPE_CHECKING:
+    from rag.wiring.application import Application
+
+
+def retriever_of(application: "Application") -> HybridRetriever:
+    """Searches by meaning and by words."""
+    return HybridRetriever(
+        application.embedder,
+        application.index,
+        application.words,
+        application.documents,
+        reranker=open_reranker(application.settings),
+        second=application.second,
+    )
+
+
+def table_answers_of(application: "Application") -> TableAnswers:
+    """Computes answers over rows."""
+    library = TableLibrary(application.tables)
+    model = application.model
+    return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
+
+
+def _measured(application: "Application") -> Embedder | None:
+    """The embedding model, if it is the one with which near and unlike were measured."""
+    return application.embedder if application.settings.embedding.is_packaged else None
+
+
+def memory_of(application: "Application") -> ContextBuilder:
+    """What a model sees of a session, and the summaries of what it no longer sees."""
+    settings, count = application.settings, application.count
+    context, model = settings.context, application.model
+    without_model = settings.llm.context_window or context.default_window
+    window = open_window(settings)
+    if model is not None and window is not None:
+        model.when_too_long(window.was_too_small)
+    rules = MemoryRules(
+        input_share=context.input_share,
+        reserved_tokens=context.reserved_tokens,
+        high_water=context.high_water,
+        low_water=context.low_water,
+        max_pairs=context.max_pairs,
+        answer_tokens=settings.llm.max_tokens,
+        tools=_offer(application, model) if model is not None and settings.llm.tools else None,
+        recall_tokens=context.recall_tokens,
+        one_at_a_time=settings.llm.calls_at_once == 1,
+        recalls=model is not None,
+    )
+    return ContextBuilder(
+        application.remembered,
+        rules=rules,
+        window=window.tokens if window is not None else lambda: without_model,
+        count=count,
+        made=application.metrics.count_summary,
+        later=application.jobs.submit_compaction,
+    )
+
+
+def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
+    def has_tables(session: SessionHandle) -> bool:
+        return bool(application.tables.ids(session.within()))
+
+    return ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, application.count)
+
+
+def conversation_memory_of(application: "Application") -> ConversationMemory:
+    """What was said in sessions, and the model that summarises it, if one is set."""
+    settings = application.settings
+    wanted = settings.summarization_settings
+    return ConversationMemory(
+        application.count,
+        application.embedder,
+        names=application.documents.lexicon,
+        summariser=_summariser(application) if wanted.enabled else None,
+        max_tokens=wanted.max_summary_tokens,
+    )
+
+
+def _summariser(application: "Application") -> Summariser | None:
+    """Writes summaries: `summary_model`, else the model that answers."""
+    settings = application.settings
+    wanted = settings.summarization_settings
+    model = open_model(settings, wanted.summary_model)
+    window = open_window(settings)
+    if model is None or window is None:
+        return None
+    context = settings.context
+    patience = SUMMARY.set_to(wanted.timeout_seconds)
+    ask = ApplicationModel(model, wanted.max_summary_tokens, wanted.summary_temperature, patience)
+    return Summariser(
+        ask,
+        model.name,
+        application.count,
+        lambda: int(context.input_share * (window.tokens() - context.reserved_tokens)),
+        _excuse(application, model.name),
+    )
+
+
+def _excuse(application: "Application", writer: str) -> Excuse | None:
+    """The judge of statements, where the settings name one: no model judges what it wrote."""
+    settings = application.settings
+    is_named = settings.checks.nli_model is not None or settings.checks.model not in ("auto", "off")
+    judge = open_judge(settings) if is_named else None
+    if judge is None or judge.name == writer:
+        return None
+
+    def excuse(pairs: Sequence[tuple[str, str]]) -> list[bool]:
+        opinions = judge.judge([OpenStatement(clause, (said,)) for clause, said in pairs])
+        return [
+            opinion is not None and opinion.verdict is Verdict.SUPPORTED for opinion in opinions
+        ]
+
+    return excuse
+
+
+def assistant_of(application: "Application") -> Assistant:
+    """Answers questions."""
+    settings, documents = application.settings, application.documents
+    count, model = application.count, application.model
+    mentions = NameMentions(application.words, documents, documents.lexicon)
+    without_model = CardWriter(
+        lambda texts: application.embedder.embed(texts),
+        lexicon=documents.lexicon,
+        mentions=mentions,
+    )
+    writer: Writer = without_model
+    if model is not None:
+        writer = ModelWriter(model, temperature=settings.llm.temperature)
+    answering = Answering(
+        writer,
+        _tools(application) if model is not None and settings.llm.tools else None,
+        fallback=without_model if model is not None else None,
+        checks=Checks(open_judge(settings), _measured(application)),
+        beside=_beside(application, mentions),
+        learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
+    )
+    follow_up = settings.follow_up
+    return Assistant(
+        application.retriever,
+        FollowUps(
+            model=model if follow_up.use_model else None,
+            lexicon=documents.lexicon,
+            is_word=mentions.is_word,
+            cue_words=follow_up.cue_words or CUE_WORDS,
+            max_turns=follow_up.max_turns if follow_up.enabled else 0,
+            patience=FOLLOW_UP.set_to(follow_up.timeout_seconds),
+        ),
+        application.memory,
+        answering,
+        limits=TurnLimits(
+            question_chars=settings.web.max_question_chars,
+            sources=settings.retrieval.limit,
+            past_turns=follow_up.max_turns,
+        ),
+        metrics=application.metrics,
+    )
+
+
+def _beside(application: "Application", mentions: NameMentions) -> DirectSources:
+    settings = application.settings
+    unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
+    told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
+    remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
+    return DirectSources((told, application.asked), remarks)
+
+
+def _tools(application: "Application") -> ToolRoom:
+    retriever, memory = application.retriever, application.memory
+    actions = Actions(
+        search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
+        prefer=lambda session, wanted: session.request_slice(wanted.start, wanted.end),
+        summarize=memory.summarize,
+        find=application.remembered.found,
+        query_tables=application.asked.told,
+    )
+    return ToolRoom(actions, application.count, memory.budget)

