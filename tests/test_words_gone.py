@@ -1,0 +1,61 @@
+"""Names that were given up stay gone: docs/internals/words.tsv says what came in their place."""
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+TABLE = (ROOT / "docs/internals/words.tsv").read_text(encoding="utf-8").splitlines()[1:]
+ROWS = [tuple(row.split("\t")) for row in TABLE]
+MODULES = {old: new for old, new in ROWS if ":" not in old}
+# Participles, adverbs and pronouns name no module.
+NO_NOUNS = {
+    "asked", "asking", "bringing", "calm", "drafting", "found", "given", "held", "kept", "late",
+    "leaning", "look", "meaning", "named", "naming", "once", "reading", "remembered", "said",
+    "seen", "shown", "stated", "storing", "told", "together", "wanted", "warned", "within",
+}  # fmt: skip
+FORMER = ("rag/sources/", "rag/evaluation/")  # paths of theirs that others import
+
+
+def path_of(module):
+    stem = ROOT / module.replace(".", "/")
+    return stem.with_suffix(".py") if stem.with_suffix(".py").is_file() else stem / "__init__.py"
+
+
+def moved(module):
+    """Where it stands now, with the packages around it."""
+    for old in sorted(MODULES, key=len, reverse=True):
+        if module == old or module.startswith(f"{old}."):
+            return MODULES[old] + module[len(old) :]
+    return module
+
+
+@cache
+def names_in(path):
+    found = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return {node.name for node in found if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+
+
+@pytest.mark.parametrize("old", MODULES)
+def test_a_module_that_was_renamed_is_not_there_again(old):
+    assert not path_of(old).is_file()
+
+
+@pytest.mark.parametrize(("old", "new"), [row for row in ROWS if ":" in row[0]])
+def test_a_name_that_was_given_up_is_not_used_again(old, new):
+    module, name = old.split(":")
+    path = path_of(moved(module))
+    if not path.is_file():
+        pytest.skip(f"{moved(module)} is gone as well")
+
+    assert name not in names_in(path)
+
+
+def test_no_module_is_called_by_what_is_no_noun():
+    paths = (path.relative_to(ROOT).as_posix() for path in (ROOT / "rag").rglob("*.py"))
+
+    assert [
+        path for path in paths if not path.startswith(FORMER) and Path(path).stem in NO_NOUNS
+    ] == []
