@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rag.chat.composition import all_cited, notices_beside, quoted, set_aside
 from rag.chat.draft import Draft, RegisteredNumbers, through_gate
-from rag.chat.found import Evidence, PreparedContext, ShownSources
+from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.stop_sequences import cut_at_stop
 from rag.chat.structured_output import given, is_for_a_program
 from rag.chat.tool_budget import ToolRoom
@@ -135,7 +135,7 @@ class Answering:
             offers=draft.offers,
         )
 
-    def worth_showing(self, evidence: "Evidence") -> ShownSources:
+    def worth_showing(self, evidence: "QuestionSources") -> ShownSources:
         """The sources that the writer gets: a card shows what it wants of them, a model all."""
         return evidence.all() if self._fallback is None else evidence.to_the_point()
 
@@ -143,7 +143,7 @@ class Answering:
         self,
         session: SessionHandle,
         prepared: PreparedContext,
-        evidence: "Evidence",
+        evidence: "QuestionSources",
         draft: "Draft",
     ) -> Iterator[Event]:
         """The writer's text through the gate: no number leaves that the session does not know."""
@@ -166,7 +166,7 @@ class Answering:
         self,
         session: SessionHandle,
         prepared: PreparedContext,
-        evidence: "Evidence",
+        evidence: "QuestionSources",
         draft: "Draft",
         error: ModelError | TooLarge,
     ) -> Iterator[Event]:
@@ -236,7 +236,7 @@ class Answering:
     def gated(
         self,
         session: SessionHandle,
-        evidence: "Evidence",
+        evidence: "QuestionSources",
         draft: "Draft",
         answer: Answer,
         past: EarlierTurns,
@@ -260,7 +260,7 @@ class Answering:
             return answer
         return set_aside(answer, *card, reason)
 
-    def _card(self, evidence: "Evidence") -> tuple[str, Card] | None:
+    def _card(self, evidence: "QuestionSources") -> tuple[str, Card] | None:
         """The answer without a model, as text and as a card."""
         request = WriteRequest(
             question=evidence.resolution.query,
@@ -354,7 +354,7 @@ def _leaves_open(citations: Sequence[Citation]) -> bool:
 
 
 def _request(
-    prepared: PreparedContext, evidence: "Evidence", wishes: AnswerOptions
+    prepared: PreparedContext, evidence: "QuestionSources", wishes: AnswerOptions
 ) -> WriteRequest:
     return WriteRequest(
         question=evidence.resolution.query,

@@ -13,7 +13,7 @@ from rag.chat.answers import Answering, EarlierTurns
 from rag.chat.context import ContextBuilder
 from rag.chat.draft import Draft
 from rag.chat.follow_ups.resolution import FollowUps
-from rag.chat.found import Evidence, PreparedContext
+from rag.chat.shown_sources import PreparedContext, QuestionSources
 from rag.citations.markers import cited_numbers
 from rag.db import waiting_for_database
 from rag.errors import (
@@ -311,12 +311,12 @@ class Assistant:
 
     def _find(
         self, session: SessionHandle, resolution: Resolution, within: Readable, draft: Draft
-    ) -> Evidence:
+    ) -> QuestionSources:
         """The sources that a question names, such as [3]; retrieval for any other question."""
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if named:
             whole = {source.number: 1.0 for source in named}
-            return Evidence(tuple(named), whole, resolution, within)
+            return QuestionSources(tuple(named), whole, resolution, within)
         hits = self._hits(resolution, within, draft)
         found = session.register(hits)
         about = resolution.before.documents if resolution.is_followup else ()
@@ -326,11 +326,11 @@ class Assistant:
         }
         if draft.cells:
             cells = dict.fromkeys((cell.number for cell in draft.cells), LOOKED_UP)
-            return Evidence((*draft.cells, *found), relevance | cells, resolution, within)
-        return Evidence(tuple(found), relevance, resolution, within)
+            return QuestionSources((*draft.cells, *found), relevance | cells, resolution, within)
+        return QuestionSources(tuple(found), relevance, resolution, within)
 
     def _write(
-        self, session: SessionHandle, turn: OpenTurn, evidence: Evidence, draft: Draft
+        self, session: SessionHandle, turn: OpenTurn, evidence: QuestionSources, draft: Draft
     ) -> Generator[Event, None, tuple[Source, ...]]:
         """Call the writer, with less as long as the server finds the context too long.
 
@@ -363,7 +363,11 @@ class Assistant:
             return prepared.shown
 
     def _spoken(
-        self, session: SessionHandle, prepared: PreparedContext, evidence: Evidence, draft: Draft
+        self,
+        session: SessionHandle,
+        prepared: PreparedContext,
+        evidence: QuestionSources,
+        draft: Draft,
     ) -> Iterator[Event]:
         with draft.trace.part("model") as span:
             span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.shown))

@@ -1,6 +1,6 @@
 """Which of the sources that were found a model is sent."""
 
-from rag.chat.found import Evidence
+from rag.chat.shown_sources import QuestionSources
 from rag.records import NOTHING, Resolution, Source
 
 
@@ -11,7 +11,7 @@ def found(*relevance):
     ]
     by_number = dict(enumerate(relevance, start=1))
     asked = Resolution("How heavy is it?", is_followup=False, method="none")
-    return Evidence(tuple(sources), by_number, asked, NOTHING)
+    return QuestionSources(tuple(sources), by_number, asked, NOTHING)
 
 
 def sent(*relevance):

@@ -47,7 +47,7 @@ class ShownSources:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class QuestionSources:
     """Sources for one question, best first."""
 
     sources: tuple[Source, ...]
