@@ -9,7 +9,7 @@ from rag.chat.passage_units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
 from rag.language.names import Lexicon
 from rag.language.words import language_of
-from rag.records import Card, Mention, ShownPassage, Source
+from rag.records import Card, Mention, MissingIdentifier, ShownPassage, Source
 from rag.records.cards import OPEN
 from rag.seams import WriteRequest
 
@@ -27,13 +27,19 @@ def card_of(
     embed: EmbedTexts,
     lexicon: Sequence[str] = (),
     mentions: Mentions = lambda _: None,
+    missing: Sequence[MissingIdentifier] = (),
 ) -> Card:
-    """The card; without passages where nothing was found."""
+    """The card; without passages where nothing was found.
+
+    A code that no document holds is said first, whatever else was found.
+    """
     sources = request.sources[:MOST_SHOWN]
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
     names = Lexicon(lexicon)
+    if missing:
+        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(request.question, missing))
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     if _relevance(request, sources) < WEAK and nearest < NEAR:
         hardly = language_of(request.question).speech["hardly"]
@@ -48,6 +54,17 @@ def card_of(
         lead=lead.text,
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
     )
+
+
+def _unknown_codes(question: str, missing: Sequence[MissingIdentifier]) -> str:
+    speech = language_of(question).speech
+    told = []
+    for each in missing:
+        told.append(speech["unknown_code"].format(code=as_it_stands(each.written)))
+        if each.near:
+            near = ", ".join(map(as_it_stands, each.near))
+            told.append(speech["near_codes"].format(codes=near))
+    return " ".join(told)
 
 
 def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:

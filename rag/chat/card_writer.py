@@ -7,7 +7,7 @@ from rag.chat.highlights import EmbedTexts, once
 from rag.chat.markdown import markdown_of
 from rag.chat.prompts import says_declined
 from rag.chat.stop_sequences import cut_at_stop
-from rag.records import Mention, Readable
+from rag.records import Mention, MissingIdentifier, Readable
 from rag.seams import ModelDelta, WriteRequest
 from rag.tokens import count_tokens
 
@@ -25,11 +25,14 @@ class CardWriter:
         *,
         lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
         mentions: Callable[[str, Readable], Mention | None] = lambda name, within: None,
+        missing: Callable[[str, Readable], Sequence[MissingIdentifier]] = lambda text, within: (),
     ) -> None:
-        """`lexicon` gives the product names of documents, as they are at each question."""
+        """`lexicon` gives the product names of documents, as they are at each question, `missing`
+        the codes of a question that no document holds."""
         self._embed = embed
         self._lexicon = lexicon
         self._mentions = mentions
+        self._missing = missing
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         yield from cut_at_stop(self._card(request), request.wishes, count=count_tokens)
@@ -38,7 +41,13 @@ class CardWriter:
         within = request.within
         names = self._lexicon(within)
         embed = once(self._embed)
-        card = card_of(request, embed, names, lambda name: self._mentions(name, within))
+        card = card_of(
+            request,
+            embed,
+            names,
+            lambda name: self._mentions(name, within),
+            self._missing(request.question, within),
+        )
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)
         if card.passages:

@@ -22,6 +22,7 @@ from rag.records import (
     Confidence,
     EarlierTopics,
     Hit,
+    MissingIdentifier,
     Readable,
 )
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
@@ -188,6 +189,10 @@ class HybridRetriever:
         coverage = self._lexical.coverage(query, within, [hits[0].chunk.id])[hits[0].chunk.id]
         found = certainty(first, self._second_nearness(query, within), coverage)
         return Confidence(found, names if found is Certainty.PERHAPS else (), named.missing)
+
+    def missing_identifiers(self, query: str, within: Readable) -> tuple[MissingIdentifier, ...]:
+        """The codes of a query that no readable document holds, each with those near to it."""
+        return self._identifiers.look_up(_either(query), within).missing
 
     def _second_nearness(self, query: str, within: Readable) -> float | None:
         rows = self._second.questions([query]) if self._second is not None else None

@@ -153,6 +153,7 @@ def assistant_of(application: "Application") -> Assistant:
         lambda texts: application.embedder.embed(texts),
         lexicon=documents.lexicon,
         mentions=mentions,
+        missing=lambda text, within: application.retriever.missing_identifiers(text, within),
     )
     writer: Writer = without_model
     if model is not None:

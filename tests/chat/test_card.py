@@ -11,7 +11,7 @@ from rag.chat.markdown import gist, markdown_of
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
-from rag.records import Card, DocumentLink, Mention, ShownPassage, Source
+from rag.records import Card, DocumentLink, Mention, MissingIdentifier, ShownPassage, Source
 from rag.records.cards import OPEN
 from rag.render.gate import sanitise
 from rag.seams import WriteRequest
@@ -245,6 +245,22 @@ class TestAsText:
             "7 documents mention Aero 5: [A (1) \\* list](/documents/d9) and 6 more."
         )
         assert set(cited_numbers(text)) == {2}
+
+    @pytest.mark.parametrize(
+        ("question", "words"),
+        [
+            ("What is the XK-4471-D?", "No document has XK-4471-D. Near are XK-4471-B."),
+            ("Was ist die XK-4471-D?", "Kein Dokument enthält XK-4471-D. Ähnlich sind XK-4471-B."),
+        ],
+    )
+    def test_a_code_that_no_document_holds_is_said_first(self, question, words):
+        missing = (MissingIdentifier("XK-4471-D", ("XK-4471-B",)),)
+        writer = CardWriter(embed, missing=lambda text, within: missing)
+        found = source(1, "The XK-4471-B is a pump.")
+
+        text = "".join(delta.text for delta in writer.write(asked(question, found)))
+
+        assert text.startswith(words)
 
     def test_markers_of_the_documents_are_no_citations(self):
         found = source(3, "A refund takes five days [7]. See [1, 2].", "Title [4]", ("Path [5]",))
