@@ -51,7 +51,7 @@ class TableFiles:
             return
         file = BytesIO()
         pq.write_table(data, file, compression="zstd", row_group_size=ROW_GROUP)
-        self._blobs.write(name, [file.getbuffer()])
+        self._blobs.write(name, [file.getvalue()])
 
     def path(self, table_id: str) -> str:
         """Of a file that DuckDB can read. Raises NotFound."""

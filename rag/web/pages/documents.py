@@ -16,6 +16,7 @@ from rag.documents.storing.lists import ORDERS
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState, Right
 from rag.web.access import rights
+from rag.web.access.owner import current_owner
 from rag.web.api.uploads import RefusedFile, library_name, take_upload
 from rag.web.current import application
 from rag.web.pages.forms import wanted_index, wanted_search, words
@@ -58,7 +59,7 @@ def reread() -> Response:
     """Read anew, in the background, what older readers read and the caller may change."""
     older = application().documents.read_before(rights.readable())
     for collection_id in sorted({each.collection_id for each in older if may_change(each)}):
-        application().jobs.submit_reread(collection_id, owner=rights.current_owner())
+        application().jobs.submit_reread(collection_id, owner=current_owner())
     return _back()
 
 
