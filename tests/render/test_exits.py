@@ -6,8 +6,11 @@ import re
 import pytest
 
 from rag.documents.files import IncomingFile
+from rag.mcp.library import LibraryApi
+from rag.mcp.server import mcp_server
 from rag.settings import Settings
 from tests.applications import app_of, application_of
+from tests.mcp.test_server import call
 from tests.model_application import World
 from tests.openai_server import reply
 from tests.render.attacks import attacks
@@ -99,6 +102,23 @@ class TestOfAModel:
             assert listed["content"][cited["start"] : cited["end"]] == f"[{cited['n']}]"
         answer = page.partition('class="answer')[2]
         assert "evil.example" in answer
+        assert not re.search("<img|<iframe|onload=", page)
+
+    def test_the_tools_of_agents(self, obedient):
+        server = mcp_server(LibraryApi("http://127.0.0.1", app=app_of(obedient.application)))
+        obedient.server.behaviours[:] = [reply(SAID)]
+
+        told = call(server, "ask", question="How heavy is the Aero 5?")
+
+        assert "120 g" in told["text"]
+        assert harms(told["text"]) == {}
+
+    def test_what_is_printed(self, obedient):
+        obedient.stream("How heavy is the Aero 5?", reply(SAID))
+
+        page = obedient.client.get(f"/sessions/{obedient.session_id}/print").text
+
+        assert "120 g" in page
         assert not re.search("<img|<iframe|onload=", page)
 
     def test_what_was_brought_from_elsewhere(self, obedient):

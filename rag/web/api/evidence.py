@@ -12,7 +12,7 @@ from rag.web.api.library import OfAChunk
 from rag.web.api.requests import Body, DocumentPath, MessageIndex, RequestBody, Words
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.current import application
-from rag.web.described import Described, DescribedApi
+from rag.web.described import PLAIN_TEXT, Described, DescribedApi
 
 api = DescribedApi("evidence", "The words of documents, and verdicts over any text.")
 MOST_CHARS = 200_000  # of a text to be checked, and of one page of a document
@@ -32,7 +32,7 @@ class TextModel(Described):
     document_id: str
     document: str
     title: str
-    text: str
+    text: str = Field(description=PLAIN_TEXT)
     start: int
     total: int
     next: int | None

@@ -5,7 +5,7 @@ from datetime import datetime
 from pydantic import AliasPath, Field
 
 from rag.records import ReadingReport
-from rag.web.described import Described
+from rag.web.described import PLAIN_TEXT, Described
 
 
 class DocumentModel(Described):
@@ -85,7 +85,7 @@ class OfAChunk(Described):
     title: str = Field(validation_alias=AliasPath("chunk", "document_title"))
     locator: str = Field(validation_alias=AliasPath("chunk", "locator"))
     heading_path: list[str] = Field(validation_alias=AliasPath("chunk", "heading_path"))
-    text: str = Field(validation_alias=AliasPath("chunk", "text"))
+    text: str = Field(validation_alias=AliasPath("chunk", "text"), description=PLAIN_TEXT)
 
 
 class HitModel(OfAChunk):

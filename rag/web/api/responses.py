@@ -28,7 +28,7 @@ from rag.records import (
 )
 from rag.render.gate import outgoing
 from rag.seams import FoundMessage
-from rag.web.described import Described
+from rag.web.described import PLAIN_TEXT, Described
 
 STREAMED = {"content": {"text/event-stream": {"schema": {"type": "string"}}}}
 
@@ -64,8 +64,8 @@ class SourceModel(Described):
     title: str = Field(validation_alias="document_title")
     locator: str
     heading_path: list[str]
-    text: str
-    passage: str
+    text: str = Field(description=PLAIN_TEXT)
+    passage: str = Field(description=PLAIN_TEXT)
     content_hash: str
     state: str
 
@@ -119,7 +119,7 @@ class ShownPassageModel(Described):
 
     n: int = Field(validation_alias="number")
     heading: str
-    text: str
+    text: str = Field(description=PLAIN_TEXT)
     marked: list[tuple[int, int]]
 
 
@@ -140,7 +140,7 @@ class MessageModel(Described):
     index: int
     turn: int
     role: str
-    content: str
+    content: str = Field(description="Of an answer Markdown that asks no server; else plain text")
     status: str
     created_at: datetime
     revision: int

@@ -6,6 +6,7 @@ from flask import Response, json
 
 from rag.errors import NotFound
 from rag.records import ContextConfig
+from rag.render.export import as_markdown, file_name
 from rag.render.gate import outgoing
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
@@ -29,7 +30,6 @@ from rag.web.api.responses import (
 )
 from rag.web.current import application, default_config
 from rag.web.described import DescribedApi
-from rag.web.html.export import as_markdown, file_name
 from rag.web.html.kept import as_conversation
 
 api = DescribedApi("sessions", "Conversations, each with its register of sources.")

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from rag.citations.markers import find_markers
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
-from rag.web.html.warned import (
+from rag.render.warned import (
     Warned,
     missing_in_words,
     statement_end,
@@ -81,7 +81,7 @@ def answer_html(
     figures: Sequence[CheckedFigure] = (),
 ) -> Markup:
     """An answer, or any Markdown with markers such as a summary."""
-    from rag.web.html.markdown import rendered
+    from rag.render.html import rendered
 
     warned = warned_in(text, citations)
     if len(text) > MAX_RENDERED_CHARS:

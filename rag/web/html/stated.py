@@ -12,8 +12,8 @@ from rag.citations.markers import find_markers
 from rag.language.blocks import plain
 from rag.language.sentences import Span
 from rag.records import Citation, Message, Verdict
+from rag.render.warned import verdict_in_words
 from rag.web.html.pinpoint import clauses_citing
-from rag.web.html.warned import verdict_in_words
 
 if TYPE_CHECKING:  # reading figures is loaded where there are some to read
     from rag.language.amounts import Figure

@@ -16,10 +16,10 @@ from rag.records import (
     Summary,
 )
 from rag.render.gate import outgoing
+from rag.render.warned import with_warnings
 from rag.seams import LIBRARY, TABLES, SessionHandle
 from rag.web.html.answers import Register, answer_html, plain_html
 from rag.web.html.results import ShownResult, result_of, without_rows
-from rag.web.html.warned import with_warnings
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
 from rag.render.gate import in_words, outgoing, standalone
+from rag.render.warned import with_warnings
 from rag.runtime.budget import paced
-from rag.web.html.warned import with_warnings
 
 STATES = {
     SourceState.CURRENT: "",

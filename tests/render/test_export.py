@@ -16,7 +16,7 @@ from rag.records import (
     Unsourced,
     Verdict,
 )
-from rag.web.html.export import as_markdown, file_name
+from rag.render.export import as_markdown, file_name
 from tests.made import made_source
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
