@@ -47,10 +47,8 @@ def test_a_module_that_was_renamed_is_not_there_again(old):
 def test_a_name_that_was_given_up_is_not_used_again(old, new):
     module, name = old.split(":")
     path = path_of(moved(module))
-    if not path.is_file():
-        pytest.skip(f"{moved(module)} is gone as well")
 
-    assert name not in names_in(path)
+    assert not path.is_file() or name not in names_in(path)
 
 
 def test_no_module_is_called_by_what_is_no_noun():
