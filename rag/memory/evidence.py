@@ -1,11 +1,12 @@
 """What the turns say, sentence by sentence: what a summary quotes, and what its words rest on."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from rag.citations.dependence import depends
-from rag.citations.markers import cited_numbers
+from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.language.layout import asks
 from rag.memory.paragraphs import size
@@ -14,6 +15,8 @@ from rag.records import Role
 WHOLE = 200  # bytes of a message that is quoted whole
 LONGEST = 600  # characters of a quotation; what is longer is no line of a summary
 LEAST = 24  # bytes of a user's sentence that says something by itself
+_QUOTATION = re.compile(r"[ \t]*\n\s*>")
+_QUOTE_SIGNS = re.compile(r"(?m)^[ \t]*>[> ]*")
 LEAST_WORDS = 4  # of one that says something in fewer
 MOST_SENTENCES = 200  # of one message
 
@@ -62,10 +65,18 @@ def read_evidence(text: str) -> tuple[SpokenSentence, ...]:
         line = flat(text[statement.start : statement.end])
         if statement.kind == "heading":
             heading = line.strip("#*_: ")
+        elif _stands_over_quotation(text, statement):
+            heading = without_markers(line).rpartition(" › ")[2].strip()
         elif statement.kind in ("sentence", "entry", "row") and line:
             before = results[-1] if results else None
             results.append(_sentence(text, statement, heading, before))
     return tuple(results)
+
+
+def _stands_over_quotation(text: str, statement: Statement) -> bool:
+    """Whether a line says where the quotation below it stands, as those of our own answers do."""
+    is_quoted = text[statement.start : statement.end].lstrip().startswith(">")
+    return not is_quoted and bool(_QUOTATION.match(text, statement.end))
 
 
 def _sentence(
@@ -91,8 +102,8 @@ def _sentence(
 
 
 def flat(text: str) -> str:
-    """On one line."""
-    return " ".join(text.split())
+    """On one line, without the signs of a quotation."""
+    return " ".join(_QUOTE_SIGNS.sub("", text).split())
 
 
 @dataclass(frozen=True, slots=True)

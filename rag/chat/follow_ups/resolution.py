@@ -1,8 +1,8 @@
 """What of a conversation leads the search for its next question; the rule is one for all.
 
-The last question and what its answer cited always lead. A fragment takes the last question with
-its part replaced; what points back stands behind the question that it points back to. A pronoun
-is never replaced by a guess.
+The last question and what its answer cited lead, unless a question names a product itself. A
+fragment takes the last question with its part replaced; what points back stands behind the
+question that it points back to. A pronoun is never replaced by a guess.
 """
 
 import re
@@ -74,12 +74,15 @@ class FollowUps:
         for asked, _ in [turn for turn in turns if cited_numbers(turn[1])] or turns:
             if not self._is_unheard_of(asked, within):
                 past.append(self._turn(asked, past, within))
-        by_rule = _resolution(question, self._turn(question, past, within), past, "rules")
+        own = self._turn(question, past, within)
+        stands_alone = not own.leans and bool(_names(tuple(self._lexicon(within))).find(question))
+        leading = () if stands_alone else past
+        by_rule = _resolution(question, own, past, leading, "rules")
         if self._model is None or not by_rule.is_followup:
             return by_rule
         query = ask_model(self._model, question, turns[-MODEL_TURNS:], self._patience)
         own = Turn(query, query, query, leans=query != question)
-        return _resolution(question, own, past, "model") if query else by_rule
+        return _resolution(question, own, past, past, "model") if query else by_rule
 
     def _turn(self, question: str, past: Sequence[Turn], within: Readable) -> Turn:
         if not past or not question.strip() or len(question) > MAX_QUESTION:
@@ -120,7 +123,9 @@ def _points_back(question: str) -> bool:
     return 0 < len(words) <= FEW or (bool(POINTING & set(words)) and len(told) < FEW)
 
 
-def _resolution(question: str, own: Turn, past: Sequence[Turn], method: str) -> Resolution:
+def _resolution(
+    question: str, own: Turn, past: Sequence[Turn], leading: Sequence[Turn], method: str
+) -> Resolution:
     """What people are shown, and what of the conversation goes into the search."""
     numbers = source_numbers(question)
     searched = without_markers(own.searched) or own.searched
@@ -131,7 +136,7 @@ def _resolution(question: str, own: Turn, past: Sequence[Turn], method: str) -> 
         dense_query=searched,
         lexical_query=searched,
         source_numbers=numbers,
-        before=_before(past),
+        before=_before(leading),
     )
 
 
