@@ -28,7 +28,7 @@ from rag.language.blocks import read_windows
 from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.seams import Embedder
-from rag.seams.judges import Judgement, OpenStatement
+from rag.seams.judges import JudgeVerdict, OpenStatement
 from rag.search.passages import neighbourhood
 
 CASES = Path(__file__).parent / "verdicts"
@@ -275,8 +275,8 @@ class Knowing:
     def __init__(self, row: Row) -> None:
         self._honest = dict(zip(cited_numbers(row.text), row.labels, strict=False))
 
-    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
-        right, wrong = Judgement(Verdict.SUPPORTED), Judgement(Verdict.OFF_SUBJECT)
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
+        right, wrong = JudgeVerdict(Verdict.SUPPORTED), JudgeVerdict(Verdict.OFF_SUBJECT)
         return [right if self._honest[each.number] == "H" else wrong for each in statements]
 
 

@@ -255,10 +255,12 @@ class TestImporting:
         assert not loaded & {
             "rag.chat.assistant",
             "rag.citations.verdicts",
-            "rag.ingestion",
+            "rag.ingestion.pipeline",
             "rag.chat.context",
         }
-        assert not {name for name in loaded if name.startswith(("rag.library", "rag.tables.as"))}
+        assert not {
+            name for name in loaded if name.startswith(("rag.library", "rag.tables.matcher"))
+        }
 
     def test_a_queue_in_a_file_loads_no_clients_of_servers(self, tmp_path):
         loaded = modules_after(

@@ -193,6 +193,9 @@ CASES = {
     "search/hybrid.py HybridRetriever.confidence": (
         lambda t, w: t.app.retriever.confidence("NB-7001-C", w, t.app.retriever.search(QUERY, w))
     ),
+    "search/hybrid.py HybridRetriever.missing_identifiers": (
+        lambda t, w: t.app.retriever.missing_identifiers("What is the NB-7001-D?", w)
+    ),
     "search/hybrid.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     "search/background.py QuestionBackground.spread": (
         lambda t, w: QuestionBackground(t.app.engine, t.app.index).spread(
@@ -220,12 +223,14 @@ CASES = {
         lambda t, w: t.app.asked.library.rows_behind(t.result, 0, w)
     ),
     "tables/library.py TableLibrary.understand": (
-        lambda t, w: t.app.asked.library.understand("margin or revenue by region", w)
+        lambda t, w: t.app.asked.library.understand("What is the total margin?", w)
     ),
     "tables/library.py TableLibrary.likely": (
         lambda t, w: t.app.asked.library.likely("margin or revenue by region", w)
     ),
-    "tables/answers.py TableAnswers.ask": lambda t, w: t.app.asked.ask("margin by region", w).rows,
+    "tables/answers.py TableAnswers.ask": lambda t, w: (
+        t.app.asked.ask("What is the total margin?", w).rows
+    ),
     "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
     "chat/text_check.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
 }
@@ -263,7 +268,7 @@ def functions_with_within():
 
 def takes_within(function):
     taken = [*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]
-    return any(each.annotation and ast.unparse(each.annotation) == "Within" for each in taken)
+    return any(each.annotation and ast.unparse(each.annotation) == "Readable" for each in taken)
 
 
 EVERY = list(functions_with_within())

@@ -65,8 +65,8 @@ def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
     few, many = sorted((one.attribute, other.attribute), key=len)
     if one.subject != other.subject or not few <= many or not few - UNIT_WORDS:
         return False
-    if one.source.document_id == other.source.document_id and one.kind == other.kind == "row":
-        return False  # of two rows, or columns, of one table each has its own
+    if one.source.document_id == other.source.document_id:
+        return False  # one document gives a value for each of its cases, rows and columns
     pairs = [
         (a, b)
         for a in _amounts(one)

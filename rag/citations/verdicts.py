@@ -18,8 +18,7 @@ from rag.language.amounts import Figure, agree
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
 from rag.runtime.budget import paced
 from rag.seams import Embedder
-from rag.seams.judges import Judge, OpenStatement
-from rag.seams.judges import Judgement as Opinion
+from rag.seams.judges import Judge, JudgeVerdict, OpenStatement
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself
@@ -77,7 +76,7 @@ def check(
     """
     known = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
-    judged = _with_opinions(judge_parts(text, statements, known, embedder), known, judge)
+    judged = _with_judge(judge_parts(text, statements, known, embedder), known, judge)
     free = (statement for statement in statements if statement.states and not statement.parts)
     above = _Above(text, judged, known)
     citations = tuple(_citations(text, judged))
@@ -135,7 +134,7 @@ def _for_each(
     return dict.fromkeys(cited, Judgement(Verdict.OPEN)) | kept
 
 
-def _with_opinions(
+def _with_judge(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
 ) -> list[JudgedPart]:
     """What is not certain with the opinions of a judge, shown as the judge's."""
@@ -155,12 +154,12 @@ def _with_opinions(
     ]
 
 
-def _told(opinion: Opinion | None, by_words: Judgement, judge: Judge) -> Judgement:
+def _told(judged: JudgeVerdict | None, by_words: Judgement, judge: Judge) -> Judgement:
     """The judge's word; a warning that it shares keeps what words say of the source."""
-    is_shared = by_words.verdict.is_warning and opinion and opinion.verdict is by_words.verdict
-    if opinion is None or is_shared:
+    is_shared = by_words.verdict.is_warning and judged and judged.verdict is by_words.verdict
+    if judged is None or is_shared:
         return by_words
-    return Judgement(opinion.verdict, opinion.reason, 0.5, judge.name)
+    return Judgement(judged.verdict, judged.reason, 0.5, judge.name)
 
 
 def _open_statement(statement: ComparedStatement, number: int, source: SourceText) -> OpenStatement:

@@ -12,7 +12,7 @@ from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply, 
 from rag.records import ChatMessage, Role, Verdict
 from rag.runtime.short_calls import reply_in_time
 from rag.seams import ChatModel
-from rag.seams.judges import Judgement, OpenStatement
+from rag.seams.judges import JudgeVerdict, OpenStatement
 from rag.seams.patience import JUDGEMENT, Patience
 
 AT_ONCE = 8  # statements in one call: a reply that is cut off loses few
@@ -51,8 +51,8 @@ class ModelJudge:
     def name(self) -> str:
         return self._model.name
 
-    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
-        found: dict[int, Judgement | None] = {}
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
+        found: dict[int, JudgeVerdict | None] = {}
         failures: list[RagError] = []
         calls = 0
         for _ in range(2):
@@ -71,7 +71,7 @@ class ModelJudge:
         places: Sequence[int],
         statements: Sequence[OpenStatement],
         failures: list[RagError],
-    ) -> dict[int, Judgement | None]:
+    ) -> dict[int, JudgeVerdict | None]:
         """What one call gave, by the place of its statement."""
         described = (_described(n, statements[place]) for n, place in enumerate(places, 1))
         messages = (
@@ -82,7 +82,7 @@ class ModelJudge:
         reply, failure = reply_in_time(
             self._model, messages, max_tokens=tokens, patience=self._patience
         )
-        told = _opinions(reply)
+        told = _verdicts(reply)
         if not told:
             text = f"{self.name} gave no verdicts but said {reply.strip()[:80]!r}."
             failures.append(failure or UnreadableReply(text))
@@ -94,12 +94,12 @@ def _described(number: int, statement: OpenStatement) -> str:
     return f"Statement {number}: {statement.text}\nExcerpts:\n{excerpts}"
 
 
-def _opinions(reply: str) -> dict[int, Judgement | None]:
+def _verdicts(reply: str) -> dict[int, JudgeVerdict | None]:
     """All verdicts of a reply that are whole, in whatever they are wrapped; None: it is unclear.
 
     One without an id is about the statement in its place.
     """
-    results: dict[int, Judgement | None] = {}
+    results: dict[int, JudgeVerdict | None] = {}
     for place, object_ in enumerate(_objects(reply), 1):
         said = str(object_.get("verdict") or object_.get("label") or "").strip().lower()
         if not said:
@@ -109,8 +109,8 @@ def _opinions(reply: str) -> dict[int, Judgement | None]:
         reason = str(object_.get("reason") or "")[:300]
         if verdict is Verdict.OPEN:
             reason = reason or PARTLY
-        opinion = None if verdict is None else Judgement(verdict, reason)
-        results.setdefault(int(number[0]) if number else place, opinion)
+        judged = None if verdict is None else JudgeVerdict(verdict, reason)
+        results.setdefault(int(number[0]) if number else place, judged)
     return results
 
 
@@ -190,7 +190,7 @@ class InferenceJudge:
             raise ModelUnavailable(needs_extra(what, "models")) from error
         return CrossEncoder(str(self._folder), device="cpu", local_files_only=True)
 
-    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
         labels = self._labels  # raises where its folder is no judge
         pairs = [(" ".join(statement.evidence), statement.text) for statement in statements]
         try:
@@ -207,22 +207,22 @@ def _probability(score: float) -> float:
     return score if 0 <= score <= 1 else 1 / (1 + math.exp(-score))
 
 
-def _of_one(support: float) -> Judgement | None:
+def _of_one(support: float) -> JudgeVerdict | None:
     if support >= SURE:
-        return Judgement(Verdict.SUPPORTED)
+        return JudgeVerdict(Verdict.SUPPORTED)
     return (
-        Judgement(Verdict.OFF_SUBJECT, "The source does not carry this.")
+        JudgeVerdict(Verdict.OFF_SUBJECT, "The source does not carry this.")
         if support < UNLIKE
         else None
     )
 
 
-def _of_scores(scores: Sequence[float], labels: Mapping[int, Verdict]) -> Judgement | None:
+def _of_scores(scores: Sequence[float], labels: Mapping[int, Verdict]) -> JudgeVerdict | None:
     by_verdict: dict[Verdict, float] = {}
     for at, verdict in labels.items():
         by_verdict[verdict] = by_verdict.get(verdict, 0.0) + (scores[at] if at < len(scores) else 0)
     if by_verdict.get(Verdict.SUPPORTED, 0.0) >= SURE:
-        return Judgement(Verdict.SUPPORTED)
+        return JudgeVerdict(Verdict.SUPPORTED)
     if by_verdict.get(Verdict.CONTRADICTED, 0.0) >= SURE:
-        return Judgement(Verdict.CONTRADICTED, "The source says something else.")
+        return JudgeVerdict(Verdict.CONTRADICTED, "The source says something else.")
     return None

@@ -15,7 +15,7 @@ from rag.language.names import Lexicon, find_names
 from rag.language.sentences import split_sentences
 from rag.memory.evidence import SpokenMessage, TurnEvidence
 from rag.memory.paragraphs import read_paragraphs, size
-from rag.memory.phrases import Phrases, fenced, phrases_of
+from rag.memory.phrases import SummaryPhrases, fenced, phrases_of
 from rag.memory.recall import Index
 from rag.records import Role
 from rag.seams import TokenCounter
@@ -157,7 +157,7 @@ class History:
             yield from held[: bisect_left(held, last)][-2:]
 
     @property
-    def phrases(self) -> Phrases:
+    def phrases(self) -> SummaryPhrases:
         """In the language that the user speaks, by what he said last."""
         users = (each.text for each in reversed(self.said) if each.role == Role.USER)
         return phrases_of(islice(users, LANGUAGE_MESSAGES))
@@ -196,7 +196,7 @@ class ShownParagraphs:
     FULL = 24  # tokens: what is left then is not worth looking for more
     MISSES = 60  # paragraphs for which there was no room
 
-    def __init__(self, past: History, room: int, phrases: Phrases) -> None:
+    def __init__(self, past: History, room: int, phrases: SummaryPhrases) -> None:
         self._past = past
         self._phrases = phrases
         self.left = room

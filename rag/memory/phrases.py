@@ -17,7 +17,7 @@ READ = 2_000  # characters that tell the language
 
 
 @dataclass(frozen=True, slots=True)
-class Phrases:
+class SummaryPhrases:
     """The scaffolding of one language."""
 
     notes: str
@@ -37,12 +37,12 @@ class Phrases:
 
 
 @cache
-def all_phrases() -> dict[str, Phrases]:
+def all_phrases() -> dict[str, SummaryPhrases]:
     """By the code of their language."""
-    return {code: Phrases(**texts) for code, texts in read_lists("memory").items()}
+    return {code: SummaryPhrases(**texts) for code, texts in read_lists("memory").items()}
 
 
-def phrases_of(texts: Iterable[str]) -> Phrases:
+def phrases_of(texts: Iterable[str]) -> SummaryPhrases:
     """Those of the language that some texts are surely in, else English ones."""
     every = all_phrases()
     return every.get(spoken("\n".join(texts)[:READ]), every["en"])

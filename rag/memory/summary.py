@@ -17,7 +17,7 @@ from rag.language.names import Lexicon
 from rag.language.words import language_of
 from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.history import History
-from rag.memory.phrases import Phrases, fenced
+from rag.memory.phrases import SummaryPhrases, fenced
 from rag.memory.recall import telling
 from rag.memory.verifier import is_taken_out
 from rag.records import (
@@ -229,7 +229,7 @@ def _by_weight(
 class _SummaryLayout:
     """How the text is written, and what that costs."""
 
-    phrases: Phrases
+    phrases: SummaryPhrases
     count: TokenCounter
     room: Room
     weights: dict[SummaryLine, int] = field(default_factory=dict)
@@ -422,16 +422,16 @@ def _fitting(count: TokenCounter, room: int, texts: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda tokens: tokens <= room, accumulate(map(count, texts))))
 
 
-def _named(phrases: Phrases, names: Sequence[str]) -> str:
+def _named(phrases: SummaryPhrases, names: Sequence[str]) -> str:
     return f"{phrases.products}: {', '.join(names)}\n" if names else ""
 
 
-def _literally(phrases: Phrases, numbers: Iterable[int]) -> str:
+def _literally(phrases: SummaryPhrases, numbers: Iterable[int]) -> str:
     listed = "".join(f"[{number}]" for number in sorted(numbers))
     return f"{phrases.sources}: {listed}\n" if listed else ""
 
 
-def _by_document(phrases: Phrases, numbers: Iterable[int], titles: Mapping[int, str]) -> str:
+def _by_document(phrases: SummaryPhrases, numbers: Iterable[int], titles: Mapping[int, str]) -> str:
     of_title: dict[str, list[int]] = {}
     for number in numbers:
         of_title.setdefault(neutralise(flat(titles.get(number, ""))), []).append(number)
@@ -442,7 +442,9 @@ def _by_document(phrases: Phrases, numbers: Iterable[int], titles: Mapping[int, 
     return f"{phrases.sources}: {'; '.join(listed)}\n"
 
 
-def _in_ranges(phrases: Phrases, count: TokenCounter, numbers: Iterable[int], room: int) -> str:
+def _in_ranges(
+    phrases: SummaryPhrases, count: TokenCounter, numbers: Iterable[int], room: int
+) -> str:
     """The longest that fit; the others are brought back when they are asked for."""
     runs = sorted(_runs(numbers), key=len, reverse=True)
     left = room - count(f"{phrases.sources}:  …\n")

@@ -17,7 +17,7 @@ class OpenStatement:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class JudgeVerdict:
     """What a judge thinks: supported, contradicted, off_subject, or open where it carries a part;
     with its reason."""
 
@@ -32,8 +32,8 @@ class Judge(Protocol):
     def name(self) -> str:
         """Shown beside its verdicts."""
 
-    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
-        """One opinion for each statement; None where it has none.
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
+        """One judged for each statement; None where it has none.
 
         Raises:
             RagError: it has none at all, because it failed; the message says why.

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Engine, select
 
 from rag.db import chunks, inside, reading, versions
+from rag.language.languages import read_lists
 from rag.records import Readable
 from rag.seams import ChunkIndex
 
@@ -22,21 +23,7 @@ SAMPLE = 500  # chunks that stand for all of a library
 USUAL = 20  # chunks: in a library of so many, what is usual counts as much as its own spread
 SETS_KEPT = 32  # of collections, as askers choose them
 
-# Neither of a subject nor of a language.
-UNRELATED = (
-    "How do I cancel my subscription before the next payment?",
-    "The ferry leaves from the northern pier at half past six in the morning.",
-    "Bake the bread for forty minutes until the crust is dark.",
-    "Pressure in the tank must not exceed four bar.",
-    "Who signs for expenses above five hundred euros?",
-    "A llama can carry about a quarter of its weight.",
-    "Wie lange darf ein Kind am Abend auf dem Spielplatz bleiben?",
-    "Die Bibliothek verleiht keine Karten aus dem achtzehnten Jahrhundert.",
-    "Le moteur ne démarre pas quand il fait froid.",
-    "La orquesta ensaya los martes en el teatro viejo.",
-    "Install the driver, then restart the printer.",
-    "Blood samples are kept at minus eighty degrees.",
-)
+UNRELATED = tuple(read_lists("unrelated")["sentences"])  # neither of a subject nor of a language
 
 Vectors = NDArray[np.float32]
 

@@ -18,11 +18,11 @@ from rag.records import (
     Hit,
     ImportedMessage,
     Message,
+    Readable,
     Session,
     Source,
     Summary,
 )
-from rag.records import Readable as Within
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview
 from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
@@ -31,7 +31,7 @@ from rag.sessions.session_key import IS_MINE, SessionKey, absent
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
-Readable = Callable[[str], Within]  # of an owner: the collections that it may read now
+CollectionsOf = Callable[[str], Readable]  # of an owner: the collections that it may read now
 TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
 _MINE = select(sessions).where(IS_MINE)
@@ -46,7 +46,7 @@ class SqlSession:
         engine: Engine,
         key: SessionKey,
         held: leases.Leases,
-        readable: Readable,
+        readable: CollectionsOf,
         *,
         clock: leases.Clock,
     ) -> None:
@@ -109,7 +109,7 @@ class SqlSession:
     def configure(self, config: ContextConfig) -> None:
         self._set(config=asdict(config))
 
-    def within(self) -> Within:
+    def within(self) -> Readable:
         return self._readable(self.owner).only(self.read().collections)
 
     def choose(self, collections: Sequence[str]) -> None:
@@ -308,7 +308,7 @@ class SqlConversationStore:
         self,
         engine: Engine,
         *,
-        readable: Readable = lambda owner: EVERYTHING,
+        readable: CollectionsOf = lambda owner: EVERYTHING,
         clock: leases.Clock = lambda: datetime.now(UTC),
     ) -> None:
         """`readable` is asked anew each time: a right that is taken away ends at once."""

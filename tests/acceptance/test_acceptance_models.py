@@ -78,15 +78,23 @@ def test_an_absent_server_is_named_and_the_question_can_be_tried_again(with_mode
     assert library.post("/search", json={"query": QUESTION}).get_json()["hits"]
 
 
-def test_an_answer_that_broke_off_after_a_citation_is_kept_as_it_is(with_model):
-    with OpenAIServer(cut("The Aero 5 weighs 120 g [1]. The Aero ")) as server:
+def test_an_answer_that_broke_off_after_a_citation_is_kept_as_it_is_and_says_so(with_model):
+    with OpenAIServer(cut("The Aero 5 weighs 120 g [1]. The Aero "), GOOD) as server:
         library = with_model(server)
         session_id = library.session()
-        library.post(f"/sessions/{session_id}/messages", json={"content": QUESTION})
+        answer = library.ask(session_id, QUESTION)
         kept = library.get(f"/sessions/{session_id}/messages/1")
+        shown = library.page(f"/sessions/{session_id}").get_data(as_text=True)
+        again = library.post(f"/sessions/{session_id}/messages/1/regenerate", json={}).get_json()
 
-    assert kept["status"] == "interrupted"
+    assert kept["status"] == "complete"
     assert kept["content"].startswith("The Aero 5 weighs 120 g [1].")
+    assert kept["content"] == answer["content"]
+    (notice,) = kept["notices"]
+    assert notice["kind"] == "cut"
+    assert "broke off" in notice["text"]
+    assert "data-go-on" in shown
+    assert (again["content"], again["notices"]) == ("The Aero 5 weighs 120 g [1].", [])
 
 
 def test_an_answer_that_may_not_be_longer_is_marked_and_can_go_on(with_model):

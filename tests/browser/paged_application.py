@@ -7,12 +7,14 @@ from hashlib import sha256
 from selectolax.lexbor import LexborHTMLParser
 
 from rag.documents.chunking import document_id_for
+from rag.documents.reports import READER
 from rag.records import (
     EVERYTHING,
     Answer,
     Citation,
     Document,
     MessageStatus,
+    ReadingReport,
     Section,
     Unsourced,
     Verdict,
@@ -54,11 +56,12 @@ class PagedApplication(FakeApplication):
         chunks = [
             chunk_of(document_id, name, title, at, section, text) for at, (section, text) in pairs
         ]
-        digest = sha256(name.encode()).hexdigest()
+        digest = sha256(repr(sections).encode()).hexdigest()
         now = datetime.now(UTC)
         document = Document(
-            document_id, name, title, "text/markdown", digest, 1400, len(chunks), now
-        )
+            document_id, name, title, "text/markdown", digest, 1400, len(chunks), now,
+            report=ReadingReport(reader=READER),
+        )  # fmt: skip
         self.documents.replace(document, stored, chunks)
         return [
             made_hit(chunk, section.text, relevance=0.9)

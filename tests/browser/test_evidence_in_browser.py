@@ -24,7 +24,7 @@ from rag.records import (
     Unsourced,
     Verdict,
 )
-from rag.seams.judges import Judgement
+from rag.seams.judges import JudgeVerdict
 from rag.settings import Settings
 from tests.applications import app_of, application_of, served
 from tests.openai_server import OpenAIServer, reply
@@ -97,7 +97,7 @@ class HeldJudge:
 
     def judge(self, statements):
         self.may_speak.wait(10)
-        return [Judgement(Verdict.CONTRADICTED, "It says 120 g.") for _ in statements]
+        return [JudgeVerdict(Verdict.CONTRADICTED, "It says 120 g.") for _ in statements]
 
 
 @pytest.fixture(scope="module")

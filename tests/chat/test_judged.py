@@ -12,7 +12,7 @@ from rag.chat.model_writer import ModelWriter
 from rag.errors import Conflict, ModelUnavailable, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
 from rag.records import Judging as JudgingState
-from rag.seams.judges import Judgement
+from rag.seams.judges import JudgeVerdict
 from rag.web.api.sse import encode
 from rag.web.turns import Turns
 from tests.chat.test_assistant import application, session  # noqa: F401 - fixtures
@@ -37,7 +37,7 @@ class Judging:
     def judge(self, statements):
         self.is_let.wait(LONG)
         self.asked += statements
-        return [self.verdict and Judgement(self.verdict, "It is five days.") for _ in statements]
+        return [self.verdict and JudgeVerdict(self.verdict, "It is five days.") for _ in statements]
 
 
 @pytest.fixture

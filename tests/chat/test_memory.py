@@ -291,9 +291,9 @@ class TestCompactionsAtOnce:
 KILLED = """
 import sys, time
 from pathlib import Path
-from rag.memory.conversation import Remembered
+from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Summariser
-from rag.chat.context import Memory, MemoryRules
+from rag.chat.context import ContextBuilder, MemoryRules
 from rag.memory.open_turns import MOST_REMEMBERED
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
@@ -310,7 +310,7 @@ application = build(Settings(data_dir=Path(sys.argv[1])), embedder=HashEmbedder(
 session = application.store.open(sys.argv[2], owner="ada")
 ask = ApplicationModel(ScriptedModel(hang), 99, 0)
 hanging = Summariser(ask, "hanging", count_tokens)
-memory = Memory(Remembered(count_tokens, summariser=hanging), rules=MemoryRules(),
+memory = ContextBuilder(ConversationMemory(count_tokens, summariser=hanging), rules=MemoryRules(),
                 window=lambda: 4000, count=count_tokens)
 memory.compact(session)
 """

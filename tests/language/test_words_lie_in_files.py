@@ -20,9 +20,16 @@ READS = {
     "sub",
     "split",
 }
-# What is left, each with its reason.
+# What is left: those words, and the reason.
 LEFT = {
-    "llm/failures.py": "what servers of models complain of, in English on every server",
+    "documents/readers/grids/xlsx.py": ("bin", "the ending of parts of a workbook"),
+    "llm/failures.py": (
+        "be cannot er over than",
+        "what servers of models complain of, in English on every server",
+    ),
+    "render/gate.py": ("tel", "the scheme of a link"),
+    "tables/execution/chart.py": ("sans", "the name of a font"),
+    "web/openai/tasks.py": ("ai", "what clients call a side of the talks that they quote"),
 }
 FEWEST = 3  # `yes` and `no` are labels as well
 # Of other languages, and signs of formats and protocols as well.
@@ -89,10 +96,10 @@ def modules():
 
 
 def test_no_module_reads_by_words_of_its_own():
-    holding = {name: sorted(held(source)) for name, source in modules()}
+    holding = {name: held(source) for name, source in modules()}
     holding = {name: those for name, those in holding.items() if those}
 
-    assert holding.keys() == LEFT.keys(), holding
+    assert holding == {name: set(told.split()) for name, (told, _reason) in LEFT.items()}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from rag.citations.verdicts import check
 from rag.errors import ModelError, ModelUnavailable, SetupError
 from rag.llm.judges import InferenceJudge, ModelJudge
 from rag.records import Verdict
-from rag.seams.judges import Judgement, OpenStatement
+from rag.seams.judges import JudgeVerdict, OpenStatement
 from tests.citations.test_check import SOURCES
 from tests.fakes import ScriptedModel
 
@@ -23,17 +23,17 @@ class Scripted:
 
     name = "scripted"
 
-    def __init__(self, *opinions: Judgement | None) -> None:
+    def __init__(self, *opinions: JudgeVerdict | None) -> None:
         self.opinions = opinions
         self.asked: list[OpenStatement] = []
 
-    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[Judgement | None]:
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
         self.asked += statements
         return self.opinions
 
 
 def test_only_what_words_leave_open_is_judged_and_shown_as_the_judges() -> None:
-    judge = Scripted(Judgement(Verdict.SUPPORTED, "It says so."))
+    judge = Scripted(JudgeVerdict(Verdict.SUPPORTED, "It says so."))
 
     bike, price = check(OPEN_TEXT, SOURCES, judge).citations
 
@@ -46,9 +46,9 @@ def test_only_what_words_leave_open_is_judged_and_shown_as_the_judges() -> None:
 def test_a_warning_that_the_judge_shares_keeps_what_the_source_says_instead() -> None:
     wrong = "The Tarn 2 costs EUR 199 [4]."
 
-    shared = check(wrong, SOURCES, Scripted(Judgement(Verdict.CONTRADICTED, "Another price.")))
+    shared = check(wrong, SOURCES, Scripted(JudgeVerdict(Verdict.CONTRADICTED, "Another price.")))
     assert shared == check(wrong, SOURCES)
-    (other,) = check(wrong, SOURCES, Scripted(Judgement(Verdict.SUPPORTED))).citations
+    (other,) = check(wrong, SOURCES, Scripted(JudgeVerdict(Verdict.SUPPORTED))).citations
     assert (other.verdict, other.judged_by) == (Verdict.SUPPORTED, "scripted")
 
 

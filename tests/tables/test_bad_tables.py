@@ -282,10 +282,25 @@ class TestFiles:
 
         assert values(typed, 2) == [1, 2]
 
-    def test_of_formulas_without_results_leave_these_cells_blank(self):
+    def test_of_formulas_without_results_leave_these_cells_of_figures_blank(self):
+        prices = [[f"N{at}", at] for at in range(20)]
+        data = office_files.xlsx({"Sum": [["Name", "Price"], *prices, ["A", "=B2*2"]]})
+
+        typed = only("a.xlsx", data)
+
+        assert kinds(typed) == [("Name", "text", ""), ("Price", "number", "")]
+        assert values(typed, 1) == [*range(20), None]
+        report = load("a.xlsx", data, limits=LoadLimits()).report
+        assert report.left_out == ("sheet Sum: 1 formula without a stored result",)
+
+    def test_of_nothing_but_formulas_are_texts_and_told(self):
         sheet = [["Name", "Price", "Stock"], ["A", "=1+1", 2], ["B", "=B2*2", 3], ["C", "=B3", 4]]
+        data = office_files.xlsx({"Sum": sheet})
 
-        typed = only("a.xlsx", office_files.xlsx({"Sum": sheet}))
+        typed = only("a.xlsx", data)
 
-        assert values(typed, len(typed.columns) - 1) == [2, 3, 4]
-        assert not any("=" in str(cell) for cell in typed.data.to_pylist())
+        assert [column.type.value for column in typed.columns] == ["text", "text", "number"]
+        assert values(typed, 1) == ["=1+1", "=B2*2", "=B3"]
+        assert values(typed, 2) == [2, 3, 4]
+        report = load("a.xlsx", data, limits=LoadLimits()).report
+        assert report.left_out == ("sheet Sum: 3 formulas without a stored result",)

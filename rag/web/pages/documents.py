@@ -153,7 +153,8 @@ def _older(documents: Sequence[Document]) -> str:
     """How many documents an older reader read that the caller may have read anew."""
     own = list(filter(may_change, documents))
     size = size_in_words(sum(each.size_bytes for each in own))
-    return f"{counted(len(own), 'document')} ({size})" if own else ""
+    was = "was" if len(own) == 1 else "were"
+    return f"{counted(len(own), 'document')} ({size}) {was}" if own else ""
 
 
 def _managed(collection_id: str) -> str:

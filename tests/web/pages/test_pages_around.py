@@ -1,8 +1,11 @@
 """Sources, sessions and search without scripts."""
 
+from dataclasses import replace
+from hashlib import sha256
+
 import pytest
 
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, Section
 from rag.web import edition
 from rag.wiring.package_files import package_folder
 from tests.browser.paged_application import UNSUPPORTED, answer_to
@@ -82,11 +85,11 @@ class TestSources:
         assert not [a for a in page.all("a") if "Read the document" in a.text()]
 
     def test_a_changed_document_leaves_its_passage(self, application, asked, get):
-        application.add("manual.md", "Aero 5 manual", [("Weight", "It weighs 130 g.")], ["130 g"])
-        hits = application.retriever.hits
-        application.documents.replace(
-            application.documents.document(hits[0].chunk.document_id, EVERYTHING), [], []
-        )
+        document_id = application.retriever.hits[0].chunk.document_id
+        document = application.documents.document(document_id, EVERYTHING)
+        changed = replace(document, content_hash=sha256(b"It weighs 130 g.").hexdigest())
+        section = Section(0, ("Weight",), "§ Weight", "It weighs 130 g.")
+        application.documents.replace(changed, [section], [])
 
         page = get(f"{asked}/sources/1")
 

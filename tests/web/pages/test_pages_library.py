@@ -7,7 +7,7 @@ import pytest
 
 from rag.documents.descriptions import size_in_words
 from rag.errors import ModelUnavailable
-from rag.records import EVERYTHING, JobState
+from rag.records import EVERYTHING, JobState, ReadingReport
 from tests.applications import app_of
 from tests.browser.paged_application import (
     HTML,
@@ -184,6 +184,18 @@ class TestLibrary:
         assert document.text("#passage") == "The Aero 5 weighs 120 g."
         assert "None of them have" in page.text("[role=status]")
         assert len(page.all("#passage")) == 0
+
+    def test_says_how_many_an_older_reader_read(self, application, get):
+        application.add("b.md", "B", [("H", "The text of B.")], ["The text of B."])
+        told = [get("/documents").text("[role=status]")]
+        for document in application.documents.documents(EVERYTHING):
+            older = replace(document, report=ReadingReport(), content_hash="0" * 64)
+            application.documents.replace(older, [], [])
+            told.append(get("/documents").text("[role=status]"))
+
+        assert not told[0]
+        assert told[1].startswith("1 document (1.4 kB) was read by an older reader.")
+        assert told[2].startswith("2 documents (2.8 kB) were read by an older reader.")
 
     def test_a_passage_of_another_document_is_not_marked(self, application, get):
         other = application.add("b.md", "B", [("H", "The text of B.")], ["The text of B."])[0].chunk
