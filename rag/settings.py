@@ -435,7 +435,8 @@ def _check_single_underscores(environ: Mapping[str, str]) -> None:
     """A variable that was meant to set something and does not is refused, or at least named."""
     for variable, value in environ.items():
         name = variable.upper()
-        if not name.startswith(PREFIX) or NESTED in name or name in _OWN_VARIABLES:
+        is_ours = name in _OWN_VARIABLES or name.startswith(_OF_TESTS)
+        if not name.startswith(PREFIX) or NESTED in name or is_ours:
             continue
         meant = _setting_meant(name.removeprefix(PREFIX).lower())
         if meant and not _ADDRESS.match(value):
@@ -447,6 +448,7 @@ def _check_single_underscores(environ: Mapping[str, str]) -> None:
             log.warning("%s is no setting and is passed over.", variable)
 
 
+_OF_TESTS = (f"{PREFIX}TEST_", f"{PREFIX}BENCH_")
 _OWN_VARIABLES = (FILE_VARIABLE, f"{PREFIX}TOKEN", f"{PREFIX}DATA_DIR", f"{PREFIX}SECRET_KEY")
 
 

@@ -130,7 +130,8 @@ def _readers(settings: Settings) -> str:
         return "all documents were read by the newest"
     size = size_in_words(sum(each.size_bytes for each in older))
     return (
-        f"{counted(len(older), 'document')} ({size}) were read by an older reader: reread them "
+        f"{counted(len(older), 'document')} ({size}) "
+        f"{'was' if len(older) == 1 else 'were'} read by an older reader: reread them "
         "with `groundnote reread`, or on the page of documents; until then they are as they were"
     )
 

@@ -33,7 +33,7 @@ _NUMBERED = regex.compile(
 )
 _NUMBER = regex.compile(r"\[\^?\s{0,3}\d[\d\s,;–-]{0,40}\]")
 _ADDRESS = regex.compile(rf"<(?:https?://|mailto:)[^\s<>`\[\]\"\\]{{1,{MOST}}}>")
-_IN_ADDRESS = re.compile(rf"(?:https?|ftp)://|www\.|^.{{{MOST}}}", re.IGNORECASE)
+_IN_ADDRESS = re.compile(r"(?:https?|ftp)://|www\.", re.IGNORECASE)
 _BLANK = re.compile(r"\s")
 _SAFE = re.compile(r"(?:https?|mailto|tel):|(?![^/?#]*[:&])", re.IGNORECASE)
 # Where it leads: a host, or the first part of a path here.
@@ -122,7 +122,10 @@ class MarkdownGate:
             if len(shown) != taken:
                 by = self.shifts[-1][1] if self.shifts else 0
                 self.shifts.append((self._passed, by + len(shown) - taken))
-            self._word = _BLANK.split(self._word + shown)[-1][-MOST:]
+            word = _BLANK.split(self._word + shown)[-1]
+            if len(word) > MOST:  # what begins an address is not forgotten with its beginning
+                word = ("www." if _IN_ADDRESS.search(word) else "") + word[-MOST:]
+            self._word = word
             yield shown
 
     def _next(self) -> str:

@@ -148,3 +148,15 @@ class TestAMessage:
 
 def message(role, content, answer=None):
     return Message(0, 0, role, content, MessageStatus.COMPLETE, NOW, answer=answer)
+
+
+def test_a_long_line_without_blanks_keeps_its_numbers():
+    text = "森の音は静かに流れている[1]。" * 200
+
+    assert sanitise(text) == text
+
+
+def test_an_address_that_is_longer_than_is_remembered_still_holds_no_number():
+    text = f"https://example.com/{'a' * 3000}[1]"
+
+    assert "[1]" not in sanitise(text)
