@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway
+from rag.language.names import Lexicon
 from rag.records import (
     NO_EARLIER_TOPICS,
     Certainty,
@@ -37,6 +38,7 @@ from rag.search.passages import grown, merged, section_of
 CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
 EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
+NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
 PREFERRED = 0.9  # … for one of a document cited last
 CHOICES = 3  # documents that are named where it is not sure that they answer
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
@@ -94,7 +96,8 @@ class HybridRetriever:
         if not dense_query or limit <= 0:
             return []
         scores = self._scores(dense_query, lexical_query, within, before)
-        found = self._read(dense_query, ranked(scores.total), within, limit, before.documents)
+        best = self._by_names(lexical_query, ranked(scores.total), within)
+        found = self._read(dense_query, best, within, limit, before.documents)
         return [
             replace(
                 hit,
@@ -104,6 +107,22 @@ class HybridRetriever:
             )
             for hit in found
         ]
+
+    def _by_names(
+        self, query: str, best: list[tuple[str, float]], within: Readable
+    ) -> list[tuple[str, float]]:
+        """Those first that hold a product's name just as it is asked for, not a longer one's."""
+        names = _lexicon_of(tuple(self._documents.lexicon(within)))
+        asked = {name.text.casefold() for name in names.find(query.lower())}
+        if not asked:
+            return best
+        chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
+        named = {
+            key
+            for key, chunk in chunks.items()
+            if asked <= {name.text.casefold() for name in names.find(chunk.embedded_text.lower())}
+        }
+        return ranked({key: score + NAMED * (key in named) for key, score in best})
 
     def _scores(
         self, dense_query: str, lexical_query: str, within: Readable, before: EarlierTopics
@@ -278,6 +297,12 @@ def _mixed(rows: NDArray[np.float32], weights: Sequence[float]) -> Vector:
 def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
     """Both opinions count alike; where there is one alone, it stands for both."""
     return {key: (each + second[key]) / 2 if key in second else each for key, each in first.items()}
+
+
+@lru_cache(maxsize=16)
+def _lexicon_of(names: tuple[str, ...]) -> Lexicon:
+    """Indexed once, until it changes; people type names in any case."""
+    return Lexicon(name.lower() for name in names)
 
 
 def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:
