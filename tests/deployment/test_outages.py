@@ -45,6 +45,7 @@ class Servers:
             "GROUNDNOTE_SESSIONS__DATABASE_URL": self.database.url,
             "GROUNDNOTE_JOBS__URL": self.redis.url,
             "GROUNDNOTE_RETRIEVAL__CHROMA_URL": self.chroma.url,
+            "GROUNDNOTE_DOCUMENTS__ORIGINALS_URL": str(folder / "originals"),
         }
 
     def all_run(self):

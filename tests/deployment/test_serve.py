@@ -71,7 +71,7 @@ def test_listens_where_host_and_port_say_on_ipv6_too(groundnote, web):
 @pytest.mark.parametrize(
     ("variables", "words"),
     [
-        ({"HOST": "no.such.host.invalid"}, "--host"),
+        ({"HOST": "no.such.host.invalid"}, "web.host"),
         ({"PORT": "many"}, "web.port is 'many'"),
         ({"GROUNDNOTE_DATA_DIR": "/dev/null/var"}, "GROUNDNOTE_DATA_DIR"),
         ({"GROUNDNOTE_SESSIONS__DATABASE_URL": "mysql://x/y"}, "sessions.database_url"),
