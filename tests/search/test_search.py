@@ -236,6 +236,9 @@ def test_a_chunk_whose_section_is_missing_is_still_readable(library: Library) ->
     moved = replace(chunk, section_index=7)
 
     class Elsewhere:
+        def lexicon(self, within):
+            return ()
+
         def chunks(self, chunk_ids, within):
             return {chunk.id: moved}
 
