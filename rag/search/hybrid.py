@@ -117,12 +117,15 @@ class HybridRetriever:
         if not asked:
             return best
         chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
-        named = {
-            key
+        gains = {
+            key: NAMED
+            * sum(
+                asked <= {name.text.casefold() for name in names.find(text.lower())}
+                for text in (chunk.embedded_text, chunk.document_title)
+            )
             for key, chunk in chunks.items()
-            if asked <= {name.text.casefold() for name in names.find(chunk.embedded_text.lower())}
         }
-        return ranked({key: score + NAMED * (key in named) for key, score in best})
+        return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
         self, dense_query: str, lexical_query: str, within: Readable, before: EarlierTopics
