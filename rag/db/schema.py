@@ -1,4 +1,4 @@
-"""Every table, as SQLAlchemy Core sees it; migrations lead to exactly this."""
+"""Every table, as SQLAlchemy Core sees it. A new database is made so; migrations lead to the same."""
 
 from sqlalchemy import (
     JSON,
