@@ -89,14 +89,17 @@ class ReadingServer:
     ) -> tuple[int, bytes]:
         network = GuardedNetwork(self._guard)
         network.deadline = time.monotonic() + seconds
-        options = {"files": files, "data": FORM} if files else {}
         transport = guarded_transport(network)
         client = httpx.Client(transport=transport, timeout=seconds, trust_env=False)
         try:
             with (
                 client,
                 client.stream(
-                    method, f"{self._url}{path}", headers=self._headers, **options
+                    method,
+                    f"{self._url}{path}",
+                    headers=self._headers,
+                    files=files,
+                    data=FORM if files else None,
                 ) as response,
             ):
                 body = bytearray()
