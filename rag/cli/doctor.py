@@ -240,7 +240,7 @@ def _pictures(settings: Settings) -> str:
 
 def _job_queue(settings: Settings) -> str:
     if settings.jobs.url is None:
-        return "in the data folder"
+        return "in the database"
     from redis import Redis
     from redis.exceptions import RedisError
 
