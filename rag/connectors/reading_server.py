@@ -148,7 +148,7 @@ class ServedLoader(GuardedLoader):
     def __init__(self, limits: LoadLimits, server: ReadingServer) -> None:
         super().__init__(limits)
         replies = LoadLimits(**{**asdict(limits), "max_bytes": most_bytes(limits)})
-        self._replies = GuardedLoader(replies, module="rag.documents.readers.docling")
+        self._replies = GuardedLoader(replies, module="rag.documents.docling")
         self._server = server
 
     def load(self, name: str, data: bytes) -> ParsedDocument:
