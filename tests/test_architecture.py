@@ -41,7 +41,7 @@ ORDER = [
 WEB = [
     {"rag.web.json_requests", "rag.web.request_context"},
     {"rag.web.access"},
-    {"rag.web.problems", "rag.web.serving", "rag.web.html"},
+    {"rag.web.problems", "rag.web.serving"},
     {"rag.web.openapi", "rag.web.turns"},
     {"rag.web.api"},
     {"rag.web.pages", "rag.web.openai"},

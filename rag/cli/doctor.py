@@ -34,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("tables", _tables),
         ("originals", _originals),
         ("readers", _readers),
+        ("reading server", _reading_server),
         ("pictures", _pictures),
         ("job queue", _job_queue),
         ("judge", _judge),
@@ -134,6 +135,16 @@ def _readers(settings: Settings) -> str:
         f"{'was' if len(older) == 1 else 'were'} read by an older reader: reread them "
         "with `groundnote reread`, or on the page of documents; until then they are as they were"
     )
+
+
+def _reading_server(settings: Settings) -> str:
+    from rag.wiring.components import reading_server
+
+    server = reading_server(settings)
+    if server is None:
+        return "none: PDF and Office files are read here"
+    server.look()
+    return f"{settings.documents.reader_url} reads PDF and Office files"
 
 
 def _some(names: Iterable[str]) -> str:
