@@ -1,4 +1,4 @@
-"""Every table, as SQLAlchemy Core sees it. A new database is made so; migrations lead to the same."""
+"""Every table, as SQLAlchemy Core sees it: of a new database, and where migrations lead to."""
 
 from sqlalchemy import (
     JSON,
