@@ -221,7 +221,11 @@ sessions = Table(
     Column("collections", JSON),  # ids of those that were chosen
     Column("forgotten", Integer, nullable=False, server_default="0"),  # messages: in no summary
     Column("expires_at", DateTime(timezone=True)),  # of one in which nothing that is said is kept
+    Column("client_id", String(64)),  # what a client that chose one calls it
+    # What a model asked for besides: {"include_search_results", "max_context_messages"}.
+    Column("preferences", JSON),
     Index("sessions_by_owner", "owner", "last_used_at"),
+    Index("one_session_per_client_id", "owner", "client_id", unique=True),
 )
 
 messages = Table(
