@@ -15,6 +15,7 @@ from rag.chat.draft import Draft
 from rag.chat.follow_ups.resolution import FollowUps
 from rag.chat.shown_sources import PreparedContext, QuestionSources
 from rag.citations.markers import cited_numbers
+from rag.citations.wrapping import unwrapped
 from rag.db import waiting_for_database
 from rag.errors import (
     ContextTooLong,
@@ -117,7 +118,7 @@ class Assistant:
         Raises:
             UserError: the question is empty or too long; nothing was stored.
         """
-        self._limits.check(wishes.query or question)
+        self._limits.check(unwrapped(question).question)
         return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
 
     def regenerate(
@@ -197,7 +198,7 @@ class Assistant:
                 raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
-        question, within = draft.wishes.query or turn.question.content, session.within()
+        question, within = unwrapped(turn.question.content).question, session.within()
         self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
             past = self._past(session, turn, draft.wishes)
@@ -272,6 +273,7 @@ class Assistant:
 
     def _resolved(self, session: SessionHandle, question: str, past: EarlierTurns) -> Resolution:
         """With the documents that the last answer cited first."""
+        question = unwrapped(question).question
         resolution = self._followups.resolve(question, past, session.within())
         numbers = cited_numbers(past[-1][1])[:CITED_LAST] if past else []
         if not numbers:
@@ -425,5 +427,5 @@ def succeeded(messages: Sequence[Message]) -> EarlierTurns:
     for question, answer in pairwise(messages):
         is_pair = question.role == Role.USER and answer.role == Role.ASSISTANT
         if is_pair and question.turn == answer.turn and answer.status is MessageStatus.COMPLETE:
-            past.append((question.content, answer.content))
+            past.append((unwrapped(question.content).question, answer.content))
     return past

@@ -1,4 +1,4 @@
-"""Every table, as SQLAlchemy Core sees it; migrations lead to exactly this."""
+"""Every table, as SQLAlchemy Core sees it: of a new database, and where migrations lead to."""
 
 from sqlalchemy import (
     JSON,

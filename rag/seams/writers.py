@@ -24,7 +24,6 @@ class AnswerOptions:
     instructions: str | None = None
     # All that may be told of the conversation, where it is not certain whose it is.
     past: tuple[ImportedMessage, ...] | None = None
-    query: str = ""  # the question, where the asker's program put more around it
     notices: tuple[str, ...] = ()  # what became of the request, told beside the answer
 
     @property
