@@ -57,6 +57,15 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class Versions:
+    """A place where a conversation went on in several ways."""
+
+    index: int  # of the first message that is not the same
+    sessions: tuple[Session, ...]  # one for each way, the oldest first
+    position: int  # among them, of the session that was asked
+
+
+@dataclass(frozen=True, slots=True)
 class FoundMessages:
     """The best results, and how many there are in all."""
 
@@ -96,7 +105,18 @@ class SessionHandle(Protocol):
     def note_matches(self, indices: Sequence[int]) -> None:
         """Messages that a search of the history found; they stand in the next one's place."""
 
-    def delete(self) -> None: ...
+    def delete(self) -> None:
+        """Its branches stay."""
+
+    # Branches
+    def branch(self, index: int) -> SessionHandle:
+        """Another session with the messages before this one, at the same places, and one register.
+
+        Raises Conflict while the last of them is being written.
+        """
+
+    def family(self) -> list[Session]:
+        """Those that branched from one another, this one among them; the first one first."""
 
     # Turns
     def begin(self, question: str) -> OpenTurn:
@@ -174,7 +194,7 @@ class SessionHandle(Protocol):
         """By number, with their present state; numbers that are not registered are left out."""
 
     def source_count(self) -> int:
-        """The highest number that is taken; below it there may be some that were never given."""
+        """The highest number that is taken; below it there may be some that are not its own."""
 
     def expire(self, moment: datetime | None) -> None:
         """Have it deleted then, and not listed until then; None: keep it."""
@@ -249,8 +269,10 @@ class ConversationStore(Protocol):
     ) -> SessionHandle:
         """The owner's session that a client calls so; made if there is none."""
 
-    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
-        """Newest use first."""
+    def sessions(
+        self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False
+    ) -> list[Session]:
+        """Newest use first; of each conversation all versions, or the one that was used last."""
 
     def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
         """Over all of one owner's sessions."""

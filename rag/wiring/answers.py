@@ -185,6 +185,7 @@ def assistant_of(application: "Application") -> Assistant:
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
             past_turns=follow_up.max_turns,
+            answer_seconds=settings.llm.answer_seconds,
         ),
         metrics=application.metrics,
     )
