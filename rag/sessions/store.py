@@ -7,12 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-<<<<<<< HEAD
-from sqlalchemy import Connection, Engine, Executable, delete, insert, select, update
-from sqlalchemy.exc import IntegrityError
-=======
 from sqlalchemy import Connection, Engine, Executable, delete, func, insert, select, update
->>>>>>> main
+from sqlalchemy.exc import IntegrityError
 
 from rag.citations.register import as_source
 from rag.db import messages, reading, sessions, storable, writing
@@ -30,13 +26,8 @@ from rag.records import (
     Summary,
 )
 from rag.runtime.budget import paced
-<<<<<<< HEAD
 from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
-from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
-=======
-from rag.seams import FoundMessages, OpenTurn, Overview
 from rag.sessions import branches, leases, register_rows, summary_rows, transcript, vector_rows
->>>>>>> main
 from rag.sessions.rows import session_from
 from rag.sessions.session_key import IS_MINE, SessionKey, absent
 
@@ -418,7 +409,6 @@ class SqlConversationStore:
             return own
         return handle
 
-<<<<<<< HEAD
     def _called(self, client_id: str, owner: str) -> SqlSession | None:
         is_it = (sessions.c.owner == owner) & (sessions.c.client_id == client_id)
         with reading(self._engine) as connection:
@@ -435,15 +425,12 @@ class SqlConversationStore:
         except IntegrityError:  # another request was quicker
             return self.open(client_id, owner=owner)
 
-    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
-=======
     def sessions(
         self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False
     ) -> list[Session]:
         is_listed = (sessions.c.owner == owner) & sessions.c.expires_at.is_(None)
         if one_version:
             is_listed &= branches.IS_LATEST
->>>>>>> main
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(sessions)
