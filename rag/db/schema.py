@@ -224,6 +224,7 @@ sessions = Table(
     Column("parent", String(40)),  # of a branch: where its messages before `branch_index` are from
     Column("branch_index", Integer),
     Column("family", String(40)),  # whose register it shares: the id of the first session
+    Column("model", Text),  # that was picked; none: the one that answers everybody
     Column("client_id", String(64)),  # what a client that chose one calls it
     # What a model asked for besides: {"include_search_results", "max_context_messages"}.
     Column("preferences", JSON),

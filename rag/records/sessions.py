@@ -98,6 +98,7 @@ class Session:
     parent: str | None = None  # of a branch: the session that it went off from
     branch_index: int | None = None  # the first message that is not its parent's
     family: str | None = None  # those that share one register
+    model: str | None = None  # that was picked for it; None: the one that answers everybody
     client_id: str | None = None  # what a client that chose one calls it
 
 

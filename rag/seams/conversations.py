@@ -96,6 +96,9 @@ class SessionHandle(Protocol):
     def choose(self, collections: Sequence[str]) -> None:
         """Ask only these collections from now on; none: all that the owner may read."""
 
+    def pick_model(self, name: str) -> None:
+        """Have this one answer here from now on, where it may be picked; empty: as everybody."""
+
     def shared(self) -> list[SessionHandle]:
         """Those of the same owner that its configuration says are read as well, if still there."""
 

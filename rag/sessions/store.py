@@ -135,6 +135,9 @@ class SqlSession:
     def choose(self, collections: Sequence[str]) -> None:
         self._set(collections=list(collections))
 
+    def pick_model(self, name: str) -> None:
+        self._set(model=storable(name) or None)
+
     def shared(self) -> list[SessionHandle]:
         handles: list[SessionHandle] = []
         for session_id in self.read().config.share:
