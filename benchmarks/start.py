@@ -1,6 +1,9 @@
 """How long commands and a server take to begin, and what a server holds.
 
-    python -m benchmarks.start [--data-dir DIR] [--rounds 3]
+    python -m benchmarks.start [--data-dir DIR] [--rounds 3] [--drop]
+
+`--drop`: from three files of ten pages, sent to a server that has just begun over nothing, to the
+first answer that cites each of them, and to the end of their jobs.
 
 Processor time counts where others use the machine; the clock tells only when it is quiet. DIR holds
 a library already (`groundnote ingest`); without one a small library is made first.
@@ -113,11 +116,82 @@ def server(environment: dict[str, str]) -> dict[str, tuple[float, float]]:
     return found
 
 
+def ten_pages(number: int) -> bytes:
+    """A manual of ten pages as PDF; its fact stands on the last."""
+    from tests.documents.office_files import pdf
+
+    line = "Section {} of part {} tells how the machine is set up, kept clean, moved and stored."
+    pages = [
+        [(f"Chapter {page} of manual {number}", 16, True)]
+        + [line.format(row, page * number) for row in range(40)]
+        for page in range(1, 10)
+    ]
+    fact = f"The Orbit {number} weighs {number}40 grams without its stand."
+    last = [(f"Weight of the Orbit {number}", 16, True), fact]
+    return pdf([*pages, last], title=f"Orbit {number}")
+
+
+def first_drop(environment: dict[str, str]) -> dict[str, tuple[float, float]]:
+    """Seconds (clock, processor) from a drop to cited answers."""
+    port = free_port()
+    running = subprocess.Popen(
+        groundnote("serve", "--port", str(port)),
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    client = httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60)
+    results: dict[str, tuple[float, float]] = {}
+    try:
+        while not answers(client, "/readyz"):
+            sleep(0.05)
+        files = [("file", (f"orbit-{n}.pdf", ten_pages(n), "application/pdf")) for n in (1, 2, 3)]
+        began, used = perf_counter(), processor(running.pid)
+
+        def note(name: str) -> None:
+            results[name] = (perf_counter() - began, processor(running.pid) - used)
+
+        jobs = client.post("/api/v1/documents", files=files).json()["jobs"]
+        for n in (1, 2, 3):
+            while not cites(client, f"How much does the Orbit {n} weigh?", f"{n}40 grams"):
+                sleep(1)  # each question costs the server some work
+            note(f"file {n} is cited")
+        while any(is_on_its_way(client, job["id"]) for job in jobs):
+            sleep(0.1)
+        note("all are done")
+    finally:
+        running.send_signal(signal.SIGTERM)
+        running.wait()
+    return results
+
+
+def cites(client: httpx.Client, question: str, fact: str) -> bool:
+    """Whether an answer says this with a number."""
+    session = client.post("/api/v1/sessions", json={}).json()["id"]
+    asked = client.post(f"/api/v1/sessions/{session}/messages", json={"content": question})
+    answer = asked.json()
+    return bool(answer.get("citations")) and fact in answer["content"]
+
+
+def is_on_its_way(client: httpx.Client, job_id: str) -> bool:
+    """Whether an upload is not done yet."""
+    return client.get(f"/api/v1/jobs/{job_id}").json()["state"] in ("queued", "running")
+
+
 @click.command()
 @click.option("--data-dir", type=click.Path(path_type=Path), help="A library that is there.")
 @click.option("--rounds", default=3, show_default=True)
-def main(data_dir: Path | None, rounds: int) -> None:
+@click.option("--drop", is_flag=True, help="Files dropped on an empty server alone.")
+def main(data_dir: Path | None, rounds: int, drop: bool) -> None:
     """Print medians over the rounds."""
+    if drop:
+        drops = []
+        for _ in range(rounds):
+            with tempfile.TemporaryDirectory() as place:
+                drops.append(first_drop(dict(os.environ) | {"GROUNDNOTE_DATA_DIR": place}))
+        for name in drops[0]:
+            show(name, [each[name] for each in drops])
+        return
     with tempfile.TemporaryDirectory() as place:
         environment = dict(os.environ) | {"GROUNDNOTE_DATA_DIR": str(data_dir or place)}
         if data_dir is None:

@@ -338,12 +338,12 @@ class TestLongTranscripts:
         page = get(long)
         opened = get(page.link("summarised"))
 
-        said = "15 turns summarised: 1 of 1 citations (0 with their statement), 1 of 2 products"
+        said = "15 turns summarised: 1 of 1 citations, 1 of 2 products"
         assert said in page.text(".kept")
         assert opened.all(".summary a.cite")[0].attributes["href"].endswith("/sources/1#passage")
         assert "Turns 1–15" in opened.text(".summary")
         assert opened.link("Turn 7").endswith("?at=13#m13")
-        assert "quoted" in opened.text(".summary")
+        assert "Word for word from the conversation" in opened.text(".summary")
         assert "lost: 0" in opened.text(".summary")
 
     def test_a_line_of_a_summary_is_corrected_and_removed(self, session, long, get, post):
