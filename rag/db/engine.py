@@ -227,14 +227,15 @@ def revisions() -> list[str]:
     return chain
 
 
-def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
+def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> str | None:
     """Bring the schema to the newest version; several processes may call it at once.
 
     `before` is called with the old revision of a database that has one, by one process at a time.
+    Returns the old one where there was one and it is not the newest.
     """
     revision = revision_of(engine)
     if revision == newest_revision():
-        return  # nearly always, and without loading Alembic
+        return None  # nearly always, and without loading Alembic
     if revision is not None and revision < revisions()[0]:
         raise SetupError(
             f"The database {engine.url.render_as_string()} was made before the first release (its "
@@ -248,6 +249,7 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
             before(revision)
         with writing(engine, follows_keys=False) as connection:
             upgrade(connection, "head")
+    return None if revision == newest_revision() else revision
 
 
 @contextmanager

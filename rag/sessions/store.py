@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, Executable, delete, insert, select, u
 
 from rag.citations.register import as_source
 from rag.db import messages, reading, sessions, storable, writing
+from rag.db.audit import record
 from rag.errors import Conflict, NotFound
 from rag.records import (
     EVERYTHING,
@@ -124,6 +125,7 @@ class SqlSession:
     def delete(self) -> None:
         with self._writing() as (connection, _):
             connection.execute(delete(sessions).where(sessions.c.id == self.id))
+            record(connection, "session.deleted", self.id)
 
     # Turns
 
@@ -372,7 +374,10 @@ class SqlConversationStore:
     def delete_unused_since(self, moment: datetime) -> int:
         with writing(self._engine) as connection:
             old = sessions.c.last_used_at < moment
-            return connection.execute(delete(sessions).where(old)).rowcount
+            gone = connection.execute(delete(sessions).where(old).returning(sessions.c.id))
+            ids = list(gone.scalars())
+            record(connection, "session.expired", *ids)
+        return len(ids)
 
     def delete_expired(self) -> int:
         """Those of which nothing but their numbers was to be kept for a while."""

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from rag.db import migrate, open_engine
+from rag.db.audit import AuditTrail
 from rag.db.integrity import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError, StorageFailed
 from rag.operations import refuse_emptied, refuse_foreign
@@ -26,7 +27,9 @@ def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
     refuse_unfinished(settings.data_dir)
     try:
         engine = open_engine(settings.database_url)
-        migrate(engine, before=partial(_back_up, settings, engine) if backs_up else None)
+        older = migrate(engine, before=partial(_back_up, settings, engine) if backs_up else None)
+        if older is not None:
+            AuditTrail(engine).add("database.migrated", f"from {older}")
         refuse_emptied(engine, settings.data_dir)
         refuse_foreign(engine, settings.data_dir)
     except ArgumentError as error:
