@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from rag.documents.files import IncomingFile
-from rag.records import Message
+from rag.records import Finished, Message
 from rag.settings import Settings
 from rag.wiring.application import Application
 from rag.wiring.building import build
@@ -257,8 +257,8 @@ def _grade(application: Application, question: str, expected: str | float) -> tu
 
 def _answer(application: Application, question: str) -> Message:
     *_, end = application.assistant.ask(application.store.create("bench"), question)
-    message: Message = end.message
-    return message
+    assert isinstance(end, Finished)
+    return end.message
 
 
 def _holds(text: str, expected: str | float) -> bool:
