@@ -224,6 +224,7 @@ sessions = Table(
     Column("parent", String(40)),  # of a branch: where its messages before `branch_index` are from
     Column("branch_index", Integer),
     Column("family", String(40)),  # whose register it shares: the id of the first session
+    Column("model", Text),  # that was picked; none: the one that answers everybody
     Index("sessions_by_owner", "owner", "last_used_at"),
     Index("sessions_by_family", "family"),
 )

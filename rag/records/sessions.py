@@ -77,6 +77,7 @@ class Session:
     parent: str | None = None  # of a branch: the session that it went off from
     branch_index: int | None = None  # the first message that is not its parent's
     family: str | None = None  # those that share one register
+    model: str | None = None  # that was picked for it; None: the one that answers everybody
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,9 @@ class SessionHandle(Protocol):
     def choose(self, collections: Sequence[str]) -> None:
         """Ask only these collections from now on; none: all that the owner may read."""
 
+    def pick_model(self, name: str) -> None:
+        """Have this one answer here from now on, where it may be picked; empty: as everybody."""
+
     def request_slice(self, start: int, end: int) -> None:
         """Have messages `[start, end)` in the next context; `overview` tells of it."""
 

@@ -55,6 +55,7 @@ def session_from(row: Any) -> Session:
         parent=row.parent,
         branch_index=row.branch_index,
         family=row.family,
+        model=row.model,
     )
 
 

@@ -133,6 +133,9 @@ class SqlSession:
     def choose(self, collections: Sequence[str]) -> None:
         self._set(collections=list(collections))
 
+    def pick_model(self, name: str) -> None:
+        self._set(model=storable(name) or None)
+
     def request_slice(self, start: int | None, end: int | None) -> None:
         self._set(requested_start=start, requested_end=end)
 

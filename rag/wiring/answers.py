@@ -189,12 +189,22 @@ def assistant_of(application: "Application") -> Assistant:
     )
 
 
+def _others(application: "Application") -> dict[str, Writer]:
+    """Writers with the other models that people may pick; nothing is asked of them before."""
+    settings, others = application.settings, dict[str, Writer]()
+    for name in settings.llm.pickable[1:]:
+        model = open_model(settings, name)
+        if model is not None:
+            others[name] = ModelWriter(model, temperature=settings.llm.temperature)
+    return others
+
+
 def _beside(application: "Application", mentions: NameMentions) -> DirectSources:
     settings = application.settings
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return DirectSources((told, application.asked), remarks)
+    return DirectSources((told, application.asked), remarks, _others(application))
 
 
 def _tools(application: "Application") -> ToolRoom:

@@ -209,6 +209,10 @@ class SessionBody(Body):
     title: Title | None = None
     context_config: ContextConfigBody | None = None
     collections: Chosen | None = None
+    model: Annotated[
+        str | None,
+        Field(max_length=500, description="One that people may pick; empty: the usual one."),
+    ] = None
     knowledge_base_id: Annotated[
         str | None, Field(max_length=200, description="One collection, by its id or name.")
     ] = None

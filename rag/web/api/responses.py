@@ -47,6 +47,7 @@ class SessionModel(Described):
         None, description="Of a branch: the session that its messages before `branch_index` are of."
     )
     branch_index: int | None = None
+    model: str | None = Field(None, description="That was picked for it; null: the usual one.")
 
 
 class SessionsModel(Described):
