@@ -27,14 +27,14 @@ REPEATED_CHARS = 200  # of a cell that reaches over several: a longer one is sai
 Cells = Sequence[str]
 
 
-class Cell(str):
+class TypedCell(str):
     """What is written in a cell, with the value that its file holds, and where it stands there."""
 
     __slots__ = ("origin", "value")
     value: float | None  # None: text, or a formula without a stored result
     origin: str  # B7
 
-    def __new__(cls, text: str, value: float | None = None, origin: str = "") -> "Cell":
+    def __new__(cls, text: str, value: float | None = None, origin: str = "") -> "TypedCell":
         cell = super().__new__(cls, text)
         cell.value, cell.origin = value, origin
         return cell
@@ -46,7 +46,7 @@ Spanning = tuple[str, int, int]  # a cell: its text, and over how many columns a
 def typed_cell(text: str, value: object, origin: str) -> str:
     """The cell of a value that the file holds; what is no figure is its text."""
     is_figure = isinstance(value, int | float) and not isinstance(value, bool)
-    return Cell(text, float(value), origin) if is_figure else text  # type: ignore[arg-type]
+    return TypedCell(text, float(value), origin) if is_figure else text  # type: ignore[arg-type]
 
 
 def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[str]]:
@@ -117,7 +117,7 @@ def _typed(rows: Sequence[tuple[int, Cells]], width: int) -> tuple[int, ...]:
     values = [0] * width
     for _number, row in rows:
         for column, cell in enumerate(row):
-            if isinstance(cell, Cell) and cell.value is not None:
+            if isinstance(cell, TypedCell) and cell.value is not None:
                 values[column] += 1
             elif parse_figure(cell):
                 values[column] -= len(rows)  # a figure that somebody wrote as text

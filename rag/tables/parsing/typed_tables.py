@@ -53,17 +53,17 @@ def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
         columns = list(zip(*(row for _number, row in grid.rows), strict=True))
         arrays = [pa.chunked_array([pa.array(column, pa.string())]) for column in columns]
         numbers = pa.array([number for number, _row in grid.rows], pa.int64())
-        typed = [isinstance(column[0], _Figure) for column in columns]
+        typed = [isinstance(column[0], _FileValue) for column in columns]
         yield _typed(grid.names, pa.chunked_array([numbers]), arrays, typed)
 
 
-class _Figure(str):
+class _FileValue(str):
     """A text of a column whose figures are the file's own."""
 
 
 def _marked(row: Sequence[object], figures: frozenset[int]) -> list[str]:
     cells = map(str, row)
-    return [_Figure(cell) if at in figures else cell for at, cell in enumerate(cells)]
+    return [_FileValue(cell) if at in figures else cell for at, cell in enumerate(cells)]
 
 
 def _long(raw: RawTable) -> Iterator[TypedTable]:

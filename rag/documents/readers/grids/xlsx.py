@@ -18,7 +18,7 @@ from rag.documents.readers.grids.sheets import letters_of, text_of
 from rag.documents.readers.packages import check_package, damage_message
 from rag.documents.reports import counted
 from rag.documents.runs import Mark, Run, written
-from rag.documents.tables import Cell, typed_cell
+from rag.documents.tables import TypedCell, typed_cell
 from rag.errors import Unreadable
 
 MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
@@ -149,7 +149,7 @@ def _filled_rows(
             text = _shown(cell, affixes, marks)
             formula = "" if text else formulas.get(place, "")
             values.append(
-                Cell(formula, None, place) if formula else typed_cell(text, cell.value, place)
+                TypedCell(formula, None, place) if formula else typed_cell(text, cell.value, place)
             )
         if any(values):
             yield number, values
