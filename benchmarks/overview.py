@@ -25,12 +25,15 @@ Way = Callable[[dict[str, Any], Messages, int], Sent]
 
 
 def messages_of(talk: dict[str, Any]) -> Messages:
-    """The opening, then a turn for each topic."""
+    """The opening, then a turn for each topic; what the user tells later stands between."""
     messages: Messages = []
-    number = len(talk["turns"]) + 2
+    later = talk.get("later", {})
+    number = len(talk["turns"]) + len(later) + 2
     pairs = list(talk["turns"])
-    question, answer = talk["filler"]
-    for topic in talk["topics"].split():
+    forms = [talk["filler"], *talk.get("fillers", [])]
+    for place, topic in enumerate(talk["topics"].split()):
+        question, answer = forms[place % len(forms)]
+        pairs += [later[str(place)]] if str(place) in later else []
         pairs.append([question.format(x=topic), answer.format(x=topic, a=number, b=number + 1)])
         number += 2
     for asked, answered in pairs:
