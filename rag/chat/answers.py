@@ -46,7 +46,7 @@ from rag.seams import (
     Writer,
     WriteRequest,
 )
-from rag.seams.judges import Judge
+from rag.seams.models import Judge
 from rag.tokens import count_tokens
 
 USER_LOOKED_AT = 20  # messages, whose figures a user has said

@@ -12,7 +12,7 @@ from rag.llm.replies import ArrivingReply
 from rag.llm.role_tokens import without_role_tokens
 from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ModelRequest, ToolSpec
-from rag.seams.patience import ENDLESS_SECONDS
+from rag.seams.models import ENDLESS_SECONDS
 
 THINKING_ROOM = 1_000  # tokens
 _NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")

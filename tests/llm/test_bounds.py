@@ -6,7 +6,7 @@ import pytest
 
 from rag.llm.dialects import RequestOptions
 from rag.llm.openai_compatible import OpenAIChatModel
-from rag.seams import patience
+from rag.seams import models
 from tests.openai_server import KEY, OpenAIServer, asked, delta_event, error_of
 
 
@@ -52,7 +52,7 @@ def test_what_is_no_answer_ends_it(delta):
 
 
 def test_silence_among_signs_of_life_ends_it(monkeypatch):
-    monkeypatch.setattr(patience, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(models, "SILENT_SECONDS", 0.3)
     with OpenAIServer(without_end({"content": ""})) as server:
         error, _ = error_of(model_at(server))
 
