@@ -28,7 +28,7 @@ from rag.language.blocks import read_windows
 from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.seams import Embedder
-from rag.seams.models import JudgeVerdict, OpenStatement
+from rag.seams.judges import JudgeVerdict, OpenStatement
 from rag.search.passages import neighbourhood
 
 CASES = Path(__file__).parent / "verdicts"

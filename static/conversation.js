@@ -61,7 +61,7 @@ function onClick(event) {
     ask("Go on.");
   } else if (edit) {
     event.preventDefault();
-    fillBox(edit.dataset.edit || edit.closest(".question").querySelector("p").textContent);
+    fillBox(edit.dataset.edit);
   } else if (more) {
     event.preventDefault();
     showMore(more);
@@ -88,7 +88,7 @@ async function ask(question) {
   if (running) return;
   if (!question.trim()) return showError("The question is empty. Type what you want to know.");
   showError("");
-  if (turns.querySelector("[data-newest]")) return askOnPage(question);
+  if (form.elements.edit || turns.querySelector("[data-newest]")) return askOnPage(question);
   const isNew = !sessionId;
   const shown = addQuestion(question);
   const live = new LiveAnswer();
@@ -109,7 +109,7 @@ async function ask(question) {
   });
 }
 
-/** An older stretch is shown: the question goes off as a form, and the newest turns come back. */
+/** An older stretch is shown, or an earlier question edited: a form, and another page comes back. */
 function askOnPage(question) {
   box.value = question;
   forgetDraft(sessionId);

@@ -55,6 +55,7 @@ from rag.runtime.cancellation import hang_up_reason
 from rag.runtime.error_log import is_due
 from rag.runtime.metrics import Metrics
 from rag.seams import NO_OPTIONS, AnswerOptions, DirectAnswer, OpenTurn, Retriever, SessionHandle
+from rag.seams.patience import ENDLESS_SECONDS, Deadline
 
 GOES_ON = re.compile(
     rf"(?:(?:{phrases('polite')}) )?(?:{phrases('goes_on')})(?: (?:{phrases('polite')}))?\W*",
@@ -75,6 +76,7 @@ class TurnLimits:
     question_chars: int = 20_000
     sources: int = 8
     past_turns: int = 10
+    answer_seconds: float = ENDLESS_SECONDS
 
     def check(self, question: str) -> None:
         """Refuse what cannot be asked, before anything is stored."""
@@ -183,7 +185,8 @@ class Assistant:
     ) -> Generator[Event, None, None]:
         turn = begin()
         told = [Notice(NoticeKind.PASSED_OVER, notice) for notice in wishes.notices]
-        draft = Draft(turn.answer, wishes=wishes, notices=told)
+        deadline = Deadline(self._limits.answer_seconds)
+        draft = Draft(turn.answer, wishes=wishes, notices=told, deadline=deadline)
         with self._metrics.trace.part("turn") as draft.trace:
             draft.trace.note(session=session.id, answer=turn.answer.index)
             try:
@@ -237,7 +240,7 @@ class Assistant:
             message = session.finish(draft.complete(answer))
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
-        if answer.set_aside is not None:
+        if answer.set_aside is not None and not draft.remains:
             yield Discarded(answer.set_aside.reason)
             yield Text(answer.text)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)

@@ -11,7 +11,7 @@ from rag.citations.statements import read_statements
 from rag.citations.verdicts import check
 from rag.records import CheckedFigure, Citation, Hit, Readable, Source, Unsourced
 from rag.seams import Embedder, Retriever
-from rag.seams.models import Judge
+from rag.seams.judges import Judge
 
 LOOKED_UP = 40  # statements of one text for which the library is searched
 LONGEST_LOOKED_UP = 600  # characters of one that are searched for

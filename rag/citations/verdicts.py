@@ -18,7 +18,7 @@ from rag.language.amounts import Figure, agree
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
 from rag.runtime.budget import paced
 from rag.seams import Embedder
-from rag.seams.models import Judge, JudgeVerdict, OpenStatement
+from rag.seams.judges import Judge, JudgeVerdict, OpenStatement
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself

@@ -231,7 +231,11 @@ sessions = Table(
     Column("collections", JSON),  # ids of those that were chosen
     Column("forgotten", Integer, nullable=False, server_default="0"),  # messages: in no summary
     Column("expires_at", DateTime(timezone=True)),  # of one in which nothing that is said is kept
+    Column("parent", String(40)),  # of a branch: where its messages before `branch_index` are from
+    Column("branch_index", Integer),
+    Column("family", String(40)),  # whose register it shares: the id of the first session
     Index("sessions_by_owner", "owner", "last_used_at"),
+    Index("sessions_by_family", "family"),
 )
 
 messages = Table(

@@ -13,7 +13,7 @@ from rag.errors import (
     ModelUnavailable,
     UnreadableReply,
 )
-from rag.seams.models import Patience
+from rag.seams.patience import Patience
 
 # Wordings of OpenAI, vLLM, SGLang, llama.cpp, Ollama, OpenRouter, Mistral, Gemini, Anthropic, TGI,
 # TensorRT, ExLlama, LM Studio, Cohere, Kimi, Qwen and xAI.

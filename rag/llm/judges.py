@@ -12,7 +12,8 @@ from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply, 
 from rag.records import ChatMessage, Role, Verdict
 from rag.runtime.cancellation import reply_in_time
 from rag.seams import ChatModel
-from rag.seams.models import JUDGEMENT, JudgeVerdict, OpenStatement, Patience
+from rag.seams.judges import JudgeVerdict, OpenStatement
+from rag.seams.patience import JUDGEMENT, Patience
 
 AT_ONCE = 8  # statements in one call: a reply that is cut off loses few
 MOST_CALLS = 12  # for one answer

@@ -12,7 +12,7 @@ from typing import Any
 from rag.errors import ModelUnavailable, RagError
 from rag.records import ChatMessage, Usage
 from rag.seams import ChatModel, ModelRequest
-from rag.seams.models import Patience
+from rag.seams.patience import Patience
 
 Cut = Callable[[], None]
 LEFT = "The answer was stopped before its end."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag.records import (
@@ -11,47 +11,12 @@ from rag.records import (
     ChatMessage,
     ToolCall,
     Usage,
-    Verdict,
 )
+from rag.seams.patience import Deadline, Patience
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     pass
 
-
-# ── How long each call of a model may take, and which setting says so: all of it in one place ─────
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """With one kind of call."""
-
-    seconds: float
-    setting: str = ""  # that gives it more; "" where none does
-
-    def set_to(self, seconds: float) -> Patience:
-        """As the settings have it."""
-        return replace(self, seconds=seconds)
-
-    @property
-    def advice(self) -> str:
-        """What helps where it was not enough."""
-        return f"Ask again, or raise {self.setting}." if self.setting else "Ask again."
-
-
-ANSWER = Patience(60, "llm.timeout_seconds")  # with each piece of a reply, whatever it is for
-FOLLOW_UP = Patience(10, "follow_up.timeout_seconds")  # these, with the whole of it
-JUDGEMENT = Patience(10, "checks.timeout_seconds")
-SUMMARY = Patience(60, "summarization_settings.timeout_seconds")
-TABLE_PLAN = Patience(20)
-CLIENTS_TASK = Patience(30)  # of a client's own, such as a title
-ENDLESS_SECONDS = 600.0  # that a reply may take in all, unless llm.answer_seconds says otherwise
-SILENT_SECONDS = 120.0  # without a character of any kind
-CONNECT_SECONDS = 10.0
-WINDOW_SECONDS = 5.0  # of a server that is asked what its model takes
-RETRY_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
-
-
-# ── Language models and the counting of their tokens ──────────────────────────────────────────────
 
 TokenCounter = Callable[[str], int]
 
@@ -75,6 +40,8 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     patience: Patience | None = None  # with the whole reply; None: as long as pieces come
+    # Of the answer that it is part of.
+    deadline: Deadline = field(default_factory=Deadline, compare=False)
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
     keeps_json: bool = False  # JSON is the answer, not a wrapping of it
     # Tools of a program and the form that it wants, in the protocol's own words: sent or refused.
@@ -117,40 +84,4 @@ class ChatModel(Protocol):
             ContextTooLong: the messages do not fit; nothing was generated.
             ModelInterrupted: the reply broke off; the pieces so far were yielded.
             UnreadableReply: the server answered, but not in the OpenAI protocol.
-        """
-
-
-# ── Judges of what words cannot decide ────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class OpenStatement:
-    """A statement that a source may carry, and the windows of the source nearest to it."""
-
-    text: str
-    evidence: tuple[str, ...]
-    number: int = 0  # of the source
-
-
-@dataclass(frozen=True, slots=True)
-class JudgeVerdict:
-    """What a judge thinks: supported, contradicted, off_subject, or open where it carries a part;
-    with its reason."""
-
-    verdict: Verdict
-    reason: str = ""
-
-
-class Judge(Protocol):
-    """Called once for all that words do not make certain in an answer, when its text stands."""
-
-    @property
-    def name(self) -> str:
-        """Shown beside its verdicts."""
-
-    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
-        """One judged for each statement; None where it has none.
-
-        Raises:
-            RagError: it has none at all, because it failed; the message says why.
         """

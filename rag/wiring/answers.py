@@ -19,7 +19,8 @@ from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
 from rag.records import Verdict
 from rag.seams import Embedder, SessionHandle, Writer
-from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
+from rag.seams.judges import OpenStatement
+from rag.seams.patience import FOLLOW_UP, SUMMARY
 from rag.search.hybrid import HybridRetriever
 from rag.search.mentions import NameMentions
 from rag.tables.answers import TableAnswers
@@ -182,6 +183,7 @@ def assistant_of(application: "Application") -> Assistant:
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
             past_turns=follow_up.max_turns,
+            answer_seconds=settings.llm.answer_seconds,
         ),
         metrics=application.metrics,
     )

@@ -13,14 +13,15 @@ from rag.llm.judges import ModelJudge
 from rag.memory.summariser import ApplicationModel
 from rag.records import EVERYTHING
 from rag.runtime.cancellation import HangUp, reply_in_time
-from rag.seams import models
-from rag.seams.models import ANSWER, OpenStatement, Patience
+from rag.seams import patience
+from rag.seams.judges import OpenStatement
+from rag.seams.patience import ANSWER, Patience
 from rag.settings import Settings
 from rag.wiring.components import open_judge, open_model
 from tests import openai_server as server_side
 from tests.openai_server import QUESTION, OpenAIServer, asked, error_of, model_at
 
-KINDS = [each for each in vars(models).values() if isinstance(each, Patience)]
+KINDS = [each for each in vars(patience).values() if isinstance(each, Patience)]
 SET = [each for each in KINDS if each.setting]
 
 
@@ -58,7 +59,7 @@ def test_a_reply_that_comes_too_slowly_is_ended_by_the_limit_of_the_whole():
             model_at(one, timeout_seconds=60),
             [QUESTION],
             max_tokens=50,
-            patience=models.JUDGEMENT.set_to(0.2),
+            patience=patience.JUDGEMENT.set_to(0.2),
         )
 
     assert "0.2 seconds" in str(failure)
@@ -109,13 +110,13 @@ class TestSettings:
 
     def test_of_a_follow_up_lead_to_the_rules(self, settings):
         model = open_model(settings)
-        resolve = FollowUps(model=model, patience=models.FOLLOW_UP.set_to(0.2)).resolve
+        resolve = FollowUps(model=model, patience=patience.FOLLOW_UP.set_to(0.2)).resolve
 
         history = [("What does the Aero 5 cost?", "It costs 5 [1].")]
         assert resolve("And the Aero 6?", history, EVERYTHING).method == "rules"
 
     def test_of_a_summary(self, settings):
-        limit = models.SUMMARY.set_to(0.2)
+        limit = patience.SUMMARY.set_to(0.2)
 
         with pytest.raises(ModelUnavailable, match=r"raise summarization_settings\.timeout_sec"):
             ApplicationModel(open_model(settings), 9, 0, limit)("Say", "text", HangUp())

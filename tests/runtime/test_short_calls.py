@@ -9,7 +9,7 @@ from rag.records import ChatMessage, Role
 from rag.runtime import cancellation
 from rag.runtime.cancellation import json_object, reply_soon
 from rag.seams import ModelDelta
-from rag.seams.models import Patience
+from rag.seams.patience import Patience
 from tests.fakes import ScriptedModel
 from tests.waiting import LONG
 

@@ -6,7 +6,7 @@ from rag.citations.markers import cited_numbers
 from rag.records import ChatMessage, Role
 from rag.runtime.cancellation import json_object, reply_soon
 from rag.seams import ChatModel
-from rag.seams.models import Patience
+from rag.seams.patience import Patience
 
 ANSWER_CHARACTERS = 600  # of each answer that the model is shown
 MAX_QUERY_CHARACTERS = 400

@@ -18,7 +18,7 @@ from rag.language.languages import all_expressions, all_words, phrases
 from rag.language.words import QUESTION_WORDS, STOP_WORDS, tokens
 from rag.records import NO_EARLIER_TOPICS, EarlierTopics, Readable, Resolution
 from rag.seams import ChatModel
-from rag.seams.models import FOLLOW_UP, Patience
+from rag.seams.patience import FOLLOW_UP, Patience
 
 # Openings that say: this goes on from the last question.
 CUE_WORDS = all_expressions("cues")

@@ -220,6 +220,12 @@ class SessionBody(Body):
         return (*(self.collections or ()), *own)
 
 
+class BranchBody(Body):
+    """The question that another one is to take the place of."""
+
+    index: MessageIndex
+
+
 class QuestionBody(Body):
     """A question; `wait_for_judge` seconds at most are waited for a judge's verdicts."""
 

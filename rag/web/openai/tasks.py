@@ -21,7 +21,7 @@ from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.render.gate import sanitise
 from rag.seams import ModelRequest
-from rag.seams.models import CLIENTS_TASK
+from rag.seams.patience import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
 from rag.web.openai.answer_fields import DONE, call_items, head, used
 from rag.web.openai.client_request import ClientRequest

@@ -13,6 +13,7 @@ from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts
 from rag.render.statements import CitedStatement, shown_statement, statements_in
 from rag.render.tables import form_of, shown_result
 from rag.seams import SessionHandle
+from rag.sessions.branches import edited
 from rag.tables.plan import plan_from
 from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
@@ -85,14 +86,24 @@ def conversation(session_id: str) -> str:
 def ask(session_id: str) -> PageResult:
     """The next question."""
     session = open_session(session_id)
-    question = words("content")
-    chosen = wanted_collections()
-    if chosen is not None:
-        session.choose(chosen)
+    question, chosen = words("content"), wanted_collections()
+    place = wanted_index("edit", request.form)
+
+    def begin() -> Response:
+        branch = session if place is None else edited(session, place)
+        if chosen is not None:
+            branch.choose(chosen)
+        try:
+            return _answered(branch, question)
+        except UserError:
+            if branch.id != session.id:
+                branch.delete()  # nothing was asked in it
+            raise
+
     try:
-        return led_when_due(lambda: _answered(session, question))
+        return led_when_due(begin)
     except UserError as error:
-        page = _conversation_page(session, question=question, error=str(error))
+        page = _conversation_page(session, question=question, error=str(error), editing=place)
         return page, error.http_status
 
 
@@ -132,7 +143,12 @@ def _at(session_id: str, index: int) -> Response:
     return redirect(url, 303)
 
 
-def _conversation_page(session: SessionHandle, *, question: str = "", error: str = "") -> str:
+def _conversation_page(
+    session: SessionHandle, *, question: str = "", error: str = "", editing: int | None = None
+) -> str:
+    """`editing` is the index of the question that another one is to take the place of."""
+    if editing is None and (editing := wanted_index("edit", request.args)) is not None:
+        question = question or session.message(editing).content
     place = WantedRange(
         **{name: wanted_index(name, request.args) for name in ("before", "at", "after")}
     )
@@ -143,6 +159,7 @@ def _conversation_page(session: SessionHandle, *, question: str = "", error: str
         transcript=transcript,
         question=question,
         error=error,
+        editing=editing,
         choice=choices(transcript.session.collections),
     )
 

@@ -9,7 +9,7 @@ from rag.chat.follow_ups.model import read_reply
 from rag.chat.follow_ups.resolution import FollowUps
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.records import EVERYTHING
-from rag.seams.models import Patience
+from rag.seams.patience import Patience
 from tests.fakes import ScriptedModel
 
 HISTORY = [("Top 10 products in Q3", "Here they are [1].")]
