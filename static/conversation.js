@@ -14,7 +14,7 @@ const form = document.querySelector("[data-ask]");
 const turns = document.getElementById("turns");
 const box = document.getElementById("question");
 let sessionId = document.getElementById("session-head")?.dataset.session;
-let inUse = chosenCollections(); // what the conversation is known to ask
+let inUse = null; // what the conversation is known to ask, and which model
 const SEARCHING = "Searching the documents";
 let running = null; // the answer that is being written
 
@@ -38,6 +38,7 @@ export function startConversation() {
   });
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);
+  inUse = JSON.stringify(wanted());
   grow();
   arrive();
   goOnReading();
@@ -125,18 +126,25 @@ async function writeAgain(index) {
   await run(live, async () => events(url, {}), () => live.giveBack());
 }
 
-/** Begins the conversation if there is none yet, and keeps which collections it asks. */
-async function choose() {
+/** Which collections are asked, and by which model, where there is something to choose. */
+function wanted() {
   const collections = chosenCollections();
-  if (sessionId && String(collections) === String(inUse)) return;
+  const model = form.elements.model?.value;
+  return { ...(collections && { collections }), ...(model && { model }) };
+}
+
+/** Begins the conversation if there is none yet, and keeps what it asks. */
+async function choose() {
+  const asked = JSON.stringify(wanted());
+  if (sessionId && asked === inUse) return;
   const response = await fetch(`/api/v1/sessions${sessionId ? `/${sessionId}` : ""}`, {
     method: sessionId ? "PUT" : "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(collections && { collections } || {}),
+    body: asked,
   });
   if (!response.ok) throw Object.assign(new Error(await reasonOf(response)), { isRefusal: true });
   sessionId = (await response.json()).id;
-  inUse = collections;
+  inUse = asked;
 }
 
 async function run(live, begin, takeBack) {

@@ -1,9 +1,9 @@
 """One answer: the writer behind the marker gate, and the check of what it wrote."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from rag.chat.composition import all_cited, notices_beside, quotation, quoted, set_aside
@@ -72,6 +72,7 @@ class DirectSources:
 
     direct: Sequence[DirectAnswers] = ()
     remarks: LibraryRemarks | None = None
+    others: Mapping[str, Writer] = field(default_factory=dict)  # that may be picked, by model
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +152,9 @@ class Answering:
         """The writer's text through the gate: no number leaves that the session does not know."""
         request = _request(prepared, evidence, draft)
         registered = RegisteredNumbers(session, evidence.sources)
-        draft.writer = self._writer
+        draft.writer = writer = self._writer_of(session)
         asked_again = False
-        with closing(self._deltas(session, request)) as deltas:
+        with closing(self._deltas(writer, session, request)) as deltas:
             for delta in through_gate(deltas, registered, draft):
                 asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
                 yield delta
@@ -161,7 +162,7 @@ class Answering:
             self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
         if not (draft.text.strip() or draft.calls):
             raise ModelInterrupted(
-                f"{self._writer.name} returned an empty answer. Ask for the answer again."
+                f"{writer.name} returned an empty answer. Ask for the answer again."
             )
 
     def without_model(
@@ -200,13 +201,19 @@ class Answering:
         if draft.remains:
             yield Text(quotation(draft.remains, REMAINS))
 
+    def _writer_of(self, session: SessionHandle) -> Writer:
+        """The one that was picked for the session, while it may be."""
+        others = self._beside.others
+        picked = session.read().model if others else None
+        return others.get(picked or "", self._writer)
+
     def _deltas(
-        self, session: SessionHandle, request: WriteRequest
+        self, writer: Writer, session: SessionHandle, request: WriteRequest
     ) -> Generator[ModelDelta | ToolUsed, None, None]:
         if self._tools is None or request.wishes.needs_model:
-            yield from self._writer.write(request)
+            yield from writer.write(request)
         else:
-            yield from self._tools.write(self._writer, request, session)
+            yield from self._tools.write(writer, request, session)
 
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""

@@ -59,7 +59,9 @@ from rag.records.jobs import Job, JobState
 from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
     NO_EARLIER_TOPICS,
+    NO_PREFERENCES,
     ContextConfig,
+    ContextPreferences,
     EarlierTopics,
     ImportedMessage,
     LineEdit,
@@ -83,6 +85,7 @@ __all__ = [
     "GROUP",
     "NOTHING",
     "NO_EARLIER_TOPICS",
+    "NO_PREFERENCES",
     "Answer",
     "Card",
     "Certainty",
@@ -96,6 +99,7 @@ __all__ = [
     "Compacted",
     "Confidence",
     "ContextConfig",
+    "ContextPreferences",
     "Discarded",
     "Document",
     "DocumentLink",

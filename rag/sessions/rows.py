@@ -55,6 +55,8 @@ def session_from(row: Any) -> Session:
         parent=row.parent,
         branch_index=row.branch_index,
         family=row.family,
+        model=row.model,
+        client_id=row.client_id,
     )
 
 

@@ -37,6 +37,7 @@ class SessionModel(Described):
     """A session of the caller."""
 
     id: str
+    client_id: str | None = None  # what the client that began it calls it
     title: str
     created_at: datetime
     last_used_at: datetime
@@ -47,6 +48,7 @@ class SessionModel(Described):
         None, description="Of a branch: the session that its messages before `branch_index` are of."
     )
     branch_index: int | None = None
+    model: str | None = Field(None, description="That was picked for it; null: the usual one.")
 
 
 class SessionsModel(Described):

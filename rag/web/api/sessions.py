@@ -41,12 +41,15 @@ api = DescribedApi("sessions", "Conversations, each with its register of sources
 def create_session(body: SessionBody) -> tuple[SessionModel, int]:
     """Begin a conversation."""
     config = changed_config(default_config(), body.context_config)
+    model = rights.picked_model(body.model or "")
     session = application().store.create(
         current_owner(),
         title=body.title or "",
         config=config,
         collections=rights.chosen(body.chosen),
     )
+    if model:
+        session.pick_model(model)
     return SessionModel.of(session.read()), 201
 
 
@@ -55,6 +58,8 @@ def changed_config(config: ContextConfig, wanted: ContextConfigBody | None) -> C
     if wanted is None:
         return config
     given = wanted.model_dump(exclude_unset=True)
+    if given.get("share") is not None:
+        given["share"] = tuple(open_session(session_id).id for session_id in given["share"])
     return replace(
         config,
         **{
@@ -90,12 +95,15 @@ def change_session(path: SessionPath, body: SessionBody) -> SessionModel:
     """Change the title or the configuration; what is left out stays as it is."""
     session = open_session(path.session_id)
     chosen = rights.chosen(body.collections or ())
+    model = rights.picked_model(body.model or "")
     if body.title is not None:
         session.rename(body.title)
     if body.context_config is not None:
         session.configure(changed_config(session.read().config, body.context_config))
     if body.collections is not None:
         session.choose(chosen)
+    if body.model is not None:
+        session.pick_model(model)
     return SessionModel.of(session.read())
 
 

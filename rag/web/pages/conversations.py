@@ -17,8 +17,8 @@ from rag.sessions.branches import edited
 from rag.tables.plan import plan_from
 from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
-from rag.web.access.rights import choices, open_session, readable
-from rag.web.pages.forms import wanted_collections, wanted_index, words
+from rag.web.access.rights import choices, open_session, pickable_models, readable
+from rag.web.pages.forms import wanted_collections, wanted_index, wanted_model, words
 from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.queue import led_when_due
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
@@ -46,11 +46,14 @@ def new() -> str:
 def ask_first() -> PageResult:
     """The first question of a conversation."""
     question, chosen = words("content"), wanted_collections() or ()
+    model = wanted_model()
 
     def begin() -> Response:
         session = application().store.create(
             current_owner(), config=default_config(), collections=chosen
         )
+        if model:
+            session.pick_model(model)
         try:
             return _answered(session, question)
         except UserError:
@@ -71,6 +74,7 @@ def _new_page(*, question: str, error: str = "") -> str:
         document_count=documents.page(within, limit=0).total,
         newest=documents.newest(within, limit=NEWEST_LISTED),
         choice=choices(),
+        models=pickable_models(),
         question=question,
         error=error,
     )
@@ -87,12 +91,14 @@ def ask(session_id: str) -> PageResult:
     """The next question."""
     session = open_session(session_id)
     question, chosen = words("content"), wanted_collections()
-    place = wanted_index("edit", request.form)
+    place, model = wanted_index("edit", request.form), wanted_model()
 
     def begin() -> Response:
         branch = session if place is None else edited(session, place)
         if chosen is not None:
             branch.choose(chosen)
+        if model is not None:
+            branch.pick_model(model)
         try:
             return _answered(branch, question)
         except UserError:
@@ -161,6 +167,7 @@ def _conversation_page(
         error=error,
         editing=editing,
         choice=choices(transcript.session.collections),
+        models=pickable_models(),
     )
 
 
