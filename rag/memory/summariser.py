@@ -20,8 +20,7 @@ from rag.memory.phrases import all_phrases, unfenced
 from rag.memory.summary import SummaryDraft
 from rag.memory.verifier import Verifier, Witness, is_excusable, is_taken_out, is_typed
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
-from rag.runtime.cancellation import HangUp
-from rag.runtime.short_calls import reply_in_time
+from rag.runtime.cancellation import HangUp, reply_in_time
 from rag.seams import ChatModel, TokenCounter
 from rag.seams.patience import SUMMARY, Patience
 
