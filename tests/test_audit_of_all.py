@@ -33,6 +33,7 @@ DERIVED = "made anew from a conversation at any time"
 READS = "changes nothing"
 UNAUDITED_ROUTES = {
     "POST /api/v1/sessions": TRANSCRIPT,
+    "POST /api/v1/sessions/<session_id>/branches": TRANSCRIPT,
     "POST /api/v1/sessions/<session_id>/import": TRANSCRIPT,
     "POST /api/v1/sessions/<session_id>/messages": TRANSCRIPT,
     "POST /api/v1/sessions/<session_id>/messages/<index>/regenerate": TRANSCRIPT,
