@@ -56,7 +56,9 @@ from rag.records.jobs import Job, JobState
 from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
     NO_EARLIER_TOPICS,
+    NO_PREFERENCES,
     ContextConfig,
+    ContextPreferences,
     EarlierTopics,
     ImportedMessage,
     LineEdit,
@@ -80,6 +82,7 @@ __all__ = [
     "GROUP",
     "NOTHING",
     "NO_EARLIER_TOPICS",
+    "NO_PREFERENCES",
     "Answer",
     "Card",
     "Certainty",
@@ -93,6 +96,7 @@ __all__ = [
     "Compacted",
     "Confidence",
     "ContextConfig",
+    "ContextPreferences",
     "Discarded",
     "Document",
     "DocumentLink",

@@ -37,10 +37,10 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.wiring.components import (
     kept_places,
-    load_limits,
     open_collections,
     open_embedder,
     open_index,
+    open_loader,
     open_model,
     open_originals,
     open_second,
@@ -130,9 +130,7 @@ class Application:
 
     @once
     def loader(self) -> "GuardedLoader":
-        from rag.documents.sandbox import GuardedLoader
-
-        return GuardedLoader(load_limits(self.settings))
+        return open_loader(self.settings)
 
     @once
     def ingestion(self) -> "Ingestion":
@@ -214,6 +212,13 @@ class Application:
         if self.connected.has_changed():
             self._take_connection()
         return self._assistant
+
+    @property
+    def pickable_models(self) -> tuple[str, ...]:
+        """Of the server that answers now; what people may pick for a conversation."""
+        if self.connected.has_changed():
+            self._take_connection()
+        return self.settings.llm.pickable
 
     @once
     def _assistant(self) -> "Assistant":
