@@ -227,7 +227,7 @@ class Assistant:
         known = {source.number for source in session.sources(named)} if named else set()
         taken = session.source_count() if named else 0
         with draft.trace.part("retrieval") as span:
-            found = self._find(session, question, last, draft)
+            found = self._find(session, question, last, resolution, draft)
             span.note(sources=len(found.sources), by_words_alone=_by_words_alone(draft))
         draft.resolution = resolution = found.resolution
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
@@ -344,10 +344,15 @@ class Assistant:
             return self._retriever.by_words(words, within, before=resolution.before, limit=limit)
 
     def _find(
-        self, session: SessionHandle, question: str, last: LastTurn, draft: Draft
+        self,
+        session: SessionHandle,
+        question: str,
+        last: LastTurn,
+        resolution: Resolution,
+        draft: Draft,
     ) -> QuestionSources:
         """The sources that a question names, such as [3]; retrieval for any other question."""
-        within, resolution = session.within(), draft.resolution
+        within = session.within()
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if named:
             whole = {source.number: 1.0 for source in named}
