@@ -23,7 +23,7 @@ from rag.records import (
     Role,
     Source,
 )
-from rag.runtime.short_calls import json_object, reply_soon
+from rag.runtime.cancellation import json_object, reply_soon
 from rag.seams import ChatModel
 from rag.seams.patience import FOLLOW_UP, Patience
 
