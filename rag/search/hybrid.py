@@ -111,20 +111,16 @@ class HybridRetriever:
     def _by_names(
         self, query: str, best: list[tuple[str, float]], within: Readable
     ) -> list[tuple[str, float]]:
-        """Those first that hold a product's name just as it is asked for, not a longer one's."""
+        """Those first that hold a product's name just as it is asked for, not a sibling's.
+
+        A document that is called by another product says little of this one.
+        """
         names = _lexicon_of(tuple(self._documents.lexicon(within)))
-        asked = {name.text.casefold() for name in names.find(query.lower())}
+        asked = _names_in(query, names)
         if not asked:
             return best
         chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
-        gains = {
-            key: NAMED
-            * sum(
-                asked <= {name.text.casefold() for name in names.find(text.lower())}
-                for text in (chunk.embedded_text, chunk.document_title)
-            )
-            for key, chunk in chunks.items()
-        }
+        gains = {key: NAMED * _naming(asked, chunk, names) for key, chunk in chunks.items()}
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
@@ -306,6 +302,17 @@ def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[s
 def _lexicon_of(names: tuple[str, ...]) -> Lexicon:
     """Indexed once, until it changes; people type names in any case."""
     return Lexicon(name.lower() for name in names)
+
+
+def _naming(asked: set[str], chunk: Chunk, names: Lexicon) -> float:
+    """1 for what holds all products asked for; a title of theirs is half as much, another's −1."""
+    titled = _names_in(chunk.document_title, names)
+    is_named = asked <= titled or asked <= _names_in(chunk.embedded_text, names)
+    return is_named + (asked <= titled) / 2 - bool(titled and not titled & asked)
+
+
+def _names_in(text: str, names: Lexicon) -> set[str]:
+    return {name.text.casefold() for name in names.find(text.lower())}
 
 
 def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:
