@@ -75,6 +75,7 @@ class LlmSettings(_SettingsSection):
 
     base_url: str | None = None
     model: str | None = None
+    choices: tuple[str, ...] = ()  # other models of the server that people may pick
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float = Field(0.2, ge=0, le=2)
     timeout_seconds: float = Field(ANSWER.seconds, gt=0)
@@ -101,9 +102,17 @@ class LlmSettings(_SettingsSection):
             return self._api_key.get_secret_value() or None
         return os.environ.get(self.api_key_env)
 
-    def connected(self, base_url: str, model: str, api_key: str) -> "LlmSettings":
+    @property
+    def pickable(self) -> tuple[str, ...]:
+        """What somebody may pick for a conversation, the usual one first; none without others."""
+        others = [name for name in dict.fromkeys(self.choices) if name != self.model]
+        return (self.model, *others) if self.model is not None and others else ()
+
+    def connected(
+        self, base_url: str, model: str, api_key: str, choices: tuple[str, ...] = ()
+    ) -> "LlmSettings":
         """These settings with another server, model and key; an empty key is none."""
-        other = self.model_copy(update={"base_url": base_url, "model": model})
+        other = self.model_copy(update={"base_url": base_url, "model": model, "choices": choices})
         other._api_key = SecretStr(api_key)
         return other
 
@@ -200,6 +209,9 @@ class DocumentSettings(_SettingsSection):
     keep_originals: bool = True
     originals_url: str | None = None  # a folder or URL, where several machines open each file
     ocr_languages: tuple[str, ...] = ()  # of pictures, besides those that the packaged model reads
+    reader_url: str | None = None  # a docling-serve that reads PDF and Office files instead
+    reader_api_key: SecretStr | None = None
+    reader_timeout_seconds: float = Field(300, gt=0)  # for one file
 
 
 class TableSettings(_SettingsSection):
@@ -340,7 +352,7 @@ def settings_file(named: str | Path | None = None) -> Path | None:
     the top level of the project, else none."""
     chosen = named or os.environ.get(FILE_VARIABLE)
     if chosen:
-        return Path(chosen)
+        return Path(chosen).expanduser()
     for folder in (Path.cwd(), HOME):
         if (folder / "settings.json").is_file():
             return folder / "settings.json"

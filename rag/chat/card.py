@@ -10,7 +10,7 @@ from rag.citations.markers import as_it_stands, neutralise
 from rag.language.names import Lexicon
 from rag.language.words import language_of
 from rag.records import Card, Mention, MissingIdentifier, ShownPassage, Source
-from rag.records.cards import OPEN
+from rag.records.answers import OPEN
 from rag.seams import WriteRequest
 
 MOST_SHOWN = 6  # passages, the folded ones among them

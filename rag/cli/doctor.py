@@ -12,7 +12,7 @@ from rag.documents.descriptions import size_in_words
 from rag.documents.reports import counted
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
-from rag.wiring.server_address import running_server
+from rag.wiring.listeners import running_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("tables", _tables),
         ("originals", _originals),
         ("readers", _readers),
+        ("reading server", _reading_server),
         ("pictures", _pictures),
         ("job queue", _job_queue),
         ("judge", _judge),
@@ -63,7 +64,7 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.db.integrity import damage_in_words, damaged_tables
+    from rag.db.engine import damage_in_words, damaged_tables
     from rag.operations import set_back
     from rag.operations.manifest import held_by
     from rag.wiring.stores import open_database
@@ -134,6 +135,16 @@ def _readers(settings: Settings) -> str:
         f"{'was' if len(older) == 1 else 'were'} read by an older reader: reread them "
         "with `groundnote reread`, or on the page of documents; until then they are as they were"
     )
+
+
+def _reading_server(settings: Settings) -> str:
+    from rag.wiring.components import reading_server
+
+    server = reading_server(settings)
+    if server is None:
+        return "none: PDF and Office files are read here"
+    server.look()
+    return f"{settings.documents.reader_url} reads PDF and Office files"
 
 
 def _some(names: Iterable[str]) -> str:
@@ -229,7 +240,7 @@ def _pictures(settings: Settings) -> str:
 
 def _job_queue(settings: Settings) -> str:
     if settings.jobs.url is None:
-        return "in the data folder"
+        return "in the database"
     from redis import Redis
     from redis.exceptions import RedisError
 

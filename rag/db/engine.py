@@ -22,8 +22,62 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from rag.db.integrity import WORDS, damage_in_words, damaged_tables, is_damage
+from rag.db.schema import metadata
 from rag.errors import SetupError, StorageFailed
+
+# ── Which tables of a SQLite database are damaged, page by page, and what that means ──────────────
+
+WORDS = "chunks_fts"  # what begins so is made of the chunks, and can be made again
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name"
+UNREADABLE = "the list of its tables"
+
+
+def damaged_tables(engine: Engine) -> list[str]:
+    """Names of tables whose pages cannot be read; none of PostgreSQL, which checks its own."""
+    if engine.dialect.name != "sqlite":
+        return []
+    with engine.connect() as connection:
+        try:
+            names = list(connection.exec_driver_sql(_TABLES).scalars())
+        except DatabaseError:
+            return [UNREADABLE]
+        return [name for name in names if not _is_whole(connection, name)]
+
+
+def _is_whole(connection: Connection, name: str) -> bool:
+    quoted = name.replace("'", "''")
+    try:
+        found = connection.exec_driver_sql(f"PRAGMA quick_check('{quoted}')")
+        return list(found.scalars()) == ["ok"]
+    except DatabaseError:
+        return False
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether that is what the database says, and not that it is away or not ours."""
+    told = str(getattr(error, "orig", None) or error)
+    return bool(re.search("malformed|corrupt|vtable constructor failed|not a database", told))
+
+
+def is_of_words(names: list[str]) -> bool:
+    """Whether all that is damaged can be made again from the rest."""
+    return bool(names) and all(name.startswith(WORDS) for name in names)
+
+
+def damage_in_words(names: list[str]) -> str:
+    """What is damaged, and what to do."""
+    if is_of_words(names):
+        return (
+            "The word index of the database is damaged; the documents themselves are whole. "
+            "`groundnote doctor --repair` makes it anew from them."
+        )
+    return (
+        f"The database is damaged ({', '.join(names[:5])}). Stop the server and put the backup of "
+        "the database back; keep the damaged file, of which `sqlite3 FILE .recover` may save more."
+    )
+
+
+# ── Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk ──
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
 
@@ -206,6 +260,8 @@ def storable(text: str) -> str:
 
 _REVISION = re.compile(r'^(revision|down_revision)[^=\n]*= *"?(\w+)', re.MULTILINE)
 MIGRATIONS = Path(__file__).with_name("migrations")
+FIRST_SCHEMA = MIGRATIONS / "first"
+TEXT_INDEXES = FIRST_SCHEMA  # the newest of them, in NAME_text.sql: SQLAlchemy has no words for it
 BEFORE_RELEASE = "a9da5e2b"  # the last with the steps that led to the first schema
 
 
@@ -228,7 +284,7 @@ def revisions() -> list[str]:
 
 
 def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
-    """Bring the schema to the newest version; several processes may call it at once.
+    """Make the schema, or bring it to the newest version; several processes may do so at once.
 
     `before` is called with the old revision of a database that has one, by one process at a time.
     """
@@ -242,12 +298,43 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
             f"with commit {BEFORE_RELEASE} of Groundnote, which brings it up to date, or name "
             "another database and add the documents again."
         )
+    if revision is None and _made_new(engine):
+        return
     with _alone(engine, is_needed=before is not None):
         revision = revision_of(engine)
         if before is not None and revision is not None and revision in revisions()[:-1]:
             before(revision)
         with writing(engine, follows_keys=False) as connection:
             upgrade(connection, "head")
+
+
+def _made_new(engine: Engine) -> bool:
+    """Whether the schema was made at once, without the steps that led to it, nor Alembic."""
+    with writing(engine) as connection:
+        _wait_for_others(connection)
+        if inspect(connection).has_table("alembic_version"):
+            return False
+        metadata.create_all(connection, checkfirst=False)
+        run_statements(connection, TEXT_INDEXES / f"{connection.dialect.name}_text.sql")
+        connection.exec_driver_sql(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+            "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+        )
+        connection.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{newest_revision()}')")
+    return True
+
+
+def run_statements(connection: Connection, file: Path) -> None:
+    """Of a file of SQL, as it stands there."""
+    for statement in file.read_text(encoding="utf-8").split("\n-- next\n"):
+        # The PostgreSQL driver reads a per cent sign as a placeholder.
+        is_postgresql = connection.dialect.name == "postgresql"
+        connection.exec_driver_sql(statement.replace("%", "%%") if is_postgresql else statement)
+
+
+def _wait_for_others(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
 
 
 @contextmanager
@@ -285,8 +372,7 @@ def upgrade(connection: Connection, revision: str) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
+    _wait_for_others(connection)
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, revision)

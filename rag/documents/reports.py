@@ -7,7 +7,7 @@ from typing import Any
 from rag.records import ReadingReport
 
 NAMED_PAGES = 8
-READER = 1  # counts up when the readers find more or read it otherwise: `groundnote reread`
+READER = 2  # counts up when the readers find more or read it otherwise: `groundnote reread`
 
 
 def report_from(stored: Mapping[str, Any]) -> ReadingReport:
@@ -50,4 +50,6 @@ def in_words(report: ReadingReport) -> str:
 def left_out(report: ReadingReport) -> list[str]:
     """Each thing that is not searchable, with the reason."""
     pictures = f"{counted(report.pictures, 'picture')}: text in pictures is not read"
-    return [pictures, *report.left_out] if report.pictures else list(report.left_out)
+    things = [pictures, *report.left_out] if report.pictures else list(report.left_out)
+    refused = f"what newer readers find, for they refuse the file: {report.refused.rstrip('.')}"
+    return [*things, refused] if report.refused else things

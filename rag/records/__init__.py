@@ -2,21 +2,24 @@
 
 from rag.records.answers import (
     Answer,
+    Card,
     CheckedFigure,
     Citation,
+    DocumentLink,
     FigureStatus,
     Judging,
+    Mention,
     Notice,
     NoticeKind,
     Offer,
     SetAside,
+    ShownPassage,
     Source,
     SourceState,
     Unsourced,
     Usage,
     Verdict,
 )
-from rag.records.cards import Card, DocumentLink, Mention, ShownPassage
 from rag.records.collections import (
     DEFAULT_COLLECTION,
     EVERYTHING,
@@ -56,7 +59,9 @@ from rag.records.jobs import Job, JobState
 from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
     NO_EARLIER_TOPICS,
+    NO_PREFERENCES,
     ContextConfig,
+    ContextPreferences,
     EarlierTopics,
     ImportedMessage,
     LineEdit,
@@ -80,6 +85,7 @@ __all__ = [
     "GROUP",
     "NOTHING",
     "NO_EARLIER_TOPICS",
+    "NO_PREFERENCES",
     "Answer",
     "Card",
     "Certainty",
@@ -93,6 +99,7 @@ __all__ = [
     "Compacted",
     "Confidence",
     "ContextConfig",
+    "ContextPreferences",
     "Discarded",
     "Document",
     "DocumentLink",

@@ -34,6 +34,7 @@ class ReadingReport:
     left_out: tuple[str, ...] = ()  # what, and why, for people
     recognised: int = 0  # pages, of those above, and pictures, that were read by OCR
     reader: int = 0  # which readers read it; 0: those of before they were counted
+    refused: str = ""  # why newer readers refuse the file; its text is what older ones read
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag.records import (
+    NO_PREFERENCES,
     ContextConfig,
+    ContextPreferences,
     Hit,
     ImportedMessage,
     Message,
@@ -49,8 +51,18 @@ class Overview:
 
     session: Session
     summaries: tuple[Summary, ...]  # the active ones, oldest first
-    requested: tuple[int, int] | None = None  # messages to show once, in the next context
+    preferences: ContextPreferences = NO_PREFERENCES  # of the next context
+    matches: tuple[int, ...] = ()  # messages that the last search of the history found
     forgotten: int = 0  # messages before this one are in no summary any more
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """A place where a conversation went on in several ways."""
+
+    index: int  # of the first message that is not the same
+    sessions: tuple[Session, ...]  # one for each way, the oldest first
+    position: int  # among them, of the session that was asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +96,30 @@ class SessionHandle(Protocol):
     def choose(self, collections: Sequence[str]) -> None:
         """Ask only these collections from now on; none: all that the owner may read."""
 
-    def request_slice(self, start: int, end: int) -> None:
-        """Have messages `[start, end)` in the next context; `overview` tells of it."""
+    def pick_model(self, name: str) -> None:
+        """Have this one answer here from now on, where it may be picked; empty: as everybody."""
 
-    def forget_slice(self) -> None: ...
+    def shared(self) -> list[SessionHandle]:
+        """Those of the same owner that its configuration says are read as well, if still there."""
 
-    def delete(self) -> None: ...
+    def prefer(self, preferences: ContextPreferences) -> None:
+        """For the next context; `overview` tells of it. Without any, the earlier are forgotten."""
+
+    def note_matches(self, indices: Sequence[int]) -> None:
+        """Messages that a search of the history found; they stand in the next one's place."""
+
+    def delete(self) -> None:
+        """Its branches stay."""
+
+    # Branches
+    def branch(self, index: int) -> SessionHandle:
+        """Another session with the messages before this one, at the same places, and one register.
+
+        Raises Conflict while the last of them is being written.
+        """
+
+    def family(self) -> list[Session]:
+        """Those that branched from one another, this one among them; the first one first."""
 
     # Turns
     def begin(self, question: str) -> OpenTurn:
@@ -167,7 +197,7 @@ class SessionHandle(Protocol):
         """By number, with their present state; numbers that are not registered are left out."""
 
     def source_count(self) -> int:
-        """The highest number that is taken; below it there may be some that were never given."""
+        """The highest number that is taken; below it there may be some that are not its own."""
 
     def expire(self, moment: datetime | None) -> None:
         """Have it deleted then, and not listed until then; None: keep it."""
@@ -228,13 +258,24 @@ class ConversationStore(Protocol):
         title: str = "",
         config: ContextConfig | None = None,
         collections: Sequence[str] = (),
+        client_id: str | None = None,
     ) -> SessionHandle: ...
 
     def open(self, session_id: str, *, owner: str) -> SessionHandle:
-        """Raises NotFound, also when the session is somebody else's."""
+        """By our id, or by what its owner's client calls it.
 
-    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
-        """Newest use first."""
+        Raises NotFound, also when the session is somebody else's.
+        """
+
+    def open_or_create(
+        self, client_id: str, *, owner: str, config: ContextConfig | None = None
+    ) -> SessionHandle:
+        """The owner's session that a client calls so; made if there is none."""
+
+    def sessions(
+        self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False
+    ) -> list[Session]:
+        """Newest use first; of each conversation all versions, or the one that was used last."""
 
     def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
         """Over all of one owner's sessions."""

@@ -1,13 +1,14 @@
 """Sessions, their transcripts, sources and summaries in the database, each behind its owner."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, Executable, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Executable, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from rag.citations.register import as_source
 from rag.db import messages, reading, sessions, storable, writing
@@ -15,6 +16,7 @@ from rag.errors import Conflict, NotFound
 from rag.records import (
     EVERYTHING,
     ContextConfig,
+    ContextPreferences,
     Hit,
     ImportedMessage,
     Message,
@@ -24,8 +26,8 @@ from rag.records import (
     Summary,
 )
 from rag.runtime.budget import paced
-from rag.seams import FoundMessages, OpenTurn, Overview
-from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
+from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
+from rag.sessions import branches, leases, register_rows, summary_rows, transcript, vector_rows
 from rag.sessions.rows import session_from
 from rag.sessions.session_key import IS_MINE, SessionKey, absent
 
@@ -36,6 +38,14 @@ TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
 _MINE = select(sessions).where(IS_MINE)
 _MINE_LOCKED = _MINE.with_for_update()
+_FAMILY_LOCKED = (
+    select(sessions)
+    .where(
+        IS_MINE | sessions.c.family.in_(select(sessions.c.family).where(IS_MINE).correlate(None))
+    )
+    .order_by(sessions.c.id)
+    .with_for_update()
+)
 
 
 class SqlSession:
@@ -76,6 +86,16 @@ class SqlSession:
         with writing(self._engine) as connection:
             yield connection, self._mine(connection, _MINE_LOCKED)
 
+    @contextmanager
+    def _numbering(self) -> Iterator[tuple[Connection, Session]]:
+        """As `_writing`, where numbers are given: branches take turns as well, in one order."""
+        with writing(self._engine) as connection:
+            rows = connection.execute(_FAMILY_LOCKED, self._key.asking()).all()
+            row = next((row for row in rows if row.id == self.id), None)
+            if row is None:
+                raise absent(self._key)
+            yield connection, session_from(row)
+
     def _mine(self, connection: Connection, query: Executable) -> Session:
         row = connection.execute(query, self._key.asking()).one_or_none()
         if row is None:
@@ -115,15 +135,43 @@ class SqlSession:
     def choose(self, collections: Sequence[str]) -> None:
         self._set(collections=list(collections))
 
-    def request_slice(self, start: int | None, end: int | None) -> None:
-        self._set(requested_start=start, requested_end=end)
+    def pick_model(self, name: str) -> None:
+        self._set(model=storable(name) or None)
 
-    def forget_slice(self) -> None:
-        self.request_slice(None, None)
+    def shared(self) -> list[SessionHandle]:
+        handles: list[SessionHandle] = []
+        for session_id in self.read().config.share:
+            key = SessionKey(session_id, self.owner)
+            other = SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+            with suppress(NotFound):
+                handles += [other] if session_id != self.id and other.read() else []
+        return handles
+
+    def prefer(self, preferences: ContextPreferences) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.prefer(connection, self._key, preferences)
+
+    def note_matches(self, indices: Sequence[int]) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.note_matches(connection, self._key, indices)
 
     def delete(self) -> None:
-        with self._writing() as (connection, _):
+        with self._numbering() as (connection, _):
+            branches.leave(connection, [self.id])
             connection.execute(delete(sessions).where(sessions.c.id == self.id))
+
+    # Branches
+
+    def branch(self, index: int) -> "SqlSession":
+        branch_id = uuid4().hex
+        with self._numbering() as (connection, session):
+            branches.make(connection, session, branch_id, index, now=self._clock())
+        key = SessionKey(branch_id, self.owner)
+        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+
+    def family(self) -> list[Session]:
+        with self._reading() as (connection, session):
+            return branches.family(connection, session)
 
     # Turns
 
@@ -148,9 +196,11 @@ class SqlSession:
             self._leases.release(self.id, answer)
 
     def erase(self, index: int) -> None:
-        with self._writing() as (connection, session):
-            transcript.erase(connection, self._key, session, index)
-            summary_rows.remove_over(connection, self._key, index - 1, index + 1)
+        with self._numbering() as (connection, session):
+            for holder in (session, *branches.sharing(connection, session, index)):
+                key = SessionKey(holder.id, self.owner)
+                transcript.erase(connection, key, holder, index)
+                summary_rows.remove_over(connection, key, index - 1, index + 1)
 
     def judge(self, answer: Message) -> Message:
         with writing(self._engine) as connection:
@@ -197,7 +247,7 @@ class SqlSession:
         fills_gaps: bool = True,
     ) -> int:
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
-        with self._writing() as (connection, session):
+        with self._numbering() as (connection, session):
             cited = register_rows.cited_in(spelled) if fills_gaps else None
             register_rows.bring(connection, self._key, cited, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())
@@ -212,7 +262,7 @@ class SqlSession:
         wanted = list(dict.fromkeys(source.chunk_id for source in sources))
         known = self._of_chunks(wanted)
         if len(known) < len(wanted):
-            with self._writing() as (connection, _):
+            with self._numbering() as (connection, _):
                 register_rows.register(connection, self._key, sources)
             known = self._of_chunks(wanted)
         return [known[chunk_id] for chunk_id in wanted]
@@ -240,7 +290,7 @@ class SqlSession:
         self._set(expires_at=moment)
 
     def reserve_numbers(self, highest: int) -> None:
-        with self._writing() as (connection, _):
+        with self._numbering() as (connection, _):
             register_rows.reserve(connection, self.id, highest)
 
     # Summaries
@@ -324,6 +374,7 @@ class SqlConversationStore:
         title: str = "",
         config: ContextConfig | None = None,
         collections: Sequence[str] = (),
+        client_id: str | None = None,
     ) -> SqlSession:
         session_id, now = uuid4().hex, self._clock()
         with writing(self._engine) as connection:
@@ -336,6 +387,7 @@ class SqlConversationStore:
                     created_at=now,
                     last_used_at=now,
                     collections=list(collections),
+                    client_id=client_id,
                 )
             )
         return self._handle(session_id, owner)
@@ -351,14 +403,41 @@ class SqlConversationStore:
 
     def open(self, session_id: str, *, owner: str) -> SqlSession:
         handle = self._handle(storable(session_id), owner)
-        handle.read()
+        try:
+            handle.read()
+        except NotFound:
+            own = self._called(storable(session_id), owner)
+            if own is None:
+                raise
+            return own
         return handle
 
-    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
+    def _called(self, client_id: str, owner: str) -> SqlSession | None:
+        is_it = (sessions.c.owner == owner) & (sessions.c.client_id == client_id)
+        with reading(self._engine) as connection:
+            session_id = connection.execute(select(sessions.c.id).where(is_it)).scalar()
+        return None if session_id is None else self._handle(session_id, owner)
+
+    def open_or_create(
+        self, client_id: str, *, owner: str, config: ContextConfig | None = None
+    ) -> SqlSession:
+        with suppress(NotFound):
+            return self.open(client_id, owner=owner)
+        try:
+            return self.create(owner, config=config, client_id=client_id)
+        except IntegrityError:  # another request was quicker
+            return self.open(client_id, owner=owner)
+
+    def sessions(
+        self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False
+    ) -> list[Session]:
+        is_listed = (sessions.c.owner == owner) & sessions.c.expires_at.is_(None)
+        if one_version:
+            is_listed &= branches.IS_LATEST
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(sessions)
-                .where(sessions.c.owner == owner, sessions.c.expires_at.is_(None))
+                .where(is_listed)
                 .order_by(sessions.c.last_used_at.desc(), sessions.c.id)
                 .limit(limit)
                 .offset(offset)
@@ -367,17 +446,21 @@ class SqlConversationStore:
 
     def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
         with reading(self._engine) as connection:
-            return transcript.search(connection, sessions.c.owner == owner, text, limit=limit)
+            # What a branch has of its parent is found there.
+            is_its_own = messages.c.index >= func.coalesce(sessions.c.branch_index, 0)
+            scope = (sessions.c.owner == owner) & is_its_own
+            return transcript.search(connection, scope, text, limit=limit)
 
     def delete_unused_since(self, moment: datetime) -> int:
-        with writing(self._engine) as connection:
-            old = sessions.c.last_used_at < moment
-            return connection.execute(delete(sessions).where(old)).rowcount
+        return self._delete(sessions.c.last_used_at < moment)
 
     def delete_expired(self) -> int:
         """Those of which nothing but their numbers was to be kept for a while."""
+        return self._delete(sessions.c.expires_at < self._clock())
+
+    def _delete(self, old: Any) -> int:
         with writing(self._engine) as connection:
-            old = sessions.c.expires_at < self._clock()
+            branches.leave(connection, select(sessions.c.id).where(old))
             return connection.execute(delete(sessions).where(old)).rowcount
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:

@@ -72,6 +72,8 @@ def memory_of(application: "Application") -> ContextBuilder:
         low_water=context.low_water,
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
+        answer_limit=window.answer_limit if window is not None else lambda: None,
+        told_window=window.told_tokens if window is not None else None,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
         one_at_a_time=settings.llm.calls_at_once == 1,
@@ -183,9 +185,20 @@ def assistant_of(application: "Application") -> Assistant:
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
             past_turns=follow_up.max_turns,
+            answer_seconds=settings.llm.answer_seconds,
         ),
         metrics=application.metrics,
     )
+
+
+def _others(application: "Application") -> dict[str, Writer]:
+    """Writers with the other models that people may pick; nothing is asked of them before."""
+    settings, others = application.settings, dict[str, Writer]()
+    for name in settings.llm.pickable[1:]:
+        model = open_model(settings, name)
+        if model is not None:
+            others[name] = ModelWriter(model, temperature=settings.llm.temperature)
+    return others
 
 
 def _beside(application: "Application", mentions: NameMentions) -> DirectSources:
@@ -193,14 +206,14 @@ def _beside(application: "Application", mentions: NameMentions) -> DirectSources
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return DirectSources((told, application.asked), remarks)
+    return DirectSources((told, application.asked), remarks, _others(application))
 
 
 def _tools(application: "Application") -> ToolRoom:
     retriever, memory = application.retriever, application.memory
     actions = Actions(
         search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
-        prefer=lambda session, wanted: session.request_slice(wanted.start, wanted.end),
+        prefer=lambda session, wanted: session.prefer(wanted),
         summarize=memory.summarize,
         find=application.remembered.found,
         query_tables=application.asked.told,

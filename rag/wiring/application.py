@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.db.integrity import damage_in_words, damaged_tables, is_of_words
+from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.ingestion.rereading import kept_files
@@ -37,10 +37,10 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.wiring.components import (
     kept_places,
-    load_limits,
     open_collections,
     open_embedder,
     open_index,
+    open_loader,
     open_model,
     open_originals,
     open_second,
@@ -49,8 +49,7 @@ from rag.wiring.components import (
 from rag.wiring.lazy import once
 from rag.wiring.model_connection import ConnectedModel
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
-from rag.wiring.sources import book_of, syncs_of, watch_of
-from rag.wiring.stores import open_database
+from rag.wiring.stores import book_of, open_database, syncs_of, watch_of
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.chat.assistant import Assistant
@@ -130,9 +129,7 @@ class Application:
 
     @once
     def loader(self) -> "GuardedLoader":
-        from rag.documents.sandbox import GuardedLoader
-
-        return GuardedLoader(load_limits(self.settings))
+        return open_loader(self.settings)
 
     @once
     def ingestion(self) -> "Ingestion":
@@ -214,6 +211,13 @@ class Application:
         if self.connected.has_changed():
             self._take_connection()
         return self._assistant
+
+    @property
+    def pickable_models(self) -> tuple[str, ...]:
+        """Of the server that answers now; what people may pick for a conversation."""
+        if self.connected.has_changed():
+            self._take_connection()
+        return self.settings.llm.pickable
 
     @once
     def _assistant(self) -> "Assistant":

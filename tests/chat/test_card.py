@@ -12,7 +12,7 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.records import Card, DocumentLink, Mention, MissingIdentifier, ShownPassage, Source
-from rag.records.cards import OPEN
+from rag.records.answers import OPEN
 from rag.render.gate import sanitise
 from rag.seams import WriteRequest
 from tests.fakes import HashEmbedder

@@ -201,6 +201,10 @@ class ContextConfigBody(Body):
     max_tokens: Annotated[int, Field(ge=500, le=10_000_000)] | None = None
     compression_strategy: Literal["smart", "sliding_window"] | None = None
     recent_message_count: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    share: Annotated[
+        list[Annotated[str, Field(max_length=64)]] | None,
+        Field(max_length=20, description="Other sessions of the caller that are read as well."),
+    ] = None
 
 
 class SessionBody(Body):
@@ -209,6 +213,10 @@ class SessionBody(Body):
     title: Title | None = None
     context_config: ContextConfigBody | None = None
     collections: Chosen | None = None
+    model: Annotated[
+        str | None,
+        Field(max_length=500, description="One that people may pick; empty: the usual one."),
+    ] = None
     knowledge_base_id: Annotated[
         str | None, Field(max_length=200, description="One collection, by its id or name.")
     ] = None
@@ -218,6 +226,12 @@ class SessionBody(Body):
         """The collections that are asked, whichever way they are named."""
         own = (self.knowledge_base_id,) if self.knowledge_base_id else ()
         return (*(self.collections or ()), *own)
+
+
+class BranchBody(Body):
+    """The question that another one is to take the place of."""
+
+    index: MessageIndex
 
 
 class QuestionBody(Body):
