@@ -23,7 +23,7 @@ from rag.db import documents as document_table
 from rag.db import inside, reading, versions
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
-from rag.records import DEFAULT_COLLECTION, EVERYTHING, Hit, Readable
+from rag.records import DEFAULT_COLLECTION, EVERYTHING, Filters, Hit, Readable
 from rag.search import multilingual, vectors
 from rag.search.background import QuestionBackground
 from rag.search.cache import words as held_words
@@ -172,12 +172,15 @@ CASES = {
     f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),
     f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
     f"{LISTS}read_before": lambda t, w: named(of_older_readers(t.app, w)),
+    f"{LISTS}filtered": lambda t, w: t.app.documents.filtered(Filters(type="markdown"), w),
+    f"{LISTS}facets": lambda t, w: t.app.documents.facets(w),
     f"{LISTS}spread": lambda t, w: named(t.app.documents.spread(w, limit=9)),
     "chat/follow_ups/resolution.py FollowUps.resolve": followed,
     f"{WORDS}search": lambda t, w: t.app.words.search(QUERY, w, limit=9),
     f"{WORDS}searches": lambda t, w: t.app.words.searches([QUERY, "margin"], w, limit=9),
     f"{WORDS}holding": lambda t, w: t.app.words.holding("filter", w, limit=9),
     f"{WORDS}is_known": lambda t, w: t.app.words.is_known("Nimbus", w),
+    f"{WORDS}respelled": lambda t, w: t.app.words.respelled("the nimbuz filter", w),
     f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
     f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
     "search/cache/words.py CachedWords.within": held,

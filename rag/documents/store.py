@@ -113,6 +113,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             OrderedDict()
         )
         self._lexicon_turn = threading.Lock()
+        self._facets = {}
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
 

@@ -1,5 +1,6 @@
 """Chunks by words: BM25 over the database's own index (SQLite FTS5, PostgreSQL tsvector)."""
 
+import re
 import threading
 import time
 from collections.abc import Sequence
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, Engine, select, text
 
 from rag.db import chunks, inside, reading
 from rag.errors import StorageFailed
-from rag.language.words import language_of
+from rag.language.words import language_of, stem_of
 from rag.records import Readable
 from rag.search.cache.words import CachedWords, CollectionWords, Lexemes
 from rag.search.fts5 import Fts5Words
@@ -97,6 +98,32 @@ class LexicalIndex:
             terms = self._terms(connection, self._knowing(connection), word, within)
             return any(self._words.frequencies(connection, terms, within, 1))
 
+    def respelled(self, query: str, within: Readable) -> str:
+        """The query with words that no text holds as those that one slip of the keyboard away do.
+
+        A name stays as it is, and all where most words are unknown: it is another language's.
+        """
+        with reading(self.engine) as connection:
+            own = self._held.within(connection, within)
+            if own is not None:
+                slips = own.vocabulary.slips(query, own.vocabulary.held)
+            else:
+                known = self._knowing(connection)
+                slips = known.vocabulary.slips(query, self._held_by(connection, known, within))
+        for word, stem in slips.items():
+            meant = self._written(stem, within)
+            query = re.sub(rf"\b{re.escape(word)}\b", meant or word, query)
+        return query
+
+    def _written(self, stem: str, within: Readable) -> str:
+        """A word of this stem as some text has it."""
+        found = self.holding(stem, within, limit=1)
+        query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(found))
+        with reading(self.engine) as connection:
+            texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
+        words = dict.fromkeys(word for each in texts for word in words_of(each))
+        return next((word for word in words if stem_of(word, self._words.stemmer) == stem), "")
+
     def coverage(self, query: str, within: Readable, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
 
@@ -161,12 +188,14 @@ class LexicalIndex:
     ) -> list[Term]:
         """What to look up, in the documents' own words where the query's are none of them."""
 
+        return _meant(known.vocabulary, query, self._held_by(connection, known, within))
+
+    def _held_by(self, connection: Connection, known: _KnownWords, within: Readable) -> CountChunks:
         @cache
         def held_within(stem: str) -> int:
             return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
 
-        held = known.vocabulary.held if within.ids is None else held_within
-        return _meant(known.vocabulary, query, held)
+        return known.vocabulary.held if within.ids is None else held_within
 
     def _size(self, connection: Connection, known: _KnownWords, within: Readable) -> int:
         return known.size if within.ids is None else chunk_count(connection, within)

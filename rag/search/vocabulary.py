@@ -16,7 +16,7 @@ from rapidfuzz.distance import OSA
 from rag.language.words import stem_of
 from rag.search.compounds import Compounds
 from rag.search.normalisation import plain
-from rag.search.query import Term
+from rag.search.query import Term, names_in, terms_of
 
 SHORTEST = 4  # letters of a word that is looked up here
 TYPO_LETTERS = 5  # … of one that may be mistyped
@@ -63,6 +63,21 @@ class Vocabulary:
     @cached_property
     def _compounds(self) -> Compounds:
         return Compounds(self._words)
+
+    def slips(self, query: str, held: CountChunks) -> dict[str, str]:
+        """Words of a query that are none of the library's, with the stem that each stands for."""
+        counted = [t.tokens[0] for t in terms_of(query) if t.counts and len(t.tokens) == 1]
+        words = [word for word in counted if word.isalpha()]
+        unknown = [word for word in words if not held(stem_of(word, self._rules))]
+        if 2 * len(unknown) > len(words) + 1:
+            return {}
+        names = names_in(query)
+        typed = {
+            word: self._likest(stem_of(word, self._rules), held)
+            for word in unknown
+            if word not in names and len(word) >= SHORTEST
+        }
+        return {word: stem for word, stem in typed.items() if stem}
 
     def related(self, terms: Sequence[Term], rules: str, held: CountChunks) -> Iterator[Term]:
         """The terms, and for each word what it is in another form or shares a part with.

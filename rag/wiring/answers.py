@@ -199,7 +199,9 @@ def _beside(application: "Application", mentions: NameMentions) -> DirectSources
 def _tools(application: "Application") -> ToolRoom:
     retriever, memory = application.retriever, application.memory
     actions = Actions(
-        search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
+        search=lambda session, query, limit, filters: retriever.search(
+            query, session.within(), limit=limit, filters=filters
+        ),
         prefer=lambda session, wanted: session.request_slice(wanted.start, wanted.end),
         summarize=memory.summarize,
         find=application.remembered.found,

@@ -37,6 +37,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             outline.place(f"chapter {number}")
             html.read(chapter, outline, limits)
     outline.title = title
+    outline.author, outline.date = _first(package, "creator"), _first(package, "date")
     outline.fallback_title = ""
 
 

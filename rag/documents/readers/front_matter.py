@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rag.documents.cleaning import day_in
+
 FENCED = re.compile(
     r"\A(?:---|(\+{3}))[ \t]*\n(.*?)\n(?(1)\+{3}|(?:---|\.\.\.))[ \t]*(?:\n|\Z)", re.DOTALL
 )
@@ -17,6 +19,11 @@ MACHINE_KEY = re.compile(
 MACHINE_VALUE = re.compile(
     r"https?://\S*|true|false|null|-?\d+|\d{4}-\d\d-\d\d.*|[/.]\S*|\W*", re.I
 )
+PROPERTY_KEYS = {
+    "author": ("author", "authors", "by"),
+    "date": ("date", "published", "created", "updated", "lastmod", "modified", "last_updated"),
+    "tags": ("tags", "tag", "categories", "category", "keywords"),
+}
 PRODUCT_KEYS = {"product", "products", "model", "models"}
 
 
@@ -27,6 +34,9 @@ class FrontMatter:
     title: str = ""
     products: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()  # "key: value", without what only machines read
+    author: str = ""
+    date: str = ""  # the latest that it names
+    tags: tuple[str, ...] = ()
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
@@ -41,9 +51,19 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     values = _values(match.group(2).split("\n"))
     title = (values.get("title") or [""])[0]
     products = [name for key in sorted(PRODUCT_KEYS) for name in values.get(key, [])]
-    return FrontMatter(title, tuple(products), tuple(_facts(values))), text.lstrip("\n")[
-        match.end() :
-    ]
+    named = {
+        name: tuple(value for key in keys for value in values.get(key, []) if value)
+        for name, keys in PROPERTY_KEYS.items()
+    }
+    front = FrontMatter(
+        title,
+        tuple(products),
+        tuple(_facts(values)),
+        ", ".join(named["author"]),
+        max(map(day_in, named["date"]), default=""),
+        named["tags"],
+    )
+    return front, text.lstrip("\n")[match.end() :]
 
 
 def _facts(values: dict[str, list[str]]) -> Iterator[str]:

@@ -37,10 +37,13 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     front, body = split_front_matter(text)
     outline.title = front.title
     outline.products.extend(front.products)
-    for fact in front.facts:
-        outline.entry(fact)
+    outline.author, outline.date = front.author, front.date
+    outline.tags.extend(front.tags)
     tokens = _parser().parse(body)
     _MarkdownWalk(outline, _footnotes(tokens)).all(tokens)
+    if outline.is_empty and body != text:
+        for fact in front.facts:  # a record that is nothing but its properties
+            outline.entry(fact)
     if outline.is_empty and body != text:
         outline.paragraph(front.title or outline.stem)  # pages of which only the title is written
 

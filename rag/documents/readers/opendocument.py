@@ -41,6 +41,14 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         gone = " ".join(" ".join(each.itertext()) for each in body.iter(f"{TEXT}tracked-changes"))
         outline.count_unseen([Run(gone, frozenset({Mark.DELETED}))])
     outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
+    for each in meta.iter() if meta is not None else ():
+        word = each.tag.rpartition("}")[2] if isinstance(each.tag, str) else ""
+        if word == "creator" or (word == "initial-creator" and not outline.author):
+            outline.author = each.text or ""
+        elif word == "date" and each.text:
+            outline.date = each.text
+        elif word == "keyword":
+            outline.tags.append(each.text or "")
     if title is not None and one_line(title.text or ""):
         outline.fallback_title = one_line(title.text or "")
 
