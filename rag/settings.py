@@ -200,6 +200,9 @@ class DocumentSettings(_SettingsSection):
     keep_originals: bool = True
     originals_url: str | None = None  # a folder or URL, where several machines open each file
     ocr_languages: tuple[str, ...] = ()  # of pictures, besides those that the packaged model reads
+    reader_url: str | None = None  # a docling-serve that reads PDF and Office files instead
+    reader_api_key: SecretStr | None = None
+    reader_timeout_seconds: float = Field(300, gt=0)  # for one file
 
 
 class TableSettings(_SettingsSection):

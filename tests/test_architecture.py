@@ -41,7 +41,7 @@ ORDER = [
 WEB = [
     {"rag.web.json_requests", "rag.web.request_context"},
     {"rag.web.access"},
-    {"rag.web.problems", "rag.web.serving", "rag.web.html"},
+    {"rag.web.problems", "rag.web.serving"},
     {"rag.web.openapi", "rag.web.turns"},
     {"rag.web.api"},
     {"rag.web.pages", "rag.web.openai"},
@@ -247,7 +247,7 @@ class TestImporting:
             "assert app.test_client().get('/').status_code == 200"
         )
 
-        clients = {"huey", "redis", "psycopg", "openai", "tiktoken", "httpx", "opentelemetry"}
+        clients = {"redis", "psycopg", "openai", "tiktoken", "httpx", "opentelemetry"}
         models = {"torch", "sentence_transformers", "transformers", "openvino", "tokenizers"}
         readers = {"chromadb", "duckdb", "pyarrow", "sqlglot", "fsspec", "numpy", "rapidfuzz"}
         shown_later = {"markdown_it", "nh3", "snowballstemmer", "limits"}
@@ -261,15 +261,6 @@ class TestImporting:
         assert not {
             name for name in loaded if name.startswith(("rag.library", "rag.tables.matcher"))
         }
-
-    def test_a_queue_in_a_file_loads_no_clients_of_servers(self, tmp_path):
-        loaded = modules_after(
-            "from pathlib import Path; from rag.jobs.huey_queues import open_huey;"
-            f"open_huey(Path({str(tmp_path)!r}), None, name='q').pending_count()"
-        )
-
-        assert "huey" in loaded
-        assert not loaded & {"redis", "psycopg"}
 
 
 def test_settings_json_holds_only_known_keys():

@@ -137,8 +137,13 @@ def _newest(source: Source) -> float:
 
 
 def _quoted(evidence: SourceEvidence) -> str:
-    """`title: "words" [n]`."""
+    """`title: "words" [n]`; of a row what stands in the cell is marked."""
     source = evidence.source
-    words = neutralise(" ".join(evidence.quote.split())).translate(_QUOTES)
+    words, cell = (
+        neutralise(" ".join(text.split())).translate(_QUOTES)
+        for text in (evidence.quote, evidence.cell)
+    )
+    if cell and "*" not in cell and words.endswith(cell):
+        words = f"{words.removesuffix(cell)}**{cell}**"
     title = neutralise(source.document_title or source.document_name)
     return f'{title}: "{words}" {source.marker}'

@@ -40,6 +40,7 @@ class SourceEvidence:
     source: Source
     quote: str  # word for word; of a row its label, header and cell
     likeness: float  # to the question: by meaning and words
+    cell: str = ""  # of a row: what stands in it, which the quote ends with
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,7 @@ class EvidenceReader:
             source=source,
             quote=unit.quote,
             likeness=near + WORDS * sum(shares) - RANK * rank + LOOKED_UP * is_looked_up(source),
+            cell=unit.cell,
         )
 
     def _units(self, source: Source) -> Iterator["_QuotedUnit"]:
@@ -176,7 +178,7 @@ class EvidenceReader:
                 if cell and len(cell) <= LONGEST:
                     quote = " · ".join(filter(None, (label, f"{head}: {cell}" if head else cell)))
                     yield _QuotedUnit(
-                        f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row"
+                        f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row", cell
                     )
 
     def _column_of_subject(
@@ -240,6 +242,7 @@ class _QuotedUnit:
     quote: str
     values: tuple[Figure, ...]
     kind: str
+    cell: str = ""
 
 
 def is_looked_up(source: Source) -> bool:

@@ -34,6 +34,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("tables", _tables),
         ("originals", _originals),
         ("readers", _readers),
+        ("reading server", _reading_server),
         ("pictures", _pictures),
         ("job queue", _job_queue),
         ("judge", _judge),
@@ -136,6 +137,16 @@ def _readers(settings: Settings) -> str:
     )
 
 
+def _reading_server(settings: Settings) -> str:
+    from rag.wiring.components import reading_server
+
+    server = reading_server(settings)
+    if server is None:
+        return "none: PDF and Office files are read here"
+    server.look()
+    return f"{settings.documents.reader_url} reads PDF and Office files"
+
+
 def _some(names: Iterable[str]) -> str:
     return ", ".join(sorted(names)[:5])
 
@@ -229,7 +240,7 @@ def _pictures(settings: Settings) -> str:
 
 def _job_queue(settings: Settings) -> str:
     if settings.jobs.url is None:
-        return "in the data folder"
+        return "in the database"
     from redis import Redis
     from redis.exceptions import RedisError
 

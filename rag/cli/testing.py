@@ -91,8 +91,8 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
 
 
 def _kept_here(settings: "Settings", session_id: str) -> dict[str, Any]:
+    from rag.render.export import as_conversation
     from rag.sessions.store import SqlConversationStore
-    from rag.web.html.script import as_conversation
     from rag.wiring.stores import open_database
 
     store = SqlConversationStore(open_database(settings))

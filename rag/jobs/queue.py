@@ -1,11 +1,10 @@
-"""Background work: the database says what is to be done, Huey does it.
+"""Background work: the database says what is to be done, threads of this process do it.
 
-A job is a row first and a queue entry second. An entry says that there is something to do; what,
-the rows say when a worker is free: owners take turns, and none has all workers of a process. What a
-killed process left is queued again: at the start where this process is alone with its database,
-else once nobody has touched the row for a while. So a job is done at least once; every kind of job
-can be run again. Jobs of one kind about one subject are done one after the other, in the order they
-were submitted.
+A job is a row. When a worker is free, or hears that there is something to do, the rows say what:
+owners take turns, and none has all workers of a process. What a killed process left is queued
+again: at the start where this process is alone with its database, else once nobody has touched the
+row for a while. So a job is done at least once; every kind of job can be run again. Jobs of one
+kind about one subject are done one after the other, in the order they were submitted.
 """
 
 import logging
@@ -15,23 +14,23 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from rag.db import storable
 from rag.errors import IndexAway, ModelUnavailable, RagError, StorageFailed
-from rag.jobs.huey_queues import AloneLock, new_consumer, open_huey, queue_errors
 from rag.jobs.table import JobTable
+from rag.jobs.wakeup import AloneLock, RedisCall, WorkersCall
 from rag.records import DEFAULT_COLLECTION, Job, JobState
-from rag.runtime.error_log import log_throttled
+from rag.runtime.error_log import ERRORS, log_throttled
 
 Handler = Callable[["RunningJob"], None]
 After = Callable[[Job], None]
 BEAT_SECONDS = 2.0  # between two signs of life of a running job
+STOP_SECONDS = 3.0  # for running jobs to come to a point where they can be left
 ABANDONED_AFTER = timedelta(minutes=1)  # without a sign of life
 PREPARED_AFTER = timedelta(minutes=10)  # at the latest: then whoever took it in was killed
 PATIENCE = timedelta(days=1)  # with what is away
@@ -64,7 +63,8 @@ class RunningJob:
 class JobQueue:
     """Queues jobs, and runs them on threads of this process once `start` is called.
 
-    `url` is a Redis URL for several hosts; None keeps the queue in a SQLite file of `folder`.
+    `url` is that of a Redis by which several hosts wake each other; without one, a process finds
+    what others submit at its next beat. `folder` is where processes of one machine meet.
     Before `start` jobs only wait; `run_waiting` runs them in the caller's thread.
     """
 
@@ -74,9 +74,9 @@ class JobQueue:
         # Its lock says which process is the only one, so that what is left must be of dead ones.
         self._lock = AloneLock(folder / "jobs.lock") if url is None and table.is_local else None
         self._handlers: dict[str, tuple[Handler, After]] = {}
-        self._open = partial(open_huey, folder, url, name=f"groundnote-{table.place}")
-        self._queue_errors = queue_errors(url)
-        self._consumer: Any = None
+        self._call = WorkersCall()
+        self._call_all = RedisCall(url, f"groundnote-{table.place}") if url is not None else None
+        self._threads: list[threading.Thread] = []
         self._running: dict[str, str] = {}  # ids, with their owners
         self._served: dict[str, int] = {}  # owners, with the place of their last job
         self._places = count(1)
@@ -85,17 +85,6 @@ class JobQueue:
         self._starting = threading.Lock()
         self._may_submit = threading.Event()
         self._may_submit.set()
-        if url is not None:
-            _ = self._huey  # a wrong URL is told at once
-
-    @cached_property
-    def _huey(self) -> Any:
-        huey = self._open()
-        self._task = huey.task(name="run")(self._execute)
-        return huey
-
-    def _run(self, job_id: str) -> None:
-        self._huey.enqueue(self._task.s(job_id))
 
     def handle(self, kind: str, handler: Handler, after: After = lambda job: None) -> None:
         """What does jobs of this kind; `after` follows once a job is written down as done.
@@ -133,22 +122,24 @@ class JobQueue:
             log.exception("job %s could not be prepared", job.id)
             self._fail(job.id, f"{subject} could not be kept ({_reason(error)}). Send it again.")
             return self.table.job(job.id)
-        self._enqueue(job.id)
+        self._call_workers()
         return job
 
-    def _enqueue(self, job_id: str) -> None:
-        try:
-            self._run(job_id)
-        except self._queue_errors as error:
-            # The row stands: it is queued again when the queue can be reached.
-            log_throttled(log, "Jobs wait, because the queue cannot be reached", error)
+    def _call_workers(self) -> None:
+        self._call.send()
+        if self._call_all is not None:
+            try:
+                self._call_all.send()
+            except self._call_all.errors as error:
+                # The row stands: others find it at their next beat.
+                log_throttled(log, "Other hosts are not told of jobs", error)
 
     def start_soon(self, first: Callable[[], None]) -> None:
         """Start on a thread: a page need not wait for it. Who submits meanwhile does.
 
         What cannot be begun now, because a server is away, is tried again.
         """
-        self._stopping.clear()
+        self._stopping = threading.Event()
         self._may_submit.clear()
         start = partial(self._start_at_last, first)
         threading.Thread(target=start, name="start of jobs", daemon=True).start()
@@ -164,11 +155,11 @@ class JobQueue:
 
     def start(self) -> None:
         """Begin to work, with what a killed process left first."""
-        self._stopping.clear()
+        self._stopping = threading.Event()
         self._start()
 
     def _start(self, first: Callable[[], None] = lambda: None) -> None:
-        if self._consumer is not None:
+        if self._threads:
             return
         try:
             first()
@@ -176,25 +167,44 @@ class JobQueue:
                 if self._stopping.is_set():
                     return
                 self._resume()
-                if self._workers:  # else jobs are only handed on
-                    self._consumer = new_consumer(self._huey, self._workers)
-                    self._consumer.start()
+                for _ in range(self._workers):  # without any, jobs are only handed on
+                    self._threads.append(self._thread(self._work))
         finally:
             self._may_submit.set()
-        threading.Thread(target=self._keep_alive, name="jobs", daemon=True).start()
+        self._thread(self._keep_alive)
+        if self._call_all is not None:
+            self._thread(partial(self._listen, self._call_all))
+
+    def _thread(self, work: Callable[[threading.Event], None]) -> threading.Thread:
+        thread = threading.Thread(target=work, args=(self._stopping,), name="jobs", daemon=True)
+        thread.start()
+        return thread
+
+    def _work(self, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            seen = self._call.count
+            if not self._do_next():
+                self._call.wait(seen)
+
+    def _listen(self, calls: RedisCall, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            try:
+                if calls.wait(BEAT_SECONDS):
+                    self._call.send()
+            except calls.errors as error:
+                log_throttled(log, "Jobs of other hosts are not heard of", error)
+                stopping.wait(BEAT_SECONDS)
 
     def _resume(self) -> None:
         """Queue what a killed process left; beside other hosts only what looks abandoned."""
         if self._lock is None or not self._lock.take():
             self._look_after()
             return
-        self._huey.flush()
         for job in self.table.unfinished():
             self.table.give_back(job)
-            self._enqueue(job.id)
 
-    def _keep_alive(self) -> None:
-        while not self._stopping.wait(BEAT_SECONDS):
+    def _keep_alive(self, stopping: threading.Event) -> None:
+        while not stopping.wait(BEAT_SECONDS):
             self._look_after()
 
     def _look_after(self) -> None:
@@ -202,8 +212,6 @@ class JobQueue:
             self._beat()
         except (SQLAlchemyError, StorageFailed) as error:
             log_throttled(log, "Jobs cannot be looked after", error)
-        except self._queue_errors as error:
-            log_throttled(log, "Jobs wait, because the queue cannot be reached", error)
 
     def _beat(self) -> None:
         """Show that our jobs are alive, and queue what is due, forgotten or of a dead process."""
@@ -211,9 +219,8 @@ class JobQueue:
         for job in self.table.unfinished(JobState.RUNNING):
             if job.id not in self._running and self._is_left(job):
                 self.table.give_back(job)
-        if self._huey.pending_count() == 0:
-            for job in self.table.due(of_each=1)[: max(1, self._workers)]:
-                self._enqueue(job.id)
+        if self.table.due(of_each=1):
+            self._call.send()
 
     def _is_left(self, job: Job) -> bool:
         return job.updated_at <= datetime.now(UTC) - ABANDONED_AFTER
@@ -223,44 +230,45 @@ class JobQueue:
         self._stopping.set()
         self._may_submit.wait()  # until it has started, where it is about to
         with self._starting:
-            if self._consumer is not None:
-                self._consumer.stop(graceful=True)
-                self._consumer = None
+            threads, self._threads = self._threads, []
+        self._call.send()
+        until = time.monotonic() + STOP_SECONDS
+        for thread in threads:
+            thread.join(max(0.0, until - time.monotonic()))
         if self._lock is not None:
             self._lock.release()
 
     def ping(self) -> None:
-        """Raises what the queue raises while it is away."""
-        self._huey.pending_count()
+        """Raises what Redis raises while it is away."""
+        if self._call_all is not None:
+            self._call_all.ping()
 
     def run_waiting(self) -> None:
         """Run what is queued now, in this thread."""
-        while (task := self._huey.dequeue()) is not None:
-            self._huey.execute(task)
-
-    def _execute(self, _job_id: str) -> None:
-        try:
-            self._do_next()
-        except (OperationalError, InterfaceError, StorageFailed) as error:
-            # Whatever the row says: it is queued again once nobody touches it.
-            log_throttled(
-                log, "A job is left, because the database cannot be reached or written", error
-            )
+        while not self._stopping.is_set() and self._do_next():
+            pass
 
     def others_wait(self, job: Job) -> bool:
         """Whether somebody else's job may be begun now, and nobody has begun it."""
         return any(other.owner != job.owner for other in self.table.due(of_each=1))
 
-    def _do_next(self) -> None:
-        job = self._claimed()
-        if job is None:
-            return  # done by others, or its owner has enough at work
+    def _do_next(self) -> bool:
+        """Whether there was one for us: others do theirs, and its owner may have enough at work."""
         try:
-            self._do(job)
-        finally:
-            self._running.pop(job.id, None)
-            for following in self.table.due(of_each=1)[:1]:
-                self._enqueue(following.id)
+            job = self._claimed()
+            if job is None:
+                return False
+            try:
+                self._do(job)
+            finally:
+                self._running.pop(job.id, None)
+                self._call.send()  # to those that wait behind it
+        except (SQLAlchemyError, StorageFailed) as error:
+            # Whatever the row says: it is queued again once nobody touches it.
+            what = "A job is left, because the database cannot be reached or written"
+            log_throttled(log, what, error)
+            return False
+        return True
 
     def _claimed(self) -> Job | None:
         """The job whose turn it is, ours now; None where there is none for us."""
@@ -277,6 +285,7 @@ class JobQueue:
         """Of the owner with the fewest at work first; of equals, who was served longest ago."""
         at_work = Counter(self._running.values())
         share = max(1, self._workers - 1)
+        due = [job for job in due if job.kind in self._handlers]  # else a newer host does it
         able = [job for job in due if not job.owner or at_work[job.owner] < share]
         return sorted(able, key=lambda job: (at_work[job.owner], self._served.get(job.owner, 0)))
 
@@ -294,10 +303,12 @@ class JobQueue:
         except OSError as error:
             log.exception("job %s failed", job.id)
             self._fail(job.id, f"It failed ({_reason(error)}). Try it again when that is mended.")
-        except BaseException:
+        except BaseException as error:
             # The outermost edge of a worker: without this the job would wait for ever.
             self._fail(job.id, INTERNAL)
-            raise
+            if not isinstance(error, Exception):
+                raise
+            log.error("job %s failed, see %s", job.id, ERRORS.keep(error))  # in a line
         else:
             seconds = time.monotonic() - began
             self.table.set(job.id, state=JobState.DONE.value, seconds=seconds, error=None)

@@ -1,19 +1,27 @@
-"""A conversation as Markdown: its questions and answers, with a footnote for each cited source."""
+"""A conversation as Markdown, with a footnote for each cited source, and as a test."""
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import groupby, pairwise
+from typing import Any
 
-from rag.citations.markers import cited_numbers, find_markers, neutralise
+from rag.citations.markers import cited_numbers, find_markers, neutralise, without_markers
+from rag.citations.statements import read_statements
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
 from rag.render.gate import in_words, outgoing, standalone
 from rag.render.warnings import with_warnings
 from rag.runtime.budget import paced
+from rag.seams import SessionHandle
+from rag.tables.execution.result import result_from
 
 STATES = {
     SourceState.CURRENT: "",
     SourceState.CHANGED: " (the document has changed since)",
     SourceState.DELETED: " (no longer in the library)",
 }
+FIGURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*(?: ?%| [^\W\d_]{1,12})?")
+MOST_FIGURES = 3  # of one answer
+NAME = "documents"  # the folder that a kept conversation names
 
 
 def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence[Source]) -> str:
@@ -74,3 +82,128 @@ def _footnote(source: Source) -> str:
 
 def _quoted(text: str) -> str:
     return "\n".join(f"> {line}".rstrip() for line in text.split("\n"))
+
+
+# ── As a test ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def as_conversation(handle: SessionHandle) -> dict[str, Any]:
+    """A scripted conversation: each answer's documents, figures and numbers, and one compaction.
+
+    What was brought from elsewhere is brought along again, with its sources.
+    """
+    kept = _ScriptSoFar(handle)
+    for is_brought, group in groupby(_pairs(handle.messages()), key=lambda pair: _is_brought(pair)):
+        if is_brought:
+            kept.bring([message for pair in group for message in pair])
+            continue
+        for pair in group:
+            kept.ask(*pair)
+    kept.compress()
+    return {
+        "version": 1,
+        "title": handle.read().title.strip() or "A kept conversation",
+        "documents": NAME,
+        "turns": kept.turns,
+    }
+
+
+class _ScriptSoFar:
+    """The turns so far, and where each number was cited first."""
+
+    def __init__(self, handle: SessionHandle) -> None:
+        self._handle = handle
+        self._sources = {source.number: source for source in handle.sources()}
+        self._first: dict[int, int] = {}
+        self.turns: list[dict[str, Any]] = []
+
+    def bring(self, messages: Sequence[Message]) -> None:
+        turn: dict[str, Any] = {
+            "import": [{"role": message.role, "content": message.content} for message in messages]
+        }
+        numbers = sorted({n for message in messages for n in self._numbers(message.content)})
+        if not self.turns and numbers == list(range(1, len(numbers) + 1)):
+            results = [self._sources[number] for number in numbers]
+            turn["sources"] = [
+                {"n": s.number, "document": s.document_name, "text": s.text, "place": s.locator}
+                for s in results
+            ]
+        self.turns.append(turn)
+
+    def ask(self, question: Message, answer: Message) -> None:
+        turn: dict[str, Any] = {"ask": question.content}
+        numbers = self._numbers(answer.content)
+        documents = dict.fromkeys(self._sources[number].document_name for number in numbers)
+        if answer.answer is not None and answer.answer.declined:
+            self.turns.append(turn | {"declines": True})
+            return
+        if documents:
+            turn["cites"] = list(documents)
+        turn |= self._seen(answer)
+        again = next((number for number in numbers if number in self._first), None)
+        if again is not None:
+            source = self._sources[again].document_name
+            turn["same_number_as"] = {"turn": self._first[again], "source": source}
+        self.turns.append(turn)
+        for number in numbers:
+            self._first.setdefault(number, len(self.turns))
+
+    def compress(self) -> None:
+        """All but the newest are summarised, and their numbers are kept."""
+        cited = sorted({turn for turn in self._first.values() if turn < len(self.turns)})
+        if cited:
+            self.turns.append({"compress": True, "keeps_sources_of": cited})
+
+    def _seen(self, answer: Message) -> dict[str, Any]:
+        """Its figures, and what the question was understood as."""
+        seen: dict[str, Any] = {}
+        values, figures = self._computed(answer), figures_of(answer.content)
+        if values:
+            seen["computes"] = values[-1]
+        elif figures:
+            seen["says"] = figures
+        if answer.is_followup and answer.resolved_query:
+            seen["follow_up"] = True
+            if not values:
+                seen["resolves_to"] = answer.resolved_query
+        return seen
+
+    def _computed(self, answer: Message) -> list[str]:
+        """The first row of the table that the answer shows."""
+        number = answer.answer.result if answer.answer else None
+        stored = self._handle.result(number) if number else None
+        result = result_from(stored) if stored else None
+        return (
+            [each for each in result.shown(result.rows[0]) if each]
+            if result and result.rows
+            else []
+        )
+
+    def _numbers(self, text: str) -> list[int]:
+        return [number for number in cited_numbers(text) if number in self._sources]
+
+
+def figures_of(text: str) -> list[str]:
+    """The first figures, with their units, of statements that cite."""
+    stated = [
+        text[statement.start : statement.end]
+        for statement in read_statements(text)
+        if statement.numbers
+    ]
+    results = (each.strip() for part in stated for each in FIGURE.findall(without_markers(part)))
+    return list(dict.fromkeys(results))[:MOST_FIGURES]
+
+
+def _pairs(messages: Sequence[Message]) -> list[tuple[Message, Message]]:
+    """Questions with whole answers."""
+    return [
+        (one, other)
+        for one, other in pairwise(messages)
+        if one.role == Role.USER
+        and other.role == Role.ASSISTANT
+        and other.status is MessageStatus.COMPLETE
+    ]
+
+
+def _is_brought(pair: tuple[Message, Message]) -> bool:
+    return pair[1].answer is None

@@ -43,20 +43,6 @@ def log_throttled(log: logging.Logger, what: str, error: BaseException | str) ->
         log.warning("%s: %s", what, reason)
 
 
-class ThrottledErrors(logging.Filter):
-    """For a logger of others: what it says with a traceback comes without one, once a minute."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if not record.exc_info or record.exc_info[1] is None:
-            return True
-        error = record.exc_info[1]
-        reason = " ".join(str(error).split())[:300]
-        record.msg = f"{record.getMessage()}: {reason}"
-        record.args, record.exc_info, record.exc_text = (), None, None
-        what = f"{record.name} {type(error).__name__}"
-        return is_due(what) and is_due(reason)
-
-
 class ErrorLog:
     """The errors of this process; `folder` is where it keeps what it writes, once that is known."""
 

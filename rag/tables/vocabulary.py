@@ -8,6 +8,7 @@ from itertools import pairwise
 from rag.language.amounts import UNIT_SIGNS
 from rag.language.dates import read_date
 from rag.language.languages import all_meanings, all_words, meanings, read_lists
+from rag.language.numerals import parse_figure
 from rag.language.words import language_of
 from rag.language.words import stem as text_stem
 from rag.records import ColumnType, TableColumn
@@ -192,8 +193,14 @@ def numbers_rows(column: TableColumn, rows: int) -> bool:
 
 def is_mixed(column: TableColumn) -> bool:
     """Whether its figures are in several units: "3 kg" beside "200 g"."""
-    figures = [text for text in column.examples if re.search(r"\d", text)]
-    return len({re.sub(r"[\d.,\s+-]", "", text).casefold() for text in figures}) > 1
+    figures = (text for text in column.examples if re.search(r"\d", text))
+    return len({_unit_of(text).casefold() for text in figures}) > 1
+
+
+def _unit_of(text: str) -> str:
+    """Behind the scale, if it has one: `$1.2B` and `$300M` are in dollars."""
+    figure = parse_figure(text)
+    return figure.unit if figure else re.sub(r"[\d.,\s+-]", "", text)
 
 
 def has_years(column: TableColumn) -> bool:

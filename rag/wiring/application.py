@@ -37,10 +37,10 @@ from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.wiring.components import (
     kept_places,
-    load_limits,
     open_collections,
     open_embedder,
     open_index,
+    open_loader,
     open_model,
     open_originals,
     open_second,
@@ -130,9 +130,7 @@ class Application:
 
     @once
     def loader(self) -> "GuardedLoader":
-        from rag.documents.sandbox import GuardedLoader
-
-        return GuardedLoader(load_limits(self.settings))
+        return open_loader(self.settings)
 
     @once
     def ingestion(self) -> "Ingestion":

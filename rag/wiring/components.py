@@ -18,7 +18,9 @@ from rag.seams.patience import JUDGEMENT
 from rag.settings import Settings
 
 if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
+    from rag.connectors.reading_server import ReadingServer
     from rag.documents.limits import LoadLimits
+    from rag.documents.sandbox import GuardedLoader
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.runtime.lanes import Lane
     from rag.seams.judges import Judge
@@ -195,6 +197,34 @@ def load_limits(settings: Settings) -> "LoadLimits":
         max_pages=documents.max_pages,
         max_seconds=documents.read_timeout_seconds,
         ocr_models=models_for(documents.ocr_languages, ocr_folder(settings)),
+    )
+
+
+def open_loader(settings: Settings) -> "GuardedLoader":
+    """Who reads files: this machine, and a server where one is set. Raises SetupError."""
+    from rag.documents.sandbox import GuardedLoader
+
+    limits, server = load_limits(settings), reading_server(settings)
+    if server is None:
+        return GuardedLoader(limits)
+    from rag.connectors.reading_server import ServedLoader
+
+    return ServedLoader(limits, server)
+
+
+def reading_server(settings: Settings) -> "ReadingServer | None":
+    """The one that is set. Raises SetupError where its address is none."""
+    documents = settings.documents
+    if documents.reader_url is None:
+        return None
+    from rag.connectors.reading_server import ReadingServer, most_bytes
+
+    key = documents.reader_api_key
+    return ReadingServer(
+        documents.reader_url,
+        api_key=key.get_secret_value() if key else "",
+        seconds=documents.reader_timeout_seconds,
+        max_bytes=most_bytes(load_limits(settings)),
     )
 
 

@@ -79,7 +79,9 @@ def test_a_row_is_quoted_by_its_label_and_the_header_of_the_cell():
     rows = "| Product | Warranty | Fee |\n| --- | --- | --- |\n| Heron 2 | 24 months | € 20 |\n"
     rows += "| Heron 2 Plus | 36 months | € 30 |\n"
 
-    assert lead(QUESTION, ("Prices", rows)).text == 'Prices: "Heron 2 · Warranty: 24 months" [1]'
+    assert (
+        lead(QUESTION, ("Prices", rows)).text == 'Prices: "Heron 2 · Warranty: **24 months**" [1]'
+    )
 
 
 def test_a_property_list_gives_the_cell_of_the_product():
@@ -88,7 +90,7 @@ def test_a_property_list_gives_the_cell_of_the_product():
 
     found = lead("What is the weight of the Heron 2?", ("Data", rows))
 
-    assert found.text == 'Data: "Weight · Heron 2: 540 g" [1]'
+    assert found.text == 'Data: "Weight · Heron 2: **540 g**" [1]'
 
 
 @pytest.mark.parametrize(

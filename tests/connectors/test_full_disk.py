@@ -73,8 +73,6 @@ def goes_on(office, monkeypatch):
     for job in queue.table.unfinished(JobState.QUEUED):
         queue.table.set(job.id, due_at=None)
     queue._beat()
-    for job in queue.table.unfinished(JobState.QUEUED):
-        queue._enqueue(job.id)
     office.app.jobs.run_waiting()
 
 
@@ -179,6 +177,6 @@ def test_ends_no_worker_and_not_what_looks_after_jobs(changed, monkeypatch):
 
     with full_from(changed.app.engine, 1) as is_full:
         queue._look_after()
-        queue._execute(job.id)
+        queue._do_next()
 
     assert len(is_full) > 1

@@ -227,7 +227,6 @@ class TestAModelThatIsAway:
         monkeypatch.setattr(office.app.embedder, "embed", embed)
         (job,) = office.app.jobs._queue.table.unfinished(JobState.QUEUED)
         office.app.jobs._queue.table.set(job.id, due_at=None)
-        office.app.jobs._queue._enqueue(job.id)
         office.app.jobs.run_waiting()
 
         assert office.told().state is SyncState.IDLE

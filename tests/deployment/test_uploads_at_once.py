@@ -168,7 +168,6 @@ def test_an_upload_that_is_done_again_brings_nothing_back(
             killed_after(monkeypatch, application.documents, name)
         application.jobs.run_waiting()
         table.set(job_id, state=JobState.QUEUED.value)
-        application.jobs._queue._enqueue(job_id)
     (document,) = application.documents.documents(EVERYTHING)
     if change == "deleted":
         client.delete(f"/api/v1/documents/{document.id}")

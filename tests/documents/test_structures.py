@@ -1,6 +1,7 @@
 """Parts, tables and lists of files as people make them: nothing is dropped, doubled or moved."""
 
 import io
+import zipfile
 
 import pytest
 
@@ -168,15 +169,184 @@ def test_a_table_of_facts_within_one_that_arranges_the_page_is_a_table():
     assert "| B | 6.20 |" in text_of("a.html", page)
 
 
-def test_the_html_of_a_mail_is_read_where_its_plain_text_is_a_stub():
-    mail = (
-        "From: a@example.com\nSubject: Prices\nMIME-Version: 1.0\n"
-        "Content-Type: multipart/alternative; boundary=x\n\n--x\nContent-Type: text/plain\n\n"
-        "Please view this in a browser.\n--x\nContent-Type: text/html\n\n"
-        "<table><tr><th>Part<th>Price<tr><td>V9<td>18.90</table>\n--x--\n"
+def mail(plain, markup=""):
+    head = "From: a@example.com\nSubject: Prices\nMIME-Version: 1.0\n"
+    if not markup:
+        return f"{head}Content-Type: text/plain\n\n{plain}".encode()
+    bodies = (
+        f"--x\nContent-Type: text/plain\n\n{plain}\n--x\nContent-Type: text/html\n\n{markup}\n--x--"
+    )
+    return f"{head}Content-Type: multipart/alternative; boundary=x\n\n{bodies}\n".encode()
+
+
+class TestMail:
+    def test_its_html_is_read_where_its_plain_text_is_a_stub(self):
+        markup = "<table><tr><th>Part<th>Price<tr><td>V9<td>18.90</table>"
+
+        assert "| V9 | 18.90 |" in text_of("a.eml", mail("View this in a browser.", markup))
+
+    @pytest.mark.parametrize(
+        "older",
+        [
+            "<blockquote type=cite><p>It is 17.10.<blockquote>It was 9.</blockquote></blockquote>",
+            "<div class=gmail_quote>Kim wrote:<blockquote>It is 17.10.</blockquote></div>",
+            "<div id=appendonsend></div><hr><div id=divRplyFwdMsg>From: Kim</div><p>It is 17.10.",
+            "<div><div style='border:none;border-top:solid #E1E1E1 1.0pt'>From: Kim</div></div>"
+            "<p>It is 17.10.<blockquote>It was 9.</blockquote>",
+        ],
+    )
+    def test_what_it_answers_to_stands_apart_whoever_wrote_the_html(self, older):
+        data = mail(
+            "Hi", f"<html><body><div><p>It is 18.90 from May.</p>{older}</div></body></html>"
+        )
+        own, quoted = read("a.eml", data).sections[-2:]
+
+        assert "18.90" in own.text
+        assert "17.10" not in own.text
+        assert quoted.locator == "quoted"
+        assert quoted.text.count("17.10") == 1
+        assert quoted.text.count("It was 9") <= 1
+
+    @pytest.mark.parametrize(
+        "older",
+        [
+            "> It is 17.10.",
+            "-----Original Message-----\nFrom: Kim\nSent: Monday\n\nIt is 17.10.",
+            "________________________________\nVon: Kim\nGesendet: Montag\n\nIt is 17.10.",
+        ],
+    )
+    def test_what_it_answers_to_stands_apart_in_plain_text_too(self, older):
+        own, quoted = read("a.eml", mail(f"It is 18.90.\n\n{older}\n")).sections[-2:]
+
+        assert (own.text.count("17.10"), quoted.text.count("17.10")) == (0, 1)
+        assert quoted.locator == "quoted"
+
+    @pytest.mark.parametrize(
+        "data",
+        [
+            mail("Hi", "<blockquote><p>It is 17.10 from now on, says Kim of sales.</blockquote>"),
+            mail("-----Forwarded-----\nFrom: Kim\nTo: Ada\n\nIt is 17.10."),
+        ],
+    )
+    def test_one_that_only_hands_on_says_what_it_hands_on(self, data):
+        (section,) = (each for each in read("a.eml", data).sections if "17.10" in each.text)
+
+        assert section.locator != "quoted"
+
+
+def package(mimetype, **parts):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("mimetype", mimetype)
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return file.getvalue()
+
+
+ODF_NAMES = " ".join(
+    f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
+    for name, space in (
+        ("office", "office"), ("text", "text"), ("table", "table"), ("style", "style"),
+        ("chart", "chart"),
+    )
+)  # fmt: skip
+
+
+class TestOpenDocument:
+    def of(self, **parts):
+        body = "<office:text><text:p>Read.</text:p></office:text>"
+        content = f"<office:d {ODF_NAMES}><office:body>{body}</office:body></office:d>"
+        parts = {"META-INF/manifest.xml": "<m/>", "content.xml": content, **parts}
+        return read("a.odt", package("application/vnd.oasis.opendocument.text", **parts))
+
+    def test_what_holds_text_and_is_not_read_is_told_by_name(self):
+        macro = "<module>Sub Main\nEnd Sub</module>"
+        document = self.of(**{"Basic/Standard/M.xml": macro, "settings.xml": "<s>not text</s>"})
+
+        told = "Basic/Standard/M.xml: 4 words in a part that is not read"
+        assert document.report.left_out == (told,)
+
+    def test_running_lines_and_charts_are_read(self):
+        footer = "<style:footer><text:p>Issue 7 of May</text:p></style:footer>"
+        rows = "".join(
+            "<table:table-row>"
+            + "".join(
+                f"<table:table-cell><text:p>{cell}</text:p></table:table-cell>" for cell in row
+            )
+            + "</table:table-row>"
+            for row in (("", "Takings"), ("May", "41"))
+        )
+        table = f"<table:table>{rows}</table:table>"
+        chart = f"<office:body><office:chart>{table}</office:chart></office:body>"
+        document = self.of(
+            **{
+                "styles.xml": f"<office:s {ODF_NAMES}>{footer}</office:s>",
+                "Object 1/content.xml": f"<office:d {ODF_NAMES}>{chart}</office:d>",
+            }
+        )
+        text = "\n".join(section.text for section in document.sections)
+
+        assert "| May | 41 |" in text
+        assert text.endswith("Footer: Issue 7 of May")
+        assert document.report.left_out == ()
+
+
+def test_notes_of_an_open_document_sheet_are_read_and_its_hidden_rows_are_not():
+    def row(*texts, more="", note=""):
+        cells = "".join(
+            f'<table:table-cell office:value-type="string">{note * (not at)}'
+            f"<text:p>{text}</text:p></table:table-cell>"
+            for at, text in enumerate(texts)
+        )
+        return f"<table:table-row {more}>{cells}</table:table-row>"
+
+    note = "<office:annotation><text:p>The roof leaks</text:p></office:annotation>"
+    empty = '<table:table-row table:number-rows-repeated="2"><table:table-cell/></table:table-row>'
+    rows = [
+        row("Hall", "Beds"),
+        empty,
+        row("North", "41", note=note),
+        row("Secret", "99", more='table:visibility="filter"'),
+        row("South", "12"),
+    ]
+    sheet = f'<table:table table:name="Halls">{"".join(rows)}</table:table>'
+    body = f"<office:body><office:spreadsheet>{sheet}</office:spreadsheet></office:body>"
+    content = f"<office:document-content {ODF_NAMES}>{body}</office:document-content>"
+    manifest = "<manifest:manifest xmlns:manifest='urn:m'/>"
+    data = package(
+        "application/vnd.oasis.opendocument.spreadsheet",
+        **{"META-INF/manifest.xml": manifest, "content.xml": content},
+    )
+    document = read("a.ods", data)
+    text = "\n".join(section.text for section in document.sections)
+
+    assert "Note on A4 (North): The roof leaks" in text
+    assert "Secret" not in text + document.tables[0].rows
+    assert "| South | 12 |" in text
+    assert document.report.left_out == ("sheet Halls: 1 hidden row",)
+
+
+def test_pages_of_a_book_that_stand_in_no_chapter_are_told_by_name():
+    def page(text):
+        return f"<html><head><title>Not text</title></head><body><p>{text}</p></body></html>"
+
+    items = "".join(
+        f'<item id="{name}" href="{name}.xhtml" media-type="application/xhtml+xml"{more}/>'
+        for name, more in (("one", ""), ("notes", ""), ("toc", ' properties="nav"'))
+    )
+    book = package(
+        "application/epub+zip",
+        **{
+            "META-INF/container.xml": '<c xmlns="urn:c"><rootfile full-path="o/b.opf"/></c>',
+            "o/b.opf": f'<p xmlns="urn:p">{items}<spine><itemref idref="one"/></spine></p>',
+            "o/one.xhtml": page("The first chapter."),
+            "o/notes.xhtml": page("Nobody reads these notes."),
+            "o/toc.xhtml": page("The first chapter 1"),
+        },
     )
 
-    assert "| V9 | 18.90 |" in text_of("a.eml", mail.encode())
+    told = "o/notes.xhtml: 4 words in a part that is not read"
+    assert read("a.epub", book).report.left_out == (told,)
 
 
 def test_programs_keep_their_indentation():

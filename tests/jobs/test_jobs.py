@@ -4,8 +4,12 @@ import threading
 import time
 from datetime import timedelta
 from itertools import pairwise
+from socket import socket
+from uuid import uuid4
 
 import pytest
+from redis import Redis
+from redis.exceptions import RedisError
 
 from rag.errors import ModelUnavailable, NotFound, SetupError, Unreadable
 from rag.jobs import queue as jobs
@@ -13,6 +17,7 @@ from rag.jobs import table as job_table
 from rag.jobs.queue import JobQueue
 from rag.jobs.table import JobTable
 from rag.records import JobState
+from tests.deployment.conftest import server_url
 from tests.prepared import migrated
 from tests.waiting import until
 
@@ -225,18 +230,45 @@ class TestJobQueue:
             assert failed.state is JobState.FAILED
             assert "No space left on device" in failed.error
 
-    def test_a_queue_that_is_away_loses_no_job(self, queue, monkeypatch):
-        def away(job_id):
-            raise ConnectionError("queue is away")
+    def test_while_redis_is_away_jobs_are_done_all_the_same(self, table, tmp_path):
+        with socket() as nobody:
+            nobody.bind(("127.0.0.1", 0))  # and does not listen
+            url = f"redis://127.0.0.1:{nobody.getsockname()[1]}/0"
+            queue = JobQueue(table, folder=tmp_path, url=url, workers=1)
+            queue.handle("ingest", lambda running: None)
+            before = queue.submit("ingest", "a")
+            queue.start()
+            wait_for(queue, before, JobState.DONE)
 
+            after = queue.submit("ingest", "b")
+
+            wait_for(queue, after, JobState.DONE)
+            with pytest.raises(RedisError):
+                queue.ping()
+            queue.stop()
+
+    def test_what_an_earlier_version_queued_is_done_and_its_file_goes(self, table, tmp_path):
+        (tmp_path / "jobs.db").write_bytes(b"calls of an earlier version")
+        waiting, begun = table.add("ingest", "a"), table.add("ingest", "b")
+        table.claim(begun.id)
+        queue = JobQueue(table, folder=tmp_path, url=None, workers=1)
         queue.handle("ingest", lambda running: None)
-        monkeypatch.setattr(queue, "_run", away)
-        job = queue.submit("ingest", "a")
-        monkeypatch.undo()
 
         queue.start()
 
-        wait_for(queue, job, JobState.DONE)
+        for job in (waiting, begun):
+            wait_for(queue, job, JobState.DONE)
+        assert not (tmp_path / "jobs.db").exists()
+        queue.stop()
+
+    def test_what_only_a_newer_version_can_do_is_left_to_it(self, queue, table):
+        queue.handle("ingest", lambda running: None)
+        strange = table.add("dream", "a")
+        queue.start()
+
+        wait_for(queue, queue.submit("ingest", "b"), JobState.DONE)
+
+        assert table.job(strange.id).state is JobState.QUEUED
 
     def test_what_was_away_is_tried_again_with_growing_pauses(self, queue, monkeypatch):
         monkeypatch.setattr(jobs, "BEAT_SECONDS", 0.02)
@@ -322,7 +354,27 @@ class TestJobQueue:
         assert sorted(runs) == sorted([job.id, follower.id])
 
 
-def test_a_queue_that_is_at_no_server_is_refused_by_name(table, tmp_path):
+def test_a_host_hears_at_once_what_another_submits(table, tmp_path, monkeypatch):
+    """By Redis: the next beat is an hour away. What is left of an earlier version's calls goes."""
+    monkeypatch.setattr(jobs, "BEAT_SECONDS", 3600.0)
+    monkeypatch.setattr(JobTable, "place", uuid4().hex)
+    url = server_url("GROUNDNOTE_TEST_REDIS_URL")
+    server = Redis.from_url(url)
+    server.rpush(f"huey.redis.groundnote{table.place}", b"a call of an earlier version")
+    here, there = (JobQueue(table, folder=tmp_path, url=url, workers=n) for n in (0, 1))
+    for queue in (here, there):
+        queue.handle("ingest", lambda running: None)
+    there.start()
+    until(lambda: server.pubsub_numsub(f"groundnote-{table.place}")[0][1] == 1)
+
+    job = here.submit("ingest", "a")
+
+    wait_for(there, job, JobState.DONE)
+    assert not server.keys(f"huey*{table.place}")
+    there.stop()
+
+
+def test_a_wrong_url_is_refused_by_name(table, tmp_path):
     with pytest.raises(SetupError, match=r"jobs\.url is no URL"):
         JobQueue(table, folder=tmp_path, url="x", workers=1)
 

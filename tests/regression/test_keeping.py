@@ -6,7 +6,7 @@ import pytest
 
 from rag.records import ImportedMessage
 from rag.regression.script_file import read_script
-from rag.web.html.script import as_conversation, figures_of
+from rag.render.export import as_conversation, figures_of
 from tests.applications import app_of, application_over
 from tests.regression.scripts import FILES, documents_in, replaying
 

@@ -2,22 +2,9 @@
 
 import logging
 
-from rag.runtime.error_log import ThrottledErrors, log_throttled
+from rag.runtime.error_log import log_throttled
 
 log = logging.getLogger("calm")
-
-
-def test_what_was_told_is_not_told_again_by_the_loggers_of_others(caplog):
-    others = logging.getLogger("calm.others")
-    others.addFilter(ThrottledErrors())
-
-    log_throttled(log, "Jobs wait", "connection refused")
-    try:
-        raise OSError("connection refused")
-    except OSError:
-        others.exception("Error reading")
-
-    assert caplog.messages == ["Jobs wait: connection refused"]
 
 
 def test_two_messages_with_one_reason_are_both_told(caplog):

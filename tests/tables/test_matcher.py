@@ -18,7 +18,13 @@ SEASONS = "Season,Title,Rating,Episodes\n" + "\n".join(
     f"{i},The part {i},{6 + i % 4}.5,{8 + i}" for i in range(1, 25)
 )
 SWITCHES = "Switch,Ports,Weight\nOsprey 8,8,310 g\nOsprey 24,24,3.6 kg\nHeron,8,540 g\n"
-FILES = {"crates.csv": CRATES, "seasons.csv": SEASONS, "switches.csv": SWITCHES}
+SCALED = "Company,Takings\nAlder,$1.2B\nBirch,$300M\nCedar,$45M\n"
+FILES = {
+    "crates.csv": CRATES,
+    "seasons.csv": SEASONS,
+    "switches.csv": SWITCHES,
+    "scaled.csv": SCALED,
+}
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +56,7 @@ def claimed(application):
         ("how many crates have a mass above 40?", "count of rows with Mass above 40"),
         ("What is the total fee of crates in Chur?", "total Fee with Depot Chur"),
         ("average mass of the tools", "average Mass with Kind tools"),
+        ("What are the total takings?", "total Takings"),  # billions and millions of one unit
         ("Which crate is the heaviest?", "the Crate with the highest Mass"),
         ("top 3 crates by fee", "the 3 Crate with the highest Fee"),
         ("How many ports does the Osprey 24 have?", "Switch, Ports with Switch Osprey 24"),

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.records import Discarded, Text
-from rag.web.html.answers import Register, answer_html
-from rag.web.html.live import LiveHtml
+from rag.render.answers import LiveHtml, Register, answer_html
 from tests.web.conftest import events_of
 
 STREAM = {"Accept": "text/event-stream"}

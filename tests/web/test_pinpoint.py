@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.web.html.pinpoint import clauses_citing, places_of
+from rag.render.statements import clauses_citing, places_of
 
 TABLE = "| Model | Weight |\n| --- | --- |\n| Aero 5 | 410 g |\n| Aero 5 Pro | 620 g |"
 PROSE = "The lid has seven screws. Wait 5 minutes before you open it. The fan is grey."

@@ -15,10 +15,16 @@ from rag.records import (
     Section,
     Verdict,
 )
-from rag.web.html.answers import Register, answer_html
-from rag.web.html.pinpoint import places_of
-from rag.web.html.rows import numbers_of_rows
-from rag.web.html.statements import CitedStatement, deciding, shown_statement, statements_in, strong
+from rag.render.answers import Register, answer_html
+from rag.render.evidence import numbers_of_rows
+from rag.render.statements import (
+    CitedStatement,
+    deciding,
+    places_of,
+    shown_statement,
+    statements_in,
+    strong,
+)
 
 C, S, O = Verdict.CONTRADICTED, Verdict.SUPPORTED, Verdict.OPEN  # noqa: E741
 

@@ -11,7 +11,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import html
-from rag.documents.readers.packages import check_package, damage_message
+from rag.documents.readers.packages import check_package, damage_message, report_unread
 from rag.errors import Unreadable
 
 CONTAINER = "META-INF/container.xml"
@@ -27,7 +27,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             raise Unreadable(outline.name, "the book is protected against copying (DRM).")
         package, folder = _package(archive)
         title = one_line(_first(package, "title"))
-        for number, place in enumerate(_spine(package, folder), start=1):
+        chapters = list(_spine(package, folder))
+        for number, place in enumerate(chapters, start=1):
             try:
                 chapter = archive.read(place)
             except KeyError:
@@ -36,6 +37,10 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             outline.leave_headings()
             outline.place(f"chapter {number}")
             html.read(chapter, outline, limits)
+        report_unread(archive, outline, {*chapters, *_contents(package, folder)})
+    outline.pictures = sum(
+        kind.startswith("image/") for _id, _place, kind in _items(package, folder)
+    )
     outline.title = title
     outline.author, outline.date = _first(package, "creator"), _first(package, "date")
     outline.fallback_title = ""
@@ -52,14 +57,29 @@ def _package(archive: zipfile.ZipFile) -> tuple[Any, str]:
 
 
 def _spine(package: Any, folder: str) -> Iterator[str]:
-    items = {
-        each.get("id"): unquote(each.get("href") or "")
-        for each in package.iter()
-        if each.tag.endswith("}item") and each.get("media-type") in PAGES
-    }
+    pages = {name: place for name, place, kind in _items(package, folder) if kind in PAGES}
     for each in package.iter():
-        if each.tag.endswith("}itemref") and each.get("idref") in items:
-            yield posixpath.normpath(posixpath.join(folder, items[each.get("idref")]))
+        if each.tag.endswith("}itemref") and each.get("idref") in pages:
+            yield pages[each.get("idref")]
+
+
+def _items(package: Any, folder: str) -> Iterator[tuple[str, str, str]]:
+    """Of each file of the book its id, its place and its media type."""
+    for each in package.iter():
+        if each.tag.endswith("}item"):
+            place = posixpath.join(folder, unquote(each.get("href") or ""))
+            kind = each.get("media-type") or ""
+            yield each.get("id") or "", posixpath.normpath(place), kind
+
+
+def _contents(package: Any, folder: str) -> set[str]:
+    """The table of contents: its words are those of the chapters' headings."""
+    navs = {
+        each.get("id")
+        for each in package.iter()
+        if each.tag.endswith("}item") and "nav" in (each.get("properties") or "").split()
+    }
+    return {place for name, place, _kind in _items(package, folder) if name in navs}
 
 
 def _first(package: Any, name: str) -> str:

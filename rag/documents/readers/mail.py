@@ -3,7 +3,7 @@
 import codecs
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from email import policy
@@ -11,6 +11,7 @@ from email.errors import MessageError
 from email.message import EmailMessage, Message
 from email.parser import BytesParser
 from email.utils import parseaddr, parsedate_to_datetime
+from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
 from rag.documents.kinds import OLE_MAGIC
@@ -22,6 +23,20 @@ from rag.documents.readers.registry import AttachedFiles
 from rag.errors import Unreadable
 
 WORD = re.compile(r"\w+")
+QUOTED = "quoted"  # the place of what was answered to
+# As programs mark it: by a line above the head of the older mail, or by elements of their own.
+HISTORY = re.compile(
+    r"^(?:-{3,} ?\S.{0,60}?-{3,}|_{20,})[ \t]*\n(?=(?:[ \t]*\n)*(?:[^\n:]{1,20}:[ \t].*\n?){2})",
+    re.M,
+)
+QUOTES = (
+    "blockquote, .gmail_quote, .yahoo_quoted, .protonmail_quote, .moz-forward-container, "
+    "#reply-intro"
+)
+HEADS_OF_QUOTED = (
+    "#appendonsend, #divRplyFwdMsg, #mail-editor-reference-message-container, "
+    "div[style*='border-top:solid #E1E1E1'], div[style*='border-top:solid #B5C4DF']"
+)
 STUB_SHARE = 0.4  # of the words of the HTML
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
@@ -46,7 +61,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
         if value:
             outline.entry(f"{name}: {value}")
     if mail.markup.strip() and _is_stub(mail):
-        html.read_fragment(clean(mail.markup), outline)
+        _write_markup(clean(mail.markup), outline)
     else:
         _write_text(clean(mail.text), outline)
     inside = AttachedFiles(outline, limits, depth=depth)
@@ -71,14 +86,66 @@ def _is_stub(mail: _Mail) -> bool:
 
 def _write_text(text: str, outline: Outline) -> None:
     """What was answered to is quoted: it is one passage at the end, not the text once more."""
-    lines = text.split("\n")
+    history = HISTORY.search(text)
+    lines = text[: history.start() if history else None].split("\n")
     quoted = [line.lstrip("> ") for line in lines if line.startswith(">")]
     own = "\n".join(line for line in lines if not line.startswith(">"))
+    older = text[history.start() :].split("\n\n") if history else []
+    if not own.strip():  # it only hands on
+        own, older = "\n\n".join([own, *older]), []
     for paragraph in own.split("\n\n"):
         outline.paragraph(paragraph)
-    if any(map(str.strip, quoted)):
-        outline.place("quoted")
-        outline.paragraph("\n".join(quoted))
+    if any(map(str.strip, [*quoted, *older])):
+        outline.place(QUOTED)
+        for paragraph in ["\n".join(quoted), *older]:
+            outline.paragraph(paragraph)
+
+
+def _write_markup(markup: str, outline: Outline) -> None:
+    """As the text: what was answered to stands at the end."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    html.check_depth(markup, outline.name)
+    tree = LexborHTMLParser(markup)
+    heads = tree.css(HEADS_OF_QUOTED)
+    older = _cut_out([heads[0], *_behind(heads[0])]) if heads else ""
+    quotes = tree.css(QUOTES)
+    ids = {each.mem_id for each in quotes}
+    quoted = _cut_out([each for each in quotes if not _is_inside(each, ids)]) + older
+    if not tree.body or not tree.body.text(strip=True):  # it only hands on
+        html.read_fragment(markup, outline)
+        return
+    html.read_fragment(tree.html or "", outline)
+    if quoted:
+        outline.leave_headings()
+        outline.place(QUOTED)
+        html.read_fragment(quoted, outline)
+
+
+def _cut_out(elements: Sequence[Any]) -> str:
+    markup = "".join(each.html or "" for each in elements)
+    for each in elements:
+        each.decompose()
+    return markup
+
+
+def _is_inside(element: Any, others: Container[int]) -> bool:
+    while (element := element.parent) is not None:
+        if element.mem_id in others:
+            return True
+    return False
+
+
+def _behind(element: Any) -> list[Any]:
+    """What comes after it in the mail."""
+    results = []
+    while element is not None and element.tag != "body":
+        following = element.next
+        while following is not None:
+            results.append(following)
+            following = following.next
+        element = element.parent
+    return results
 
 
 def _of_text(data: bytes) -> _Mail:

@@ -1,6 +1,7 @@
 """OpenDocument texts and slides to sections (OASIS OpenDocument 1.3)."""
 
 import io
+import re
 import zipfile
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +9,12 @@ from typing import Any
 from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.packages import ZIP_START, check_package, damage_message
+from rag.documents.readers.packages import (
+    ZIP_START,
+    check_package,
+    damage_message,
+    report_unread,
+)
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 from rag.errors import Unreadable
@@ -18,57 +24,64 @@ TEXT, TABLE, DRAW = (f"{{{NAMES}:{part}:1.0}}" for part in ("text", "table", "dr
 OFFICE, PRESENTATION = (f"{{{NAMES}:{part}:1.0}}" for part in ("office", "presentation"))
 TITLE = "{http://purl.org/dc/elements/1.1/}title"
 STYLE = f"{{{NAMES}:style:1.0}}"
+FORMULA = "{http://www.w3.org/1998/Math/MathML}annotation"  # as it was typed
+CONTENT = "content.xml"
+READ_PARTS = re.compile(r"content\.xml|styles\.xml|meta\.xml|Object [^/]*/content\.xml")
 BREAKS = {f"{TEXT}tab": "\t", f"{TEXT}line-break": "\n"}
 CITED = f"{TEXT}note-citation"
 SIDES = ("columns", "rows")
 SKIPPED = {f"{TEXT}tracked-changes", f"{OFFICE}annotation", f"{TEXT}note-citation"}
 DEEPEST = 40  # frames, lists and tables inside each other
+MOST_HIDDEN = 100_000  # rows that one stands for
 WIDEST = 1_000  # cells that one stands for: sheets fill whole rows with a repeated empty cell
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; deleted text is left out, comments stand behind."""
     with damage_message(outline.name):
-        content, meta = _parts(data, outline.name, limits)
-    title = meta.find(f".//{TITLE}") if meta is not None else None
-    body = content.find(f"{OFFICE}body")
-    if body is not None:
-        walk = _OdfWalk(outline, dict(_styles(content)))
-        walk.children(body, 0)
-        for note in body.iter(f"{OFFICE}annotation"):
-            words = " ".join(walk.words(each) for each in note.iter(f"{TEXT}p"))
-            outline.paragraph(f"Comment: {words}" if words else "")
-        gone = " ".join(" ".join(each.itertext()) for each in body.iter(f"{TEXT}tracked-changes"))
-        outline.count_unseen([Run(gone, frozenset({Mark.DELETED}))])
+        parts = _parts(data, outline, limits)
+    content = parts[CONTENT]
+    marks = [pair for part in parts.values() for pair in _styles(part)]
+    walk = _OdfWalk(outline, dict(marks))
+    for name, part in parts.items():
+        body = part.find(f"{OFFICE}body")
+        if body is not None:
+            if name != CONTENT:
+                outline.leave_headings()
+            walk.children(body, 0)
+            walk.comments(body)
+        for formula in part.iter(FORMULA):
+            outline.paragraph(formula.text or "")
+    for part in parts.values():
+        walk.running(part)
     outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
-    for each in meta.iter() if meta is not None else ():
+    for each in (e for part in parts.values() for meta in part.iter(f"{OFFICE}meta") for e in meta):
         word = each.tag.rpartition("}")[2] if isinstance(each.tag, str) else ""
         if word == "creator" or (word == "initial-creator" and not outline.author):
             outline.author = each.text or ""
-        elif word == "date" and each.text:
-            outline.date = each.text
+        elif word == "date":
+            outline.date = each.text or ""
         elif word == "keyword":
             outline.tags.append(each.text or "")
-    if title is not None and one_line(title.text or ""):
-        outline.fallback_title = one_line(title.text or "")
+    titles = (one_line(each.text or "") for part in parts.values() for each in part.iter(TITLE))
+    outline.fallback_title = next(filter(None, titles), outline.fallback_title)
 
 
-def _parts(data: bytes, name: str, limits: LoadLimits) -> tuple[Any, Any]:
-    """The content, and what is said about it, if anything: of a flat file both are its one part."""
+def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
+    """The content, and what is beside it that is read: charts, running lines, the title."""
     from defusedxml.ElementTree import fromstring
 
     if not data.startswith(ZIP_START):
-        whole = fromstring(data)
-        return whole, whole
-    check_package(name, data, limits)
+        return {CONTENT: fromstring(data)}
+    check_package(outline.name, data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if b"encryption-data" in archive.read("META-INF/manifest.xml"):
             raise Unreadable(
-                name, "the file is encrypted and needs a password. Save it without one."
+                outline.name, "the file is encrypted and needs a password. Save it without one."
             )
-        content = fromstring(archive.read("content.xml"))
-        has_meta = "meta.xml" in archive.namelist()
-        return content, fromstring(archive.read("meta.xml")) if has_meta else None
+        names = [each for each in archive.namelist() if READ_PARTS.fullmatch(each)]
+        report_unread(archive, outline, names)
+        return {name: fromstring(archive.read(name)) for name in dict.fromkeys([CONTENT, *names])}
 
 
 class _OdfWalk:
@@ -160,9 +173,67 @@ class _OdfWalk:
             rows.append(cells)
         return rows
 
+    def remarks(self, table: Any) -> tuple[set[int], dict[str, str]]:
+        """The numbers of rows that nobody sees, and the notes on cells by their places."""
+        from openpyxl.utils import get_column_letter
+
+        hidden: set[int] = set()
+        notes: dict[str, str] = {}
+        number = 1
+        for row in table.iter(f"{TABLE}table-row"):
+            count = _count(row.get(f"{TABLE}number-rows-repeated", "1"))
+            if row.get(f"{TABLE}visibility", "visible") != "visible":
+                hidden |= set(range(number, number + min(count, MOST_HIDDEN)))
+            column = 1
+            for cell in row:
+                for note in cell.iter(f"{OFFICE}annotation"):
+                    text = " ".join(self.words(each) for each in note.iter(f"{TEXT}p"))
+                    notes[f"{get_column_letter(column)}{number}"] = one_line(text)
+                column += _count(cell.get(f"{TABLE}number-columns-repeated", "1"))
+            number += count
+        return hidden, notes
+
+    def comments(self, body: Any) -> None:
+        """What people noted; deleted text is only counted."""
+        for note in body.iter(f"{OFFICE}annotation"):
+            words = " ".join(self.words(each) for each in note.iter(f"{TEXT}p"))
+            self.outline.paragraph(f"Comment: {words}" if words else "")
+        gone = " ".join(" ".join(each.itertext()) for each in body.iter(f"{TEXT}tracked-changes"))
+        self.outline.count_unseen([Run(gone, frozenset({Mark.DELETED}))])
+
+    def running(self, part: Any) -> None:
+        """What stands above and below every page, once."""
+        lines = (
+            (place.capitalize(), one_line(self.words(line)))
+            for place in ("header", "footer")
+            for each in part.iter(f"{STYLE}{place}")
+            for line in each.iter(f"{TEXT}p")
+        )
+        self.outline.leave_headings()
+        for place, line in dict.fromkeys(lines):
+            if line and not line.isdecimal():
+                self.outline.paragraph(f"{place}: {line}")
+
     def notes(self, paragraph: Any) -> None:
         for note in paragraph.iter(f"{TEXT}note-body"):
             self.outline.paragraph(self.words(note))
+
+
+def sheet_remarks(data: bytes, outline: Outline) -> dict[str, tuple[set[int], dict[str, str]]]:
+    """Of each sheet the rows that nobody sees, and what was noted on cells."""
+    from defusedxml.ElementTree import fromstring
+
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        names = [each for each in archive.namelist() if READ_PARTS.fullmatch(each)]
+        report_unread(archive, outline, names)
+        markup = archive.read(CONTENT)
+    if b":annotation" not in markup and b":visibility" not in markup:
+        return {}
+    walk = _OdfWalk(outline, {})
+    return {
+        table.get(f"{TABLE}name", ""): walk.remarks(table)
+        for table in fromstring(markup).iter(f"{TABLE}table")
+    }
 
 
 def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:

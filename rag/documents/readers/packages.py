@@ -4,7 +4,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -93,8 +93,11 @@ def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
 
 DIAGRAM = re.compile(r"(?:.*/)?diagrams/data\d*\.xml")
 CHART_PART = re.compile(r"word/charts/chart\d*\.xml")
+MARKUP = (".xml", ".xhtml", ".html", ".htm", ".svg")
+TAGS = re.compile(rb"<[^>]*>")
+HEADS = re.compile(rb"<(head|style|script)\b.*?</\1>|<!--.*?-->", re.DOTALL)
 NO_TEXT = re.compile(
-    r".*\.rels|\[Content_Types\]\.xml|docProps/.*|customXml/.*|(?:.*/)?(?:theme|_rels|embeddings|persons)/.*"
+    r"META-INF/.*|Configurations2/.*|(?:.*/)?(?:settings|meta)\.xml|.*\.rels|\[Content_Types\]\.xml|docProps/.*|customXml/.*|(?:.*/)?(?:theme|_rels|embeddings|persons)/.*"
     r"|(?:.*/)?diagrams/(?:drawing|layout|quickStyle|colors)\d*\.xml|(?:.*/)?charts/(?:style|colors)\d*\.xml"
 )
 LETTERS_IN_XML = re.compile(rb"<(?:\w+:)?(?:t|text)(?:\s[^>]*)?>([^<]*[^\s<][^<]*)<")
@@ -122,8 +125,24 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
                 write_chart(fromstring(part), outline)
             elif COMMENTS.fullmatch(name):
                 _write_comments(fromstring(part), outline)
-            elif words := sum(len(found.split()) for found in LETTERS_IN_XML.findall(part)):
-                outline.left_out.append(f"{name}: {words:,} words in a part that is not read")
+            else:
+                _report(name, b" ".join(LETTERS_IN_XML.findall(part)), outline)
+
+
+def report_unread(archive: zipfile.ZipFile, outline: Outline, read: Container[str]) -> None:
+    """Each part of a package of markup that holds words and was not read, by its name."""
+    for name in archive.namelist():
+        if name not in read and name.lower().endswith(MARKUP) and not NO_TEXT.fullmatch(name):
+            _report(name, HEADS.sub(b"", archive.read(name)), outline)
+
+
+def _report(name: str, part: bytes, outline: Outline) -> None:
+    words = sum(
+        any(map(str.isalpha, word))
+        for word in TAGS.sub(b" ", part).decode("utf-8", "replace").split()
+    )
+    if words:
+        outline.left_out.append(f"{name}: {words:,} words in a part that is not read")
 
 
 def _write_comments(comments: Any, outline: Outline) -> None:

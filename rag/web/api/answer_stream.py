@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelInterrupted
 from rag.records import Discarded, Event, Failed, Finished, Message, MessageStatus, Text
+from rag.render.answers import LiveHtml
 from rag.seams import SessionHandle
 from rag.web.api.sse import PING_SECONDS, framed, frames_of
-from rag.web.html.live import LiveHtml
 from rag.web.turns import RunningTurn
 
 LOOK_SECONDS = 0.5

@@ -8,6 +8,7 @@ from flask import Response, request, url_for
 from rag.citations.register import brought_source
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, MessageStatus, Role, Source
+from rag.render.answers import LiveHtml
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.web.access.rights import open_session
@@ -29,7 +30,6 @@ from rag.web.api.responses import (
     StoppedModel,
 )
 from rag.web.api.sse import event_stream, finished, frames_when_due
-from rag.web.html.live import LiveHtml
 from rag.web.openapi import DescribedApi
 from rag.web.request_context import application
 from rag.web.serving.answer_limits import wants_events

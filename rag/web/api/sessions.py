@@ -6,7 +6,7 @@ from flask import Response, json
 
 from rag.errors import NotFound
 from rag.records import ContextConfig
-from rag.render.export import as_markdown, file_name
+from rag.render.export import as_conversation, as_markdown, file_name
 from rag.render.gate import outgoing
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
@@ -28,7 +28,6 @@ from rag.web.api.responses import (
     SourceModel,
     SourcesModel,
 )
-from rag.web.html.script import as_conversation
 from rag.web.openapi import DescribedApi
 from rag.web.request_context import application, default_config
 

@@ -25,9 +25,9 @@ from rag.records import (
     ToolUsed,
     Waiting,
 )
+from rag.render.answers import LiveHtml
 from rag.runtime.cancellation import LEFT
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
-from rag.web.html.live import LiveHtml
 from rag.web.problems import problem_of, problem_response
 from rag.web.serving.answer_limits import EVENT_STREAM, places_before
 from rag.web.turns import RunningTurn

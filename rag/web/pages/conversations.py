@@ -9,16 +9,14 @@ from werkzeug.wrappers import Response
 from rag.chat.markdown import gist
 from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
+from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
+from rag.render.statements import CitedStatement, shown_statement, statements_in
+from rag.render.tables import form_of, shown_result
 from rag.seams import SessionHandle
 from rag.tables.plan import plan_from
 from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, readable
-from rag.web.html.cards import lead_of, marked_in, parts_of, passage_html
-from rag.web.html.evidence import Evidence, evidence_of
-from rag.web.html.plan_form import form_of
-from rag.web.html.results import shown_result
-from rag.web.html.statements import CitedStatement, shown_statement, statements_in
 from rag.web.pages.forms import wanted_collections, wanted_index, words
 from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.queue import led_when_due
@@ -174,7 +172,7 @@ def source(session_id: str, number: int) -> str:
     if not found:
         raise NotFound(f"This conversation has no source [{number}].")
     stated = _cited_for(session, number)
-    evidence = evidence_of(found[0], stated)
+    evidence = evidence_of(found[0], stated, application().documents, readable())
     return show_page(
         "source.html",
         session=session.read(),

@@ -8,9 +8,9 @@ from markupsafe import Markup
 from rag.errors import ModelError
 from rag.language.sentences import Span
 from rag.records import Chunk, Filters, Readable, Section
+from rag.render.evidence import NOWHERE, Marks, text_html
+from rag.render.statements import places_of
 from rag.web.access.rights import readable
-from rag.web.html.evidence import NOWHERE, Marks, text_html
-from rag.web.html.pinpoint import places_of
 from rag.web.request_context import application
 
 PASSAGES_SHOWN = 8

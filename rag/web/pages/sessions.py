@@ -12,10 +12,10 @@ from rag.citations.markers import cited_numbers
 from rag.errors import UserError
 from rag.memory.phrases import OPENS
 from rag.records import Source, Summary
+from rag.render.answers import Register, answer_html
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
-from rag.web.html.answers import Register, answer_html
 from rag.web.pages.forms import (
     wanted_config,
     wanted_index,

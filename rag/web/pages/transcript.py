@@ -15,11 +15,11 @@ from rag.records import (
     Source,
     Summary,
 )
+from rag.render.answers import Register, answer_html, plain_html
 from rag.render.gate import outgoing
+from rag.render.tables import ShownResult, result_of, without_rows
 from rag.render.warnings import with_warnings
 from rag.seams import LIBRARY, TABLES, SessionHandle
-from rag.web.html.answers import Register, answer_html, plain_html
-from rag.web.html.results import ShownResult, result_of, without_rows
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN

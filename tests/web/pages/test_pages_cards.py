@@ -5,8 +5,8 @@ from flask import get_template_attribute
 
 from rag.chat.markdown import gist
 from rag.records import Card, DocumentLink, Mention, ShownPassage
-from rag.web.html.answers import Register
-from rag.web.html.cards import FOLDED, parts_of, passage_html
+from rag.render.answers import Register
+from rag.render.evidence import FOLDED, parts_of, passage_html
 from tests.made import made_source
 
 REGISTER = Register("/sessions/s1", {n: made_source(n) for n in range(1, 6)}, answer=3)

@@ -10,9 +10,9 @@ from selectolax.lexbor import LexborHTMLParser
 from rag.citations.markers import find_markers
 from rag.language.sentences import Span
 from rag.records import Citation, Unsourced, Verdict
+from rag.render.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
+from rag.render.evidence import Marks, text_html
 from rag.render.warnings import StatementWarning
-from rag.web.html.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
-from rag.web.html.evidence import Marks, text_html
 from tests.made import made_source
 
 REGISTER = Register("/s", {n: made_source(n, locator="§ A") for n in range(1, 10)})

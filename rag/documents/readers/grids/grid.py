@@ -1,5 +1,6 @@
 """Rows of a sheet or a CSV file to sections with their row numbers."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from rag.documents.limits import LoadLimits
@@ -37,6 +38,17 @@ def write_rows(
             outline.part_of_table([grid.names, *(row for _number, row in part)])
         told = max(told, grid.rows[-1][0])
     _write_lines([row for row in filled if row[0] > told], outline, single)
+
+
+def write_notes(
+    notes: Iterable[tuple[str, str]], rows: Sequence[NumberedRow], outline: Outline
+) -> None:
+    """What was noted on cells (`B7`), each with what its row begins with."""
+    numbered = dict(rows)
+    for cell, note in notes:
+        row = numbered.get(int(re.sub(r"\D", "", cell) or 0), [])
+        name = next(filter(None, row), "")
+        outline.entry(f"Note on {cell}{f' ({name})' if name else ''}: {note}")
 
 
 def _write_lines(rows: Sequence[NumberedRow], outline: Outline, place: str) -> None:

@@ -1,17 +1,20 @@
 """Sheets of other programs (XLS, XLSB, ODS) to sections, by calamine."""
 
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
 
 from rag.documents.cleaning import one_line
+from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.grids.grid import CellCount, write_rows
+from rag.documents.readers.grids.grid import CellCount, write_notes, write_rows
+from rag.documents.readers.opendocument import sheet_remarks
 from rag.documents.readers.packages import ZIP_START, check_package, damage_message
+from rag.documents.reports import counted
 from rag.errors import Unreadable
 
 WIDEST = 2_000  # columns: a sheet that claims more has them empty
@@ -30,7 +33,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             raise Unreadable(
                 outline.name, "the file is encrypted and needs a password. Save it without one."
             ) from error
-        _write_sheets(book, outline, CellCount(outline.name, limits))
+        remarks = sheet_remarks(data, outline) if outline.media_type == FileKind.ODS else {}
+        _write_sheets(book, outline, CellCount(outline.name, limits), remarks)
 
 
 @contextmanager
@@ -46,7 +50,12 @@ def _panics_told(name: str) -> Iterator[None]:
         ) from error
 
 
-def _write_sheets(book: Any, outline: Outline, cells: CellCount) -> None:
+def _write_sheets(
+    book: Any,
+    outline: Outline,
+    cells: CellCount,
+    remarks: Mapping[str, tuple[set[int], dict[str, str]]],
+) -> None:
     from python_calamine import SheetTypeEnum, SheetVisibleEnum
 
     sheets = [each for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
@@ -55,11 +64,16 @@ def _write_sheets(book: Any, outline: Outline, cells: CellCount) -> None:
         if sheet.visible != SheetVisibleEnum.Visible:
             outline.left_out.append(f"sheet {title}: hidden")
             continue
+        hidden, notes = remarks.get(sheet.name, (set(), {}))
         rows = list(cells.counted(_filled_rows(book.get_sheet_by_name(sheet.name))))
+        if unseen := [row for row in rows if row[0] in hidden]:
+            outline.left_out.append(f"sheet {title}: {counted(len(unseen), 'hidden row')}")
+            rows = [row for row in rows if row[0] not in hidden]
         outline.leave_headings()
         if rows and len(sheets) > 1:
             outline.heading(1, title)
         write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
+        write_notes(notes.items(), rows, outline)
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:

@@ -13,7 +13,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
-from rag.documents.readers.grids.grid import CellCount, write_rows
+from rag.documents.readers.grids.grid import CellCount, write_notes, write_rows
 from rag.documents.readers.grids.sheets import text_of
 from rag.documents.readers.packages import check_package, damage_message
 from rag.documents.reports import counted
@@ -91,10 +91,7 @@ def _write_sheets(
         if rows and len(book.worksheets) > 1:
             outline.heading(1, sheet.title)
         write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
-        for cell, note in _notes(archive, sheet._worksheet_path):
-            row = dict(rows).get(int(re.sub(r"\D", "", cell) or 0), [])
-            name = next(filter(None, row), "")
-            outline.entry(f"Note on {cell}{f' ({name})' if name else ''}: {note}")
+        write_notes(_notes(archive, sheet._worksheet_path), rows, outline)
     return found
 
 

@@ -6,13 +6,15 @@ between tags only; so no text of a model can make a link of ours, or a tag at al
 """
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from markupsafe import Markup, escape
 
-from rag.citations.markers import find_markers
-from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
+from rag.citations.markers import cited_numbers, find_markers
+from rag.records import CheckedFigure, Citation, Discarded, Event, Source, Text, Unsourced, Verdict
 from rag.render.warnings import (
     StatementWarning,
     missing_in_words,
@@ -21,6 +23,7 @@ from rag.render.warnings import (
     verdict_in_words,
     warnings_in,
 )
+from rag.seams import SessionHandle
 
 # Punctuation, as the brackets of markers are: it opens and closes emphasis alike.
 OPEN, CLOSE = "⸢", "⸣"
@@ -36,6 +39,7 @@ ATTRIBUTED = "Added by comparing the sentence with the source."
 UNFOUND = Markup(' <span class="unfound">{}</span>')
 NO_SOURCE = Markup(' <span class="no-source">no source</span>')
 CARRIED = (Verdict.SUPPORTED, Verdict.COMPUTED)
+PAUSE = 4  # times what rendering takes: so much of the time is left to others
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +111,7 @@ def plain_html(text: str, register: Register) -> Markup:
     return _filled(str(escape(held)), draft)
 
 
-# ── Before rendering ─────────────────────────────────────────────────────────────────────────
+# ── Before rendering ────────────────────────────────────────────────────────────────────────
 
 Replaced = tuple[int, int, str]  # text[start:end] gives way to a placeholder
 
@@ -201,7 +205,7 @@ def _held(text: str, draft: _WithPlaceholders) -> str:
     return re.sub(f"[{OPEN}{CLOSE}]", lambda found: draft.hold(escape(found.group())), text)
 
 
-# ── After sanitising ─────────────────────────────────────────────────────────────────────────
+# ── After sanitising ────────────────────────────────────────────────────────────────────────
 
 
 def _filled(html: str, draft: _WithPlaceholders) -> Markup:
@@ -240,7 +244,7 @@ def _underlined(text: str) -> str:
     return f'<span class="unsourced">{text}</span>'
 
 
-# ── Chips ────────────────────────────────────────────────────────────────────────────────────
+# ── Chips ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _chips(
@@ -281,3 +285,55 @@ def _flag(citation: Citation | None) -> tuple[str, str]:
     if citation.attributed:
         return f"{style} is-attributed", f"{ATTRIBUTED} {note}".rstrip()
     return style, note
+
+
+# ── While it is written ───────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class LiveHtml:
+    """The very rendering that stands in the page afterwards, of as much as is written."""
+
+    session: SessionHandle
+    session_url: str
+    _text: str = ""
+    _shown: str = ""
+    _sources: dict[int, Source] = field(default_factory=dict)
+    _asked: set[int] = field(default_factory=set)
+    _next_at: float = 0.0
+
+    def take(self, event: Event) -> bool:
+        """Whether the event is shown by `change` alone."""
+        if isinstance(event, Discarded):
+            self._text = ""
+        if isinstance(event, Text):
+            self._text += event.text
+        return isinstance(event, Text)
+
+    def change(self, *, at_once: bool = False) -> dict[str, Any] | None:
+        """How many UTF-16 units of the HTML stay, and what follows them; None for no change."""
+        if time.monotonic() < self._next_at and not at_once:
+            return None
+        began = time.monotonic()
+        html = str(answer_html(self._text, Register(self.session_url, self._known())))
+        self._next_at = time.monotonic() + PAUSE * (time.monotonic() - began)
+        if html == self._shown:
+            return None
+        kept = _common(self._shown, html)
+        self._shown = html
+        return {"keep": len(html[:kept].encode("utf-16-le")) // 2, "html": html[kept:]}
+
+    def _known(self) -> dict[int, Source]:
+        fresh = set(cited_numbers(self._text)) - self._asked
+        if fresh:
+            self._asked |= fresh
+            self._sources |= {
+                source.number: source for source in self.session.sources(sorted(fresh))
+            }
+        return self._sources
+
+
+def _common(first: str, second: str) -> int:
+    """How long the beginning is that both texts share."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))

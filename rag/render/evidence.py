@@ -1,27 +1,37 @@
-"""The evidence behind a number: the very passage, marked in its surroundings."""
+"""The evidence behind a number: the very passage, marked in its surroundings; and cards."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby, pairwise, zip_longest
 
 from markupsafe import Markup, escape
 
+from rag.citations.markers import find_markers
+from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound
 from rag.language.sentences import CODE_INDENT, Span, trimmed
-from rag.records import Chunk, Document, Section, Source, SourceState, Verdict
-from rag.web.access.rights import readable
-from rag.web.html.pinpoint import TABLE_RULE, places_of
-from rag.web.html.rows import numbers_of_rows
-from rag.web.html.statements import CitedStatement, deciding, strong
-from rag.web.request_context import application
+from rag.records import (
+    Card,
+    Chunk,
+    Document,
+    Readable,
+    Section,
+    ShownPassage,
+    Source,
+    SourceState,
+    Verdict,
+)
+from rag.render.statements import TABLE_RULE, CitedStatement, deciding, places_of, strong
 
 AROUND_CHARS = 1_800  # shown on each side of the passage
 NEAR_CHARS = 500  # with less than that around it, the neighbouring sections are shown too
+FOLDED = 400  # characters, at least, far from what is marked: what is folded saves a look
 ENTRY = re.compile(r"[ \t]*- ")
 NUMBER = re.compile(r"\(?(?:\d{1,3}|[a-z])[.)] ")  # of an entry: it needs no bullet beside
 CELL_EDGE = re.compile(r"(?<!\\)\|")
 LINE = re.compile(r"[^\n]+")
+LOCATED = re.compile(r"\brows? (\d+)(?:–(\d+))?$")
 AROUND, SAID, DECIDES = 1, 2, 3  # how a character is marked, if it is
 RUN = re.compile(rb"(.)\1*", re.DOTALL)  # of characters that are marked alike
 NOWHERE = Span(0, 0)
@@ -87,21 +97,25 @@ class Evidence:
         return self.source.state is SourceState.CURRENT
 
 
-def evidence_of(source: Source, stated: Sequence[CitedStatement] = ()) -> Evidence:
+def evidence_of(
+    source: Source,
+    stated: Sequence[CitedStatement],
+    documents: SqlDocumentStore,
+    readable: Readable,
+) -> Evidence:
     """In the document as it stands, or, where that changed or vanished, in the snapshot.
 
     `stated` is what an answer cites it for: the words that say so are marked in the passage.
     """
-    chunk = application().documents.chunks([source.chunk_id], readable()).get(source.chunk_id)
+    chunk = documents.chunks([source.chunk_id], readable).get(source.chunk_id)
     if chunk is None or chunk.text != source.text:
         return _snapshot(source, stated)
     try:
-        near = application().documents.neighbourhood(
-            chunk.document_id, chunk.section_index, readable()
-        )
+        near = documents.neighbourhood(chunk.document_id, chunk.section_index, readable)
+        document = documents.document(chunk.document_id, readable)
     except NotFound:
         return _snapshot(source, stated)
-    return _in_document(source, chunk, near, stated)
+    return replace(_in_document(source, chunk, near, stated), document=document)
 
 
 def _snapshot(source: Source, stated: Sequence[CitedStatement]) -> Evidence:
@@ -159,14 +173,13 @@ def _in_document(
             *(_neighbour(each) for each in near if each.index > section.index),
         ]
     quotes = _quotes(section.text, marks)
-    document = application().documents.document(chunk.document_id, readable())
     starts = [each.start for each in marks.said]
     marked = tuple(
         number
         for row, number in rows.items()
         if any(row.start <= start < row.end for start in starts)
     )
-    return Evidence(source, tuple(parts), section.index, section.page, quotes, document, marked)
+    return Evidence(source, tuple(parts), section.index, section.page, quotes, rows=marked)
 
 
 def _said(
@@ -203,7 +216,7 @@ def _cut(text: str, first: int, last: int) -> tuple[str, int]:
     return before + text[first:last] + after, first - len(before)
 
 
-# ── Text as people read it ───────────────────────────────────────────────────────────────────
+# ── Text as people read it ──────────────────────────────────────────────────────────────────
 
 
 def text_html(
@@ -365,3 +378,61 @@ def _cells(text: str, row: Span) -> list[Span]:
     """The cells of a row, without the blanks around them."""
     edges = [each.start() for each in CELL_EDGE.finditer(text, row.start, row.end)]
     return [trimmed(text, start + 1, end) or Span(end, end) for start, end in pairwise(edges)]
+
+
+# ── Rows and cards ────────────────────────────────────────────────────────────────────────────────
+
+
+def numbers_of_rows(section: Section) -> dict[Span, int]:
+    """As the locator tells; none where it does not tell of each, as between empty rows."""
+    text, located = section.text, LOCATED.search(section.locator)
+    lines = [Span(*line.span()) for line in LINE.finditer(text)]
+    is_rule = [bool(TABLE_RULE.fullmatch(text, *line)) for line in lines]
+    if located is None or True not in is_rule[1:]:
+        return {}
+    head = text[slice(*lines[is_rule.index(True) - 1])]  # once more above each piece of many rows
+    pairs = zip(lines, is_rule, strict=True)
+    rows = [line for line, rule in pairs if not rule and text[slice(*line)] != head]
+    first, last = int(located[1]), int(located[2] or located[1])
+    if len(rows) != last - first + 1 or not all(text[row.start] == "|" for row in rows):
+        return {}
+    return dict(zip(rows, range(first, last + 1), strict=True))
+
+
+def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPassage]:
+    """What stands before and after what is marked and the blocks beside it, to be folded.
+
+    Both are empty where they are short, or nothing is marked.
+    """
+    text, start, end = shown.text, 0, len(shown.text)
+    if shown.marked:
+        blocks = [0, *(found.end() for found in re.finditer(r"\n\n", text))]
+        first, last = min(shown.marked)[0], max(until for _, until in shown.marked)
+        start = [block for block in blocks if block <= first][-2:][0]
+        end = ([block for block in blocks if block >= last][1:] or [end])[0]
+    start = start if start >= FOLDED else 0
+    end = end if len(text) - end >= FOLDED else len(text)
+    marked = tuple((each - start, until - start) for each, until in shown.marked)
+    before, after = (replace(shown, text=part, marked=()) for part in (text[:start], text[end:]))
+    return before, replace(shown, text=text[start:end], marked=marked), after
+
+
+def passage_html(shown: ShownPassage) -> Markup:
+    """A passage with what is nearest to the question marked."""
+    said = tuple(Span(start, end) for start, end in shown.marked)
+    return text_html(shown.text, Marks(NOWHERE, said), is_target=False)
+
+
+def lead_of(card: Card) -> list[tuple[str, int]]:
+    """The words of a card's lead, each stretch with the number behind it; 0 behind the last."""
+    parts, at = list[tuple[str, int]](), 0
+    for marker in find_markers(card.lead):
+        parts.append((card.lead[at : marker.start], marker.numbers[0]))
+        at = marker.end
+    return [*parts, (card.lead[at:], 0)]
+
+
+def marked_in(card: Card, number: int) -> list[str]:
+    """The sentences and rows of one source that a card marks."""
+    passages = (passage for passage in card.passages if passage.number == number)
+    return [passage.text[start:end] for passage in passages for start, end in passage.marked]

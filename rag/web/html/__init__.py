@@ -1,1 +1,0 @@
-"""Records as HTML: answers, cards, results, evidence, exports."""
