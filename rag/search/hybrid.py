@@ -102,7 +102,9 @@ class HybridRetriever:
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        dense_query = self._lexical.respelled(dense_query, within)
+        dense_query, lexical_query = (
+            self._lexical.respelled(text, within) for text in (dense_query, lexical_query)
+        )
         only = self._documents.filtered(filters, within).chunk_ids if filters else None
         if only == frozenset():
             return []
@@ -233,6 +235,7 @@ class HybridRetriever:
         names = tuple(dict.fromkeys(hit.chunk.document_name for hit in hits))[:CHOICES]
         if named.exact:
             return Confidence(Certainty.FOUND, (), named.missing)
+        query = self._lexical.respelled(query, within)
         vector = self._embedder.embed([query])[0]
         [nearest] = self._index.nearest(vector[None], within, limit=1)
         first = self._usual.nearness(max((cosine for _, cosine in nearest), default=0.0))
@@ -263,6 +266,7 @@ class HybridRetriever:
         query = _either(query)
         if not query or limit <= 0:
             return []
+        query = self._lexical.respelled(query, within)
         best = ranked(self._by_words(query, within, before))
         found = self._read("", best, within, limit, before.documents)
         [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])

@@ -135,7 +135,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         matching_count=page.matching,
         total=page.total,
         wanted=wanted,
-        found=passages_for(wanted, readable, filters),
+        found=passages_for(wanted, [shown] if shown else [], filters),
         filters=dict(filters.items()),
         facets=documents.facets(readable),
         offset=offset,
