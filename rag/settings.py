@@ -75,6 +75,7 @@ class LlmSettings(_SettingsSection):
 
     base_url: str | None = None
     model: str | None = None
+    choices: tuple[str, ...] = ()  # other models of the server that people may pick
     api_key_env: str = "OPENAI_API_KEY"
     temperature: float = Field(0.2, ge=0, le=2)
     timeout_seconds: float = Field(ANSWER.seconds, gt=0)
@@ -101,9 +102,17 @@ class LlmSettings(_SettingsSection):
             return self._api_key.get_secret_value() or None
         return os.environ.get(self.api_key_env)
 
-    def connected(self, base_url: str, model: str, api_key: str) -> "LlmSettings":
+    @property
+    def pickable(self) -> tuple[str, ...]:
+        """What somebody may pick for a conversation, the usual one first; none without others."""
+        others = [name for name in dict.fromkeys(self.choices) if name != self.model]
+        return (self.model, *others) if self.model is not None and others else ()
+
+    def connected(
+        self, base_url: str, model: str, api_key: str, choices: tuple[str, ...] = ()
+    ) -> "LlmSettings":
         """These settings with another server, model and key; an empty key is none."""
-        other = self.model_copy(update={"base_url": base_url, "model": model})
+        other = self.model_copy(update={"base_url": base_url, "model": model, "choices": choices})
         other._api_key = SecretStr(api_key)
         return other
 

@@ -14,7 +14,7 @@ const form = document.querySelector("[data-ask]");
 const turns = document.getElementById("turns");
 const box = document.getElementById("question");
 let sessionId = document.getElementById("session-head")?.dataset.session;
-let inUse = chosenCollections(); // what the conversation is known to ask
+let inUse = null; // what the conversation is known to ask, and which model
 const SEARCHING = "Searching the documents";
 let running = null; // the answer that is being written
 
@@ -38,6 +38,7 @@ export function startConversation() {
   });
   document.addEventListener("submit", onSubmit);
   document.addEventListener("click", onClick);
+  inUse = JSON.stringify(wanted());
   grow();
   arrive();
   goOnReading();
@@ -61,7 +62,7 @@ function onClick(event) {
     ask("Go on.");
   } else if (edit) {
     event.preventDefault();
-    fillBox(edit.dataset.edit || edit.closest(".question").querySelector("p").textContent);
+    fillBox(edit.dataset.edit);
   } else if (more) {
     event.preventDefault();
     showMore(more);
@@ -88,7 +89,7 @@ async function ask(question) {
   if (running) return;
   if (!question.trim()) return showError("The question is empty. Type what you want to know.");
   showError("");
-  if (turns.querySelector("[data-newest]")) return askOnPage(question);
+  if (form.elements.edit || turns.querySelector("[data-newest]")) return askOnPage(question);
   const isNew = !sessionId;
   const shown = addQuestion(question);
   const live = new LiveAnswer();
@@ -109,7 +110,7 @@ async function ask(question) {
   });
 }
 
-/** An older stretch is shown: the question goes off as a form, and the newest turns come back. */
+/** An older stretch is shown, or an earlier question edited: a form, and another page comes back. */
 function askOnPage(question) {
   box.value = question;
   forgetDraft(sessionId);
@@ -125,18 +126,25 @@ async function writeAgain(index) {
   await run(live, async () => events(url, {}), () => live.giveBack());
 }
 
-/** Begins the conversation if there is none yet, and keeps which collections it asks. */
-async function choose() {
+/** Which collections are asked, and by which model, where there is something to choose. */
+function wanted() {
   const collections = chosenCollections();
-  if (sessionId && String(collections) === String(inUse)) return;
+  const model = form.elements.model?.value;
+  return { ...(collections && { collections }), ...(model && { model }) };
+}
+
+/** Begins the conversation if there is none yet, and keeps what it asks. */
+async function choose() {
+  const asked = JSON.stringify(wanted());
+  if (sessionId && asked === inUse) return;
   const response = await fetch(`/api/v1/sessions${sessionId ? `/${sessionId}` : ""}`, {
     method: sessionId ? "PUT" : "POST",
     headers: { "Content-Type": "application/json" },
-    body: JSON.stringify(collections && { collections } || {}),
+    body: asked,
   });
   if (!response.ok) throw Object.assign(new Error(await reasonOf(response)), { isRefusal: true });
   sessionId = (await response.json()).id;
-  inUse = collections;
+  inUse = asked;
 }
 
 async function run(live, begin, takeBack) {

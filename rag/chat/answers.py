@@ -1,12 +1,12 @@
 """One answer: the writer behind the marker gate, and the check of what it wrote."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from rag.chat.composition import all_cited, notices_beside, quoted, set_aside
+from rag.chat.composition import all_cited, notices_beside, quotation, quoted, set_aside
 from rag.chat.draft import Draft, RegisteredNumbers, through_gate
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.stop_sequences import cut_at_stop
@@ -29,7 +29,9 @@ from rag.records import (
     NoticeKind,
     Resolution,
     Role,
+    SetAside,
     Source,
+    Text,
     ToolUsed,
     Verdict,
 )
@@ -37,7 +39,6 @@ from rag.render.gate import AnswerGate
 from rag.runtime.budget import planning
 from rag.runtime.cancellation import has_hung_up
 from rag.seams import (
-    AnswerOptions,
     DirectAnswer,
     DirectAnswers,
     Embedder,
@@ -51,6 +52,7 @@ from rag.tokens import count_tokens
 
 USER_LOOKED_AT = 20  # messages, whose figures a user has said
 BROKE_OFF = "The model broke off; this is what it wrote until then. {}"
+REMAINS = "It broke off there, without a source."
 log = logging.getLogger(__name__)
 EarlierTurns = Sequence[tuple[str, str]]  # questions with their answers, oldest first
 Learn = Callable[[int, int], None]  # tokens as we estimated them, and as the server reported them
@@ -70,6 +72,7 @@ class DirectSources:
 
     direct: Sequence[DirectAnswers] = ()
     remarks: LibraryRemarks | None = None
+    others: Mapping[str, Writer] = field(default_factory=dict)  # that may be picked, by model
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +150,11 @@ class Answering:
         draft: "Draft",
     ) -> Iterator[Event]:
         """The writer's text through the gate: no number leaves that the session does not know."""
-        request = _request(prepared, evidence, draft.wishes)
+        request = _request(prepared, evidence, draft)
         registered = RegisteredNumbers(session, evidence.sources)
-        draft.writer = self._writer
+        draft.writer = writer = self._writer_of(session)
         asked_again = False
-        with closing(self._deltas(session, request)) as deltas:
+        with closing(self._deltas(writer, session, request)) as deltas:
             for delta in through_gate(deltas, registered, draft):
                 asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
                 yield delta
@@ -159,7 +162,7 @@ class Answering:
             self._learn(prepared.sent_tokens, draft.usage.prompt_tokens)
         if not (draft.text.strip() or draft.calls):
             raise ModelInterrupted(
-                f"{self._writer.name} returned an empty answer. Ask for the answer again."
+                f"{writer.name} returned an empty answer. Ask for the answer again."
             )
 
     def without_model(
@@ -173,7 +176,8 @@ class Answering:
         """The answer that needs no model, in place of the one that failed.
 
         Raises the error again where this was such an answer, or somebody wanted it to end. What is
-        too long for a model is not for one that needs none.
+        too long for a model is not for one that needs none. What the model had written stays: as
+        the answer where it cites, else below.
         """
         is_by_words = not self._writer.reads_context and isinstance(error, TooLarge)
         fallback = self._writer if is_by_words else self._fallback
@@ -185,22 +189,31 @@ class Answering:
         if fallback is None or has_hung_up() or is_models:
             raise error
         if draft.text:
+            draft.remains = draft.text.strip()
             yield draft.discard("The model broke off.")
-        request = _request(prepared, evidence, draft.wishes)
+        request = _request(prepared, evidence, draft)
         draft.writer, draft.usage = fallback, None
         if not is_by_words:
             draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
         yield from through_gate(
             fallback.write(request), RegisteredNumbers(session, evidence.sources), draft
         )
+        if draft.remains:
+            yield Text(quotation(draft.remains, REMAINS))
+
+    def _writer_of(self, session: SessionHandle) -> Writer:
+        """The one that was picked for the session, while it may be."""
+        others = self._beside.others
+        picked = session.read().model if others else None
+        return others.get(picked or "", self._writer)
 
     def _deltas(
-        self, session: SessionHandle, request: WriteRequest
+        self, writer: Writer, session: SessionHandle, request: WriteRequest
     ) -> Generator[ModelDelta | ToolUsed, None, None]:
         if self._tools is None or request.wishes.needs_model:
-            yield from self._writer.write(request)
+            yield from writer.write(request)
         else:
-            yield from self._tools.write(self._writer, request, session)
+            yield from self._tools.write(writer, request, session)
 
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
@@ -211,6 +224,9 @@ class Answering:
         else:
             answer = self._checked(session, draft, shown)
         answer = replace(answer, offers=draft.offers, rounds=draft.wishes.rounds)
+        if draft.remains:
+            whole = answer.text + quotation(draft.remains, REMAINS)
+            answer = replace(answer, text=whole, set_aside=SetAside(draft.remains, REMAINS))
         asked = draft.resolution.query if draft.resolution else ""
         if self._beside.remarks is None or not asked:
             return answer
@@ -354,16 +370,17 @@ def _leaves_open(citations: Sequence[Citation]) -> bool:
 
 
 def _request(
-    prepared: PreparedContext, evidence: "QuestionSources", wishes: AnswerOptions
+    prepared: PreparedContext, evidence: "QuestionSources", draft: "Draft"
 ) -> WriteRequest:
     return WriteRequest(
         question=evidence.resolution.query,
         sources=prepared.shown,
-        messages=(*prepared.messages, *wishes.rounds),
+        messages=(*prepared.messages, *draft.wishes.rounds),
         max_tokens=prepared.max_tokens,
         tools=prepared.tools,
         waiting_tools=prepared.waiting_tools,
         relevance=evidence.relevance,
-        wishes=wishes,
+        wishes=draft.wishes,
         within=evidence.within,
+        deadline=draft.deadline,
     )

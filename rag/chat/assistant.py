@@ -15,6 +15,7 @@ from rag.chat.draft import Draft
 from rag.chat.follow_ups.resolution import FollowUps
 from rag.chat.shown_sources import PreparedContext, QuestionSources
 from rag.citations.markers import cited_numbers
+from rag.citations.wrapping import unwrapped
 from rag.db import waiting_for_database
 from rag.errors import (
     ContextTooLong,
@@ -54,6 +55,7 @@ from rag.runtime.cancellation import hang_up_reason
 from rag.runtime.error_log import is_due
 from rag.runtime.metrics import Metrics
 from rag.seams import NO_OPTIONS, AnswerOptions, DirectAnswer, OpenTurn, Retriever, SessionHandle
+from rag.seams.patience import ENDLESS_SECONDS, Deadline
 
 GOES_ON = re.compile(
     rf"(?:(?:{phrases('polite')}) )?(?:{phrases('goes_on')})(?: (?:{phrases('polite')}))?\W*",
@@ -74,6 +76,7 @@ class TurnLimits:
     question_chars: int = 20_000
     sources: int = 8
     past_turns: int = 10
+    answer_seconds: float = ENDLESS_SECONDS
 
     def check(self, question: str) -> None:
         """Refuse what cannot be asked, before anything is stored."""
@@ -117,7 +120,7 @@ class Assistant:
         Raises:
             UserError: the question is empty or too long; nothing was stored.
         """
-        self._limits.check(wishes.query or question)
+        self._limits.check(unwrapped(question).question)
         return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
 
     def regenerate(
@@ -182,7 +185,8 @@ class Assistant:
     ) -> Generator[Event, None, None]:
         turn = begin()
         told = [Notice(NoticeKind.PASSED_OVER, notice) for notice in wishes.notices]
-        draft = Draft(turn.answer, wishes=wishes, notices=told)
+        deadline = Deadline(self._limits.answer_seconds)
+        draft = Draft(turn.answer, wishes=wishes, notices=told, deadline=deadline)
         with self._metrics.trace.part("turn") as draft.trace:
             draft.trace.note(session=session.id, answer=turn.answer.index)
             try:
@@ -197,7 +201,7 @@ class Assistant:
                 raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
-        question, within = draft.wishes.query or turn.question.content, session.within()
+        question, within = unwrapped(turn.question.content).question, session.within()
         self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
             past = self._past(session, turn, draft.wishes)
@@ -236,7 +240,7 @@ class Assistant:
             message = session.finish(draft.complete(answer))
         draft.has_ended = True
         self._memory.after_turn(session, turn, message)
-        if answer.set_aside is not None:
+        if answer.set_aside is not None and not draft.remains:
             yield Discarded(answer.set_aside.reason)
             yield Text(answer.text)
         yield Finished(message, self._of(session, answer, found.sources), draft.stats)
@@ -272,6 +276,7 @@ class Assistant:
 
     def _resolved(self, session: SessionHandle, question: str, past: EarlierTurns) -> Resolution:
         """With the documents that the last answer cited first."""
+        question = unwrapped(question).question
         resolution = self._followups.resolve(question, past, session.within())
         numbers = cited_numbers(past[-1][1])[:CITED_LAST] if past else []
         if not numbers:
@@ -425,5 +430,5 @@ def succeeded(messages: Sequence[Message]) -> EarlierTurns:
     for question, answer in pairwise(messages):
         is_pair = question.role == Role.USER and answer.role == Role.ASSISTANT
         if is_pair and question.turn == answer.turn and answer.status is MessageStatus.COMPLETE:
-            past.append((question.content, answer.content))
+            past.append((unwrapped(question.content).question, answer.content))
     return past

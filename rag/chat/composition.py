@@ -44,8 +44,7 @@ def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
 
 def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
     """A card with what a model said below it, as a quotation."""
-    lines = (f"> {line}".rstrip() for line in answer.text.splitlines())
-    whole = "\n\n".join([text.rstrip(), f"**{SAID}** {reason}", "\n".join(lines)])
+    whole = text.rstrip() + quotation(answer.text, reason)
     of_card = all_cited(text, Verdict.SUPPORTED)
     below = all_cited(whole, Verdict.OPEN)[len(of_card) :]
     if len(below) == len(answer.citations):
@@ -61,6 +60,12 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
         judging=Judging.OFF,
         set_aside=SetAside(answer.text, reason),
     )
+
+
+def quotation(text: str, reason: str) -> str:
+    """What a model said, to stand below the passages."""
+    lines = (f"> {line}".rstrip() for line in text.splitlines())
+    return "\n\n".join(["", f"**{SAID}** {reason}", "\n".join(lines)])
 
 
 def all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:

@@ -27,6 +27,7 @@ from rag.records import (
 from rag.render.gate import AnswerGate
 from rag.runtime.tracing import Span
 from rag.seams import AnswerOptions, ModelDelta, SessionHandle, Writer
+from rag.seams.patience import Deadline
 
 LOOKED_AT_EVERY = 200  # characters, for repetitions
 CUT = "The model reached the length it is allowed; its answer ends in the middle."
@@ -90,6 +91,8 @@ class Draft:
     offers: tuple[Offer, ...] = ()
     cells: tuple[Source, ...] = ()  # of tables, looked up by the words of the question
     stats: Mapping[str, Any] = field(default_factory=dict)
+    deadline: Deadline = field(default_factory=Deadline)
+    remains: str = ""  # of what a model wrote before it broke off, where the passages answer
     has_ended: bool = False
     trace: Span = field(default_factory=Span)
 

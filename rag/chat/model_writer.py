@@ -31,6 +31,7 @@ class ModelWriter:
                 stop=request.wishes.stop,
                 tools=request.tools,
                 passed_on=request.wishes.passed_on,
+                deadline=request.deadline,
             )
         )
         yield from cut_at_stop(replied, request.wishes)  # some servers know no stop texts

@@ -14,6 +14,7 @@ from hashlib import sha256
 from rag.citations.gate import canonical
 from rag.citations.json_text import in_words
 from rag.citations.markers import find_markers
+from rag.citations.wrapping import unwrapped
 
 ANYBODY = "\0anybody"  # of answers that were given before callers were told apart
 ENOUGH_WORDS = 8  # content words and figures without which an answer alone tells no conversation
@@ -44,7 +45,7 @@ def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
     whole = "".join(_lines(_cleaned(answer)))
     if not whole:
         return frozenset()
-    keys = {_key(user, "whole", whole), _key(user, "pair", whole, _letters(question))}
+    keys = {_key(user, "whole", whole), _key(user, "pair", whole, _asked(question))}
     return frozenset(keys | ({_key(user, "head", _head(whole))} if len(whole) > HEAD else set()))
 
 
@@ -54,12 +55,13 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
     `question` is what stands before it, which tells as much as a second answer.
     """
     results: list[Fingerprint] = []
+    asked = _asked(question or "")
     for whole, words in _readings(answer):
         is_strong = words >= ENOUGH_WORDS and "[" in whole
         for who in (user, ANYBODY):
             results.append(Fingerprint(_key(who, "whole", whole), is_strong))
-            if question:
-                pair = _key(who, "pair", whole, _letters(question))
+            if asked:
+                pair = _key(who, "pair", whole, asked)
                 results.append(Fingerprint(pair, is_strong=True, has_question=True))
             if len(whole) >= HEAD:
                 head = _head(whole)
@@ -101,6 +103,11 @@ def _letters(text: str) -> str:
     """Letters and figures in any case, and ends of lines."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in folded if sign.isalnum() or sign == "\n")
+
+
+def _asked(question: str) -> str:
+    """Some clients put a template around the last question alone, and send it bare ever after."""
+    return _letters(unwrapped(question).question)
 
 
 def _head(whole: str) -> str:

@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import DatabaseError, OperationalError
 
 from rag.db.integrity import WORDS, damage_in_words, damaged_tables, is_damage
+from rag.db.schema import metadata
 from rag.errors import SetupError, StorageFailed
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
@@ -206,6 +207,8 @@ def storable(text: str) -> str:
 
 _REVISION = re.compile(r'^(revision|down_revision)[^=\n]*= *"?(\w+)', re.MULTILINE)
 MIGRATIONS = Path(__file__).with_name("migrations")
+FIRST_SCHEMA = MIGRATIONS / "first"
+TEXT_INDEXES = FIRST_SCHEMA  # the newest of them, in NAME_text.sql: SQLAlchemy has no words for it
 BEFORE_RELEASE = "a9da5e2b"  # the last with the steps that led to the first schema
 
 
@@ -228,7 +231,7 @@ def revisions() -> list[str]:
 
 
 def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
-    """Bring the schema to the newest version; several processes may call it at once.
+    """Make the schema, or bring it to the newest version; several processes may do so at once.
 
     `before` is called with the old revision of a database that has one, by one process at a time.
     """
@@ -242,12 +245,43 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
             f"with commit {BEFORE_RELEASE} of Groundnote, which brings it up to date, or name "
             "another database and add the documents again."
         )
+    if revision is None and _made_new(engine):
+        return
     with _alone(engine, is_needed=before is not None):
         revision = revision_of(engine)
         if before is not None and revision is not None and revision in revisions()[:-1]:
             before(revision)
         with writing(engine, follows_keys=False) as connection:
             upgrade(connection, "head")
+
+
+def _made_new(engine: Engine) -> bool:
+    """Whether the schema was made at once, without the steps that led to it, nor Alembic."""
+    with writing(engine) as connection:
+        _wait_for_others(connection)
+        if inspect(connection).has_table("alembic_version"):
+            return False
+        metadata.create_all(connection, checkfirst=False)
+        run_statements(connection, TEXT_INDEXES / f"{connection.dialect.name}_text.sql")
+        connection.exec_driver_sql(
+            "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+            "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+        )
+        connection.exec_driver_sql(f"INSERT INTO alembic_version VALUES ('{newest_revision()}')")
+    return True
+
+
+def run_statements(connection: Connection, file: Path) -> None:
+    """Of a file of SQL, as it stands there."""
+    for statement in file.read_text(encoding="utf-8").split("\n-- next\n"):
+        # The PostgreSQL driver reads a per cent sign as a placeholder.
+        is_postgresql = connection.dialect.name == "postgresql"
+        connection.exec_driver_sql(statement.replace("%", "%%") if is_postgresql else statement)
+
+
+def _wait_for_others(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
 
 
 @contextmanager
@@ -285,8 +319,7 @@ def upgrade(connection: Connection, revision: str) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7102384)")
+    _wait_for_others(connection)
     config.attributes["connection"] = connection
     try:
         command.upgrade(config, revision)

@@ -1,4 +1,4 @@
-"""Every table, as SQLAlchemy Core sees it; migrations lead to exactly this."""
+"""Every table, as SQLAlchemy Core sees it: of a new database, and where migrations lead to."""
 
 from sqlalchemy import (
     JSON,
@@ -221,7 +221,12 @@ sessions = Table(
     Column("collections", JSON),  # ids of those that were chosen
     Column("forgotten", Integer, nullable=False, server_default="0"),  # messages: in no summary
     Column("expires_at", DateTime(timezone=True)),  # of one in which nothing that is said is kept
+    Column("parent", String(40)),  # of a branch: where its messages before `branch_index` are from
+    Column("branch_index", Integer),
+    Column("family", String(40)),  # whose register it shares: the id of the first session
+    Column("model", Text),  # that was picked; none: the one that answers everybody
     Index("sessions_by_owner", "owner", "last_used_at"),
+    Index("sessions_by_family", "family"),
 )
 
 messages = Table(

@@ -86,7 +86,7 @@ class RedisCall:
     def wait(self, seconds: float) -> bool:
         """Whether somebody called."""
         if self._subscription is None:
-            subscription = self._redis.pubsub(ignore_subscribe_messages=True)
+            subscription = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
             subscription.subscribe(self._name)
             self._redis.delete(f"huey.redis.{self._name.replace('-', '')}")  # see EARLIER_QUEUE
             self._subscription = subscription

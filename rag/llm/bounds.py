@@ -16,8 +16,7 @@ class BoundedReply:
     """Watches the events of one reply."""
 
     max_tokens: int
-    answer_seconds: float
-    _began: float = field(default_factory=time.monotonic)
+    deadline: patience.Deadline = field(default_factory=patience.Deadline)
     _heard: float = field(default_factory=time.monotonic)  # when the last character came
     _characters: int = 0
     _said: int = 0
@@ -41,8 +40,8 @@ class BoundedReply:
     def _reason(self, now: float) -> str:
         if now - self._heard > patience.SILENT_SECONDS:
             return f"no character came for {patience.SILENT_SECONDS:g} seconds"
-        if now - self._began > self.answer_seconds:
-            return f"it took more than llm.answer_seconds ({self.answer_seconds:g})"
+        if self.deadline.reason:
+            return self.deadline.reason
         unseen = self._characters - self._said
         most = UNSEEN_SHARE * self.max_tokens
         if unseen > most:

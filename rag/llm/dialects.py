@@ -12,7 +12,6 @@ from rag.llm.replies import ArrivingReply
 from rag.llm.role_tokens import without_role_tokens
 from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ModelRequest, ToolSpec
-from rag.seams.patience import ENDLESS_SECONDS
 
 THINKING_ROOM = 1_000  # tokens
 _NOT_OF_THE_CLIENT = ("chat_template_kwargs", "reasoning")
@@ -36,7 +35,6 @@ class RequestOptions:
     reasoning: Effort | None = None  # None: as the server does by itself
     extra_body: Mapping[str, Any] = field(default_factory=dict)
     written_calls: bool = True  # calls that a model writes as text are calls
-    answer_seconds: float = ENDLESS_SECONDS  # that a reply may take in all
 
 
 @dataclass(slots=True)

@@ -34,7 +34,7 @@ from rag.records import ToolCall, Usage
 from rag.runtime.cancellation import hang_up_reason, has_hung_up, on_hang_up
 from rag.runtime.lanes import PATIENCE_SECONDS, Lane
 from rag.seams import ChatModel, ModelDelta, ModelRequest
-from rag.seams.patience import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Patience
+from rag.seams.patience import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Deadline, Patience
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -126,8 +126,9 @@ class OpenAIChatModel:
             yield
             return
         own = request.patience or self._patience
+        seconds = max(0.0, min(PATIENCE_SECONDS, own.seconds, request.deadline.left))
         try:
-            with self._lane.place(patience_seconds=min(PATIENCE_SECONDS, own.seconds)):
+            with self._lane.place(patience_seconds=seconds):
                 yield
         except Busy as error:
             raise ModelUnavailable(str(error)) from error
@@ -136,13 +137,13 @@ class OpenAIChatModel:
 
     def _streamed(self, request: ModelRequest) -> Iterator[ModelDelta]:
         client = self._client()
-        patience = _WaitedSeconds(self._patience, request.patience)
+        patience = _WaitedSeconds(self._patience, request.patience, request.deadline)
         wrote = False
         try:
             with self._open(client, request) as response:
                 events = patience.renewed_by(read_events(patience.over(response.iter_bytes())))
                 reply = self._reply_to(request)
-                ends = BoundedReply(request.max_tokens, self._habits.asking.answer_seconds)
+                ends = BoundedReply(request.max_tokens, request.deadline)
                 for delta in reply.read(ends.checked(events)):
                     ends.note(delta.text)
                     yield delta
@@ -205,17 +206,22 @@ class OpenAIChatModel:
                 if opened is not None:
                     return opened
                 wait_seconds = _wait_seconds(error, tries)
-                if tries >= self._max_retries or wait_seconds is None or has_hung_up():
+                is_over = has_hung_up() or (wait_seconds or 0) >= request.deadline.left
+                if tries >= self._max_retries or wait_seconds is None or is_over:
                     raise
                 tries += 1
                 pause(wait_seconds)
 
     def _sent(self, client: "OpenAI", body: Mapping[str, Any], request: ModelRequest) -> Any:
         # The client would look at each key of each message: a third of all our work for a turn.
+        left = request.deadline.left
+        if left <= 0:
+            raise TimeoutError
+        seconds = min(left, shorter(self._patience, request.patience).seconds)
         as_it_is = {**body["extra_body"], "messages": body["messages"]}
         opening = client.chat.completions.with_streaming_response.create(
             **{**body, "messages": [], "extra_body": as_it_is},
-            timeout=_timeout(shorter(self._patience, request.patience).seconds),
+            timeout=_timeout(seconds),
         )
         return closing(opening.__enter__())
 
@@ -261,7 +267,9 @@ class OpenAIChatModel:
             case _ if _has_not_connected(error):
                 return self._server.unreachable()
             case _ if _is_timeout(error):
-                return self._server.silent(patience.ended_by, wrote=wrote)
+                over = patience.deadline.reason
+                silent = self._server.silent(patience.ended_by, wrote=wrote)
+                return self._server.broken_off(over) if over else silent
             case _ if wrote or patience.got_something:
                 return self._server.broken_off("the connection was lost")
         return self._server.unreachable()
@@ -273,6 +281,7 @@ class _WaitedSeconds:
 
     between: Patience  # two pieces that say something; comments and pings do not
     whole: Patience | None
+    deadline: Deadline
     got_something: bool = False
     ended_by: Patience = field(init=False)  # the one that acts: the other changes nothing
     _idle: float = field(default=0.0, init=False)
@@ -297,7 +306,7 @@ class _WaitedSeconds:
         if self.whole is not None and self._total > self.whole.seconds:
             self.ended_by = self.whole
             raise TimeoutError
-        if self._idle > self.between.seconds:
+        if self._idle > self.between.seconds or self.deadline.reason:
             self.ended_by = self.between
             raise TimeoutError
 

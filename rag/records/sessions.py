@@ -74,6 +74,10 @@ class Session:
     config: ContextConfig
     expires_at: datetime | None = None  # of one in which nothing that is said is kept
     collections: tuple[str, ...] = ()  # ids of those that were chosen; none: all one may read
+    parent: str | None = None  # of a branch: the session that it went off from
+    branch_index: int | None = None  # the first message that is not its parent's
+    family: str | None = None  # those that share one register
+    model: str | None = None  # that was picked for it; None: the one that answers everybody
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ class Earlier:
 
     cited: dict[int, tuple[Source, ...]] = field(default_factory=dict)
     said: dict[int, str] = field(default_factory=dict)
+    indices: dict[int, int] = field(default_factory=dict)  # of the questions
 
     def numbers(self, turn: int, document: str | None = None) -> set[int]:
         """The numbers that a turn cited, of one document."""

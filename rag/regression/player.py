@@ -47,6 +47,7 @@ from rag.regression.script import (
 )
 from rag.regression.script_file import ScriptFile
 from rag.runtime.progress import Stage
+from rag.sessions.branches import edited
 from rag.tables.execution.result import result_from
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class Player:
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
     def _ask(self, number: int, turn: Ask | Regenerate) -> PlayedTurn:
+        if isinstance(turn, Ask) and turn.edit is not None:
+            self._branch(number, turn.edit)
         if isinstance(turn, Ask):
             said, events = turn.ask, self._assistant.ask(self._session, turn.ask)
         else:
@@ -142,6 +145,7 @@ class Player:
         )
         past, text = self._position.past, last_event.message.content
         past.cited[number], past.said[number] = last_event.sources, f"{said}\n{text}"
+        past.indices[number] = last_event.message.index - 1
         query = last_event.message.resolved_query or ""
         return PlayedTurn(
             number,
@@ -152,6 +156,16 @@ class Player:
             cited=_cited(last_event),
             checks=tuple(checks),
         )
+
+    def _branch(self, number: int, earlier: int) -> None:
+        """Go on where a question is edited; what was asked after it is not there."""
+        index = self._position.past.indices.get(earlier)
+        if index is None:
+            raise self._position.source.error(
+                ("turns", number - 1, "edit"), f"turn {earlier} asked nothing before this one"
+            )
+        self._session = edited(self._session, index)
+        self._position.session_id = self._session.id
 
     def _held(self, turn: Ask | Regenerate, ended: Finished, number: int) -> Iterator[CheckOutcome]:
         same = turn.same_number_as

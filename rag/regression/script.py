@@ -64,6 +64,9 @@ class Ask(Expectations):
     """A question."""
 
     ask: NonEmpty
+    edit: TurnNumber | None = Field(
+        None, description="The turn whose question it takes the place of, in a branch."
+    )
 
 
 class Regenerate(Expectations):

@@ -29,6 +29,9 @@ def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence
     count footnotes anew."""
     by_number = {source.number: source for source in sources}
     parts = [f"# {in_words(session.title) or 'Conversation'}"]
+    if session.branch_index is not None:
+        turn = session.branch_index // 2 + 1
+        parts.append(f"*From question {turn} on, this is another version of a conversation.*")
     cited: set[int] = set()
     for message in paced(messages, weight=8):
         parts.append(_message(message, by_number))

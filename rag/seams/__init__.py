@@ -7,6 +7,7 @@ from rag.seams.conversations import (
     OpenTurn,
     Overview,
     SessionHandle,
+    Versions,
 )
 from rag.seams.documents import ChunkChanges, DocumentStore
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
@@ -53,6 +54,7 @@ __all__ = [
     "SourceOptions",
     "TokenCounter",
     "ToolSpec",
+    "Versions",
     "WriteRequest",
     "Writer",
 ]

@@ -54,6 +54,15 @@ class Overview:
 
 
 @dataclass(frozen=True, slots=True)
+class Versions:
+    """A place where a conversation went on in several ways."""
+
+    index: int  # of the first message that is not the same
+    sessions: tuple[Session, ...]  # one for each way, the oldest first
+    position: int  # among them, of the session that was asked
+
+
+@dataclass(frozen=True, slots=True)
 class FoundMessages:
     """The best results, and how many there are in all."""
 
@@ -84,12 +93,26 @@ class SessionHandle(Protocol):
     def choose(self, collections: Sequence[str]) -> None:
         """Ask only these collections from now on; none: all that the owner may read."""
 
+    def pick_model(self, name: str) -> None:
+        """Have this one answer here from now on, where it may be picked; empty: as everybody."""
+
     def request_slice(self, start: int, end: int) -> None:
         """Have messages `[start, end)` in the next context; `overview` tells of it."""
 
     def forget_slice(self) -> None: ...
 
-    def delete(self) -> None: ...
+    def delete(self) -> None:
+        """Its branches stay."""
+
+    # Branches
+    def branch(self, index: int) -> SessionHandle:
+        """Another session with the messages before this one, at the same places, and one register.
+
+        Raises Conflict while the last of them is being written.
+        """
+
+    def family(self) -> list[Session]:
+        """Those that branched from one another, this one among them; the first one first."""
 
     # Turns
     def begin(self, question: str) -> OpenTurn:
@@ -167,7 +190,7 @@ class SessionHandle(Protocol):
         """By number, with their present state; numbers that are not registered are left out."""
 
     def source_count(self) -> int:
-        """The highest number that is taken; below it there may be some that were never given."""
+        """The highest number that is taken; below it there may be some that are not its own."""
 
     def expire(self, moment: datetime | None) -> None:
         """Have it deleted then, and not listed until then; None: keep it."""
@@ -233,8 +256,10 @@ class ConversationStore(Protocol):
     def open(self, session_id: str, *, owner: str) -> SessionHandle:
         """Raises NotFound, also when the session is somebody else's."""
 
-    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
-        """Newest use first."""
+    def sessions(
+        self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False
+    ) -> list[Session]:
+        """Newest use first; of each conversation all versions, or the one that was used last."""
 
     def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
         """Over all of one owner's sessions."""

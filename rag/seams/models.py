@@ -12,7 +12,7 @@ from rag.records import (
     ToolCall,
     Usage,
 )
-from rag.seams.patience import Patience
+from rag.seams.patience import Deadline, Patience
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     pass
@@ -40,6 +40,8 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
     patience: Patience | None = None  # with the whole reply; None: as long as pieces come
+    # Of the answer that it is part of.
+    deadline: Deadline = field(default_factory=Deadline, compare=False)
     thinks: bool = True  # False: a plain reply soon is worth more than thoughts before it
     keeps_json: bool = False  # JSON is the answer, not a wrapping of it
     # Tools of a program and the form that it wants, in the protocol's own words: sent or refused.

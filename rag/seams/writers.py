@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from rag.records import NOTHING, ChatMessage, ImportedMessage, Offer, Readable, Resolution, Source
 from rag.seams.conversations import SessionHandle
 from rag.seams.models import ModelDelta, ToolSpec
+from rag.seams.patience import Deadline
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,6 @@ class AnswerOptions:
     instructions: str | None = None
     # All that may be told of the conversation, where it is not certain whose it is.
     past: tuple[ImportedMessage, ...] | None = None
-    query: str = ""  # the question, where the asker's program put more around it
     notices: tuple[str, ...] = ()  # what became of the request, told beside the answer
 
     @property
@@ -60,6 +60,7 @@ class WriteRequest:
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: AnswerOptions = NO_OPTIONS
     within: Readable = NOTHING  # where names may be looked up
+    deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property
     def every_tool(self) -> tuple[ToolSpec, ...]:

@@ -384,16 +384,21 @@ def copy_of(
     *,
     copies: bool = True,
 ) -> SessionHandle:
-    """Another session with the numbers that so many messages gave, these messages, and the rest."""
-    read = parent.read()
-    title, chosen = read.title if copies or rest else "", read.collections
-    copy = store.create(parent.owner, title=title, config=read.config, collections=chosen)
-    said = parent.messages(0, count) if copies else ()
-    common = [ImportedMessage(each.role, each.content) for each in said]
+    """Another session with the numbers that so many messages gave, these messages, and the rest.
+
+    Where the messages are not to be in it, it is no branch: it may be somebody else's talk.
+    """
     sources = _sources_before(parent, count)
+    if copies:
+        copy, brought = parent.branch(count), list[Source]()
+    else:
+        read = parent.read()
+        title, chosen = read.title if rest else "", read.collections
+        copy = store.create(parent.owner, title=title, config=read.config, collections=chosen)
+        brought = sources
     known = {source.number for source in sources}
-    told = [*common, *(quoted(each, known) for each in rest)]
-    copy.append(told, sources, fills_gaps=False)
+    if rest or brought:
+        copy.append([quoted(each, known) for each in rest], brought, fills_gaps=False)
     return copy
 
 

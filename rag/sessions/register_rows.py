@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, brought_source
@@ -48,6 +48,7 @@ _RESULT = select(table_results.c.content).where(
     table_results.c.number == bindparam("number"),
     OWNED,
 )
+_its = sessions.alias("its")
 _COUNTED = select(sessions.c.source_count).where(IS_MINE)
 
 
@@ -58,7 +59,8 @@ def register(connection: Connection, key: SessionKey, shown: Sequence[Source]) -
         source.chunk_id: source.number for source in of_chunks(connection, key, NOTHING, wanted)
     }
     taken = source_count(connection, key)
-    numbers = assign_numbers(known, wanted, taken=taken)
+    elsewhere = _numbers_in_family(connection, key, wanted)
+    numbers = assign_numbers(elsewhere | known, wanted, taken=taken)
     first = {source.chunk_id: source for source in reversed(shown)}
     fresh = [
         replace(first[id_], number=number) for id_, number in numbers.items() if id_ not in known
@@ -80,9 +82,26 @@ def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> Non
 def reserve(connection: Connection, session_id: str, highest: int) -> None:
     """Take the numbers up to this one, whether they have a source or not."""
     is_lower = sessions.c.source_count < highest
-    connection.execute(
-        update(sessions).where(sessions.c.id == session_id, is_lower).values(source_count=highest)
+    is_it = (sessions.c.id == session_id) | sessions.c.family.in_(_family_of(session_id))
+    connection.execute(update(sessions).where(is_it, is_lower).values(source_count=highest))
+
+
+def _family_of(session_id: str) -> Select[Any]:
+    return select(_its.c.family).where(_its.c.id == session_id)
+
+
+def _numbers_in_family(
+    connection: Connection, key: SessionKey, chunk_ids: Sequence[str] | None = None
+) -> dict[str, int]:
+    """The numbers that chunks have in any branch."""
+    query = (
+        select(sources.c.chunk_id, sources.c.number)
+        .join(sessions, sessions.c.id == sources.c.session_id)
+        .where(sessions.c.family.in_(_family_of(key.id)), sessions.c.owner == key.owner)
     )
+    if chunk_ids is not None:
+        query = query.where(sources.c.chunk_id.in_(chunk_ids))
+    return {row.chunk_id: row.number for row in connection.execute(query)}
 
 
 def source_count(connection: Connection, key: SessionKey) -> int:
@@ -142,11 +161,17 @@ def bring(
     """
     count = source_count(connection, key)
     taken = {source.number: source for source in read(connection, key, NOTHING)} if count else {}
+    in_branches = {n: id_ for id_, n in _numbers_in_family(connection, key).items()}
     for source in brought:
         rival = taken.get(source.number)
         if rival is not None and rival.chunk_id != source.chunk_id:
             raise Conflict(
                 f"[{source.number}] already stands for {rival.document_name} in this session. "
+                "Import into a new session to keep its numbers."
+            )
+        if in_branches.get(source.number, source.chunk_id) != source.chunk_id:
+            raise Conflict(
+                f"[{source.number}] stands for another source in a branch of this conversation. "
                 "Import into a new session to keep its numbers."
             )
     numbers = {source.chunk_id: source.number for source in taken.values()}
@@ -166,6 +191,7 @@ def bring(
         )
     if cited is not None:
         wanted |= set(range(count + 1, highest + 1))
+    wanted -= {n for n in in_branches if n not in by_number}  # there it is no placeholder
     fresh = [by_number.get(n) or _placeholder(n) for n in sorted(wanted - taken.keys())]
     add(connection, key.id, fresh)
 

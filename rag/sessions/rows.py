@@ -52,6 +52,10 @@ def session_from(row: Any) -> Session:
         config=ContextConfig(**row.config),
         collections=tuple(row.collections or ()),
         expires_at=None if row.expires_at is None else as_utc(row.expires_at),
+        parent=row.parent,
+        branch_index=row.branch_index,
+        family=row.family,
+        model=row.model,
     )
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import Connection, Engine, Executable, delete, insert, select, update
+from sqlalchemy import Connection, Engine, Executable, delete, func, insert, select, update
 
 from rag.citations.register import as_source
 from rag.db import messages, reading, sessions, storable, writing
@@ -25,7 +25,7 @@ from rag.records import (
 )
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview
-from rag.sessions import leases, register_rows, summary_rows, transcript, vector_rows
+from rag.sessions import branches, leases, register_rows, summary_rows, transcript, vector_rows
 from rag.sessions.rows import session_from
 from rag.sessions.session_key import IS_MINE, SessionKey, absent
 
@@ -36,6 +36,14 @@ TO_THE_END = 2**31 - 1
 # Put together once: every call of a session begins with one of them.
 _MINE = select(sessions).where(IS_MINE)
 _MINE_LOCKED = _MINE.with_for_update()
+_FAMILY_LOCKED = (
+    select(sessions)
+    .where(
+        IS_MINE | sessions.c.family.in_(select(sessions.c.family).where(IS_MINE).correlate(None))
+    )
+    .order_by(sessions.c.id)
+    .with_for_update()
+)
 
 
 class SqlSession:
@@ -76,6 +84,16 @@ class SqlSession:
         with writing(self._engine) as connection:
             yield connection, self._mine(connection, _MINE_LOCKED)
 
+    @contextmanager
+    def _numbering(self) -> Iterator[tuple[Connection, Session]]:
+        """As `_writing`, where numbers are given: branches take turns as well, in one order."""
+        with writing(self._engine) as connection:
+            rows = connection.execute(_FAMILY_LOCKED, self._key.asking()).all()
+            row = next((row for row in rows if row.id == self.id), None)
+            if row is None:
+                raise absent(self._key)
+            yield connection, session_from(row)
+
     def _mine(self, connection: Connection, query: Executable) -> Session:
         row = connection.execute(query, self._key.asking()).one_or_none()
         if row is None:
@@ -115,6 +133,9 @@ class SqlSession:
     def choose(self, collections: Sequence[str]) -> None:
         self._set(collections=list(collections))
 
+    def pick_model(self, name: str) -> None:
+        self._set(model=storable(name) or None)
+
     def request_slice(self, start: int | None, end: int | None) -> None:
         self._set(requested_start=start, requested_end=end)
 
@@ -122,8 +143,22 @@ class SqlSession:
         self.request_slice(None, None)
 
     def delete(self) -> None:
-        with self._writing() as (connection, _):
+        with self._numbering() as (connection, _):
+            branches.leave(connection, [self.id])
             connection.execute(delete(sessions).where(sessions.c.id == self.id))
+
+    # Branches
+
+    def branch(self, index: int) -> "SqlSession":
+        branch_id = uuid4().hex
+        with self._numbering() as (connection, session):
+            branches.make(connection, session, branch_id, index, now=self._clock())
+        key = SessionKey(branch_id, self.owner)
+        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+
+    def family(self) -> list[Session]:
+        with self._reading() as (connection, session):
+            return branches.family(connection, session)
 
     # Turns
 
@@ -148,9 +183,11 @@ class SqlSession:
             self._leases.release(self.id, answer)
 
     def erase(self, index: int) -> None:
-        with self._writing() as (connection, session):
-            transcript.erase(connection, self._key, session, index)
-            summary_rows.remove_over(connection, self._key, index - 1, index + 1)
+        with self._numbering() as (connection, session):
+            for holder in (session, *branches.sharing(connection, session, index)):
+                key = SessionKey(holder.id, self.owner)
+                transcript.erase(connection, key, holder, index)
+                summary_rows.remove_over(connection, key, index - 1, index + 1)
 
     def judge(self, answer: Message) -> Message:
         with writing(self._engine) as connection:
@@ -197,7 +234,7 @@ class SqlSession:
         fills_gaps: bool = True,
     ) -> int:
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
-        with self._writing() as (connection, session):
+        with self._numbering() as (connection, session):
             cited = register_rows.cited_in(spelled) if fills_gaps else None
             register_rows.bring(connection, self._key, cited, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())
@@ -212,7 +249,7 @@ class SqlSession:
         wanted = list(dict.fromkeys(source.chunk_id for source in sources))
         known = self._of_chunks(wanted)
         if len(known) < len(wanted):
-            with self._writing() as (connection, _):
+            with self._numbering() as (connection, _):
                 register_rows.register(connection, self._key, sources)
             known = self._of_chunks(wanted)
         return [known[chunk_id] for chunk_id in wanted]
@@ -240,7 +277,7 @@ class SqlSession:
         self._set(expires_at=moment)
 
     def reserve_numbers(self, highest: int) -> None:
-        with self._writing() as (connection, _):
+        with self._numbering() as (connection, _):
             register_rows.reserve(connection, self.id, highest)
 
     # Summaries
@@ -354,11 +391,16 @@ class SqlConversationStore:
         handle.read()
         return handle
 
-    def sessions(self, owner: str, *, limit: int = 100, offset: int = 0) -> list[Session]:
+    def sessions(
+        self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False
+    ) -> list[Session]:
+        is_listed = (sessions.c.owner == owner) & sessions.c.expires_at.is_(None)
+        if one_version:
+            is_listed &= branches.IS_LATEST
         with reading(self._engine) as connection:
             rows = connection.execute(
                 select(sessions)
-                .where(sessions.c.owner == owner, sessions.c.expires_at.is_(None))
+                .where(is_listed)
                 .order_by(sessions.c.last_used_at.desc(), sessions.c.id)
                 .limit(limit)
                 .offset(offset)
@@ -367,17 +409,21 @@ class SqlConversationStore:
 
     def search(self, owner: str, text: str, *, limit: int = 20) -> FoundMessages:
         with reading(self._engine) as connection:
-            return transcript.search(connection, sessions.c.owner == owner, text, limit=limit)
+            # What a branch has of its parent is found there.
+            is_its_own = messages.c.index >= func.coalesce(sessions.c.branch_index, 0)
+            scope = (sessions.c.owner == owner) & is_its_own
+            return transcript.search(connection, scope, text, limit=limit)
 
     def delete_unused_since(self, moment: datetime) -> int:
-        with writing(self._engine) as connection:
-            old = sessions.c.last_used_at < moment
-            return connection.execute(delete(sessions).where(old)).rowcount
+        return self._delete(sessions.c.last_used_at < moment)
 
     def delete_expired(self) -> int:
         """Those of which nothing but their numbers was to be kept for a while."""
+        return self._delete(sessions.c.expires_at < self._clock())
+
+    def _delete(self, old: Any) -> int:
         with writing(self._engine) as connection:
-            old = sessions.c.expires_at < self._clock()
+            branches.leave(connection, select(sessions.c.id).where(old))
             return connection.execute(delete(sessions).where(old)).rowcount
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:

@@ -28,6 +28,7 @@ from sqlalchemy import text as sql
 
 from rag.citations.gate import canonical
 from rag.citations.json_text import in_words
+from rag.citations.wrapping import unwrapped
 from rag.db import answer_fingerprints, message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
@@ -158,12 +159,15 @@ def _columns(message: Message) -> dict[str, Any]:
 
 def begin(connection: Connection, key: SessionKey, question: str, *, now: datetime) -> OpenTurn:
     """Store a question and the place of its answer; the first one names the session."""
-    title = storable(" ".join(question.split()))[:TITLE_CHARS]
-    place = reserve(connection, key, 2, now=now, title=title)
+    place = reserve(connection, key, 2, now=now, title=_title_of(question))
     index, turn, said = place.index, place.turn, MessageStatus.COMPLETE
     asked = Message(index, turn, Role.USER, question, said, now, known_sources=place.sources)
     pending = Message(index + 1, turn, Role.ASSISTANT, "", MessageStatus.PENDING, now)
     return OpenTurn(*store(connection, key.id, asked, pending))
+
+
+def _title_of(question: str) -> str:
+    return storable(" ".join(unwrapped(question).question.split()))[:TITLE_CHARS]
 
 
 def begin_again(
@@ -221,7 +225,8 @@ def erase(connection: Connection, key: SessionKey, session: Session, index: int)
     connection.execute(
         delete(message_vectors).where(message_vectors.c.session_id == session.id, vectors)
     )
-    if session.title and " ".join(question.content.split()).startswith(session.title):
+    begins = (_title_of(question.content), " ".join(question.content.split()))
+    if session.title and any(text.startswith(session.title) for text in begins):
         connection.execute(update(sessions).where(sessions.c.id == session.id).values(title=""))
 
 

@@ -183,9 +183,20 @@ def assistant_of(application: "Application") -> Assistant:
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
             past_turns=follow_up.max_turns,
+            answer_seconds=settings.llm.answer_seconds,
         ),
         metrics=application.metrics,
     )
+
+
+def _others(application: "Application") -> dict[str, Writer]:
+    """Writers with the other models that people may pick; nothing is asked of them before."""
+    settings, others = application.settings, dict[str, Writer]()
+    for name in settings.llm.pickable[1:]:
+        model = open_model(settings, name)
+        if model is not None:
+            others[name] = ModelWriter(model, temperature=settings.llm.temperature)
+    return others
 
 
 def _beside(application: "Application", mentions: NameMentions) -> DirectSources:
@@ -193,7 +204,7 @@ def _beside(application: "Application", mentions: NameMentions) -> DirectSources
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return DirectSources((told, application.asked), remarks)
+    return DirectSources((told, application.asked), remarks, _others(application))
 
 
 def _tools(application: "Application") -> ToolRoom:

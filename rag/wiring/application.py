@@ -213,6 +213,13 @@ class Application:
             self._take_connection()
         return self._assistant
 
+    @property
+    def pickable_models(self) -> tuple[str, ...]:
+        """Of the server that answers now; what people may pick for a conversation."""
+        if self.connected.has_changed():
+            self._take_connection()
+        return self.settings.llm.pickable
+
     @once
     def _assistant(self) -> "Assistant":
         from rag.wiring.answers import assistant_of

@@ -162,7 +162,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
         api_key=llm.api_key,
         timeout_seconds=llm.timeout_seconds,
         max_retries=llm.max_retries,
-        asking=RequestOptions(llm.reasoning, llm.extra_body, llm.written_calls, llm.answer_seconds),
+        asking=RequestOptions(llm.reasoning, llm.extra_body, llm.written_calls),
     )
     model.wait_in(_lane(llm.base_url or OPENAI, llm.calls_at_once, settings.auth.mode == "single"))
     return model

@@ -60,7 +60,9 @@ class ConnectedModel:
         found = None if self._configured.llm.is_configured else self.current
         if found is None:
             return self._configured
-        llm = self._configured.llm.connected(found.base_url, found.model, found.api_key)
+        llm = self._configured.llm.connected(
+            found.base_url, found.model, found.api_key, found.choices
+        )
         return self._configured.model_copy(update={"llm": llm})
 
     def has_changed(self) -> bool:

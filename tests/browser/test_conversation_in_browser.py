@@ -375,14 +375,27 @@ class TestWithScripts:
         expect(page.locator("#question")).to_be_focused()
         expect(page.locator("[data-regenerate]")).to_have_count(1)
 
-    def test_a_question_can_be_edited_and_asked_again(self, page):
+    def test_an_earlier_question_is_edited_in_another_version(self, page):
         ask(page)
+        ask(page, "And the Aero 5?")
+        first = page.url.partition("#")[0]
 
-        page.locator(".question").hover()
-        page.get_by_role("button", name="Edit and ask again").click()
-
+        page.locator(".question").first.hover()
+        page.get_by_role("link", name="Edit this question").first.click()
         expect(page.locator("#question")).to_have_value(QUESTION)
         expect(page.locator("#question")).to_be_focused()
+        page.locator("#question").fill("How much do the Cantoro speakers weigh?")
+        page.keyboard.press("Enter")
+
+        expect(page.locator(".versions [aria-current]")).to_have_text("2 of 2")
+        expect(page.locator(".answer[data-status=complete]")).to_have_count(1)
+        assert not page.url.startswith(first)
+        ask(page, "And the Aero 5?")  # goes on in this version
+        page.locator(".versions a[data-version='-1']").focus()
+        page.keyboard.press("Enter")
+        expect(page.locator(".versions [aria-current]")).to_have_text("1 of 2")
+        assert page.url.startswith(first)
+        expect(page.locator(".question")).to_have_count(2)
 
     def test_the_keyboard_stays_at_an_answer_that_is_written_again(self, page):
         ask(page)

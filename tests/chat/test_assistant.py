@@ -285,6 +285,45 @@ class TestWithAModel:
         (notice,) = [each for each in answer.answer.notices if each.kind is NoticeKind.CUT]
         assert "It broke off." in notice.text
 
+    def test_what_it_wrote_uncited_before_it_broke_off_stands_below_the_passages(
+        self, application, session
+    ):
+        model = ScriptedModel(["Refunds take ", ModelInterrupted("It broke off.")])
+        answering = Answering(ModelWriter(model), fallback=CardWriter(HashEmbedder().embed))
+        plain = application.assistant
+        assistant = Assistant(
+            application.retriever,
+            plain._followups,
+            plain._memory,
+            answering,
+            limits=TurnLimits(),
+        )
+
+        events = list(assistant.ask(session, "How long do refunds take?"))
+
+        finished = events[-1]
+        answer = finished.message.answer
+        assert isinstance(finished, Finished)
+        assert (answer.set_aside.text, answer.card is None) == ("Refunds take", False)
+        assert finished.message.content.index("five working days") > 0
+        assert finished.message.content.endswith("\n\n> Refunds take")
+        texts = "".join(event.text for event in of_kind(events, Text))
+        assert texts.endswith(finished.message.content)
+        assert session.message(1).answer.set_aside.reason == answer.set_aside.reason
+        assert any("It broke off." in notice.text for notice in answer.notices)
+
+    def test_all_its_calls_share_one_deadline(self, session, with_model):
+        said, too_long = "Five working days [1].", ContextTooLong("Too long.")
+        assistant, model = with_model(said, [too_long], said, answer_seconds=30.0)
+
+        for _ in range(2):
+            list(assistant.ask(session, "How long do refunds take?"))
+
+        earlier, first, second = (request.deadline for request in model.requests)
+        assert earlier is not first
+        assert first is second
+        assert first.seconds == 30
+
     def test_an_empty_reply_is_a_failure_not_an_answer(self, session, with_model):
         assistant, _ = with_model("  ")
 

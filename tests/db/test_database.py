@@ -1,7 +1,9 @@
 """The migrations give exactly the schema that the code works with."""
 
+import os
 import shutil
 import sys
+from contextlib import nullcontext
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -20,7 +22,9 @@ from rag.db import (
     storable,
     writing,
 )
+from rag.db.engine import upgrade
 from rag.errors import SetupError
+from tests.conftest import postgres_database
 
 OURS_BY_HAND = {
     "messages_words", "messages_substrings", "chunks_fts", "chunks_grams", "text_positions",
@@ -41,9 +45,51 @@ def differences(engine):
         return compare_metadata(context, metadata)
 
 
+def described(engine):
+    """All that the database itself knows of its schema, whatever order it was made in."""
+    with engine.connect() as connection:
+        seen = inspect(connection)
+        facts = {name: facts_of(seen, name) for name in seen.get_table_names()}
+        if engine.dialect.name == "sqlite":
+            made = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' OR sql LIKE '%fts5%'"
+        else:
+            made = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = 'public'"
+        facts["by hand"] = sorted(tuple(row) for row in connection.exec_driver_sql(made))
+        rows = connection.exec_driver_sql("SELECT * FROM collections").mappings().all()
+        facts["first rows"] = [dict(row) for row in rows]
+        if "text_positions" in facts:
+            counted = "SELECT count(*), max(n) FROM text_positions"
+            facts["positions"] = tuple(connection.exec_driver_sql(counted).one())
+        return facts
+
+
+def facts_of(seen, table):
+    columns = {
+        each["name"]: (str(each["type"]), each["nullable"], each["default"], each.get("computed"))
+        for each in seen.get_columns(table)
+    }
+    keys = sorted(
+        (*each["constrained_columns"], each["referred_table"], str(each["options"]))
+        for each in seen.get_foreign_keys(table)
+    )
+    unique = [(each["name"], each["column_names"]) for each in seen.get_unique_constraints(table)]
+    indexes = [
+        (each["name"], each["column_names"], bool(each["unique"]))
+        for each in seen.get_indexes(table)
+    ]
+    primary = seen.get_pk_constraint(table)["constrained_columns"]
+    return columns, primary, keys, sorted(unique), sorted(indexes)
+
+
 class TestMigrations:
     def test_lead_to_the_schema_of_the_code(self, any_engine):
         assert differences(any_engine) == []
+
+    def test_lead_to_what_a_new_database_is_made_as(self, own_engine, empty_engine):
+        with writing(empty_engine, follows_keys=False) as connection:
+            upgrade(connection, "head")
+
+        assert described(own_engine) == described(empty_engine)
 
     def test_may_be_run_again_by_every_process(self, any_engine):
         migrate(any_engine)
@@ -95,6 +141,19 @@ def revision_and_tables(engine):
 def own_engine(request):
     """A database that nobody else works with: its schema will not be that of others."""
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def empty_engine(own_engine, tmp_path):
+    """A database of the same kind in which nothing is."""
+    if own_engine.dialect.name == "sqlite":
+        urls = nullcontext(f"sqlite:///{tmp_path / 'empty.db'}")
+    else:
+        urls = postgres_database(f"empty_{os.getpid()}")
+    with urls as url:
+        engine = open_engine(url)
+        yield engine
+        engine.dispose()
 
 
 @pytest.fixture

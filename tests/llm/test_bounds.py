@@ -4,10 +4,8 @@ import time
 
 import pytest
 
-from rag.llm.dialects import RequestOptions
-from rag.llm.openai_compatible import OpenAIChatModel
 from rag.seams import patience
-from tests.openai_server import KEY, OpenAIServer, asked, delta_event, error_of
+from tests.openai_server import OpenAIServer, asked, delta_event, error_of, failure, model_at, reply
 
 
 def without_end(delta):
@@ -17,17 +15,6 @@ def without_end(delta):
             exchange.send_event(delta_event(delta))
 
     return behave
-
-
-def model_at(server, **asking):
-    return OpenAIChatModel(
-        server.url,
-        "fake",
-        api_key=KEY,
-        timeout_seconds=5,
-        max_retries=0,
-        asking=RequestOptions(**asking),
-    )
 
 
 @pytest.mark.parametrize(
@@ -59,11 +46,46 @@ def test_silence_among_signs_of_life_ends_it(monkeypatch):
         assert "no character came for 0.3 seconds" in str(error)
 
 
-def test_no_answer_takes_longer_than_is_set():
-    with OpenAIServer(without_end({"content": "word "})) as server:
-        began = time.monotonic()
-        error, text = error_of(model_at(server, answer_seconds=0.5))
+class TestDeadline:
+    """`llm.answer_seconds` is for the whole answer, however many calls it takes."""
 
-        assert "llm.answer_seconds (0.5)" in str(error)
-        assert text.startswith("word word")
-        assert time.monotonic() - began < 5
+    def test_it_ends_a_reply_without_end(self):
+        with OpenAIServer(without_end({"content": "word "})) as server:
+            began = time.monotonic()
+            error, text = error_of(model_at(server), asked(deadline=patience.Deadline(0.5)))
+
+            assert "llm.answer_seconds (0.5)" in str(error)
+            assert text.startswith("word word")
+            assert time.monotonic() - began < 3
+
+    @pytest.mark.parametrize("begins", [False, True], ids=["at once", "after a word"])
+    def test_it_ends_a_reply_that_stops(self, begins):
+        def behave(exchange):
+            if begins:
+                exchange.begin_stream()
+                exchange.send_event(delta_event({"content": "Well"}))
+            exchange.hung_up(4)
+
+        with OpenAIServer(behave) as server:
+            began = time.monotonic()
+            error, _ = error_of(model_at(server), asked(deadline=patience.Deadline(0.4)))
+
+            assert "llm.answer_seconds (0.4)" in str(error)
+            assert time.monotonic() - began < 3
+
+    def test_it_is_shared_by_calls_of_one_answer(self):
+        with OpenAIServer(reply("Fine.")) as server:
+            over = patience.Deadline(-1)
+            error, _ = error_of(model_at(server), asked(deadline=over))
+
+            assert "llm.answer_seconds" in str(error)
+            assert not server.requests
+
+    def test_it_ends_tries_anew(self):
+        with OpenAIServer(failure(503, "busy")) as server:
+            error, _ = error_of(
+                model_at(server, max_retries=2), asked(deadline=patience.Deadline(0.2))
+            )
+
+            assert len(server.requests) == 1
+            assert error

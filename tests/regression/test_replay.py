@@ -167,3 +167,18 @@ def test_a_replayer_over_no_documents_says_so(tmp_path):
 
     with Replayer(settings, Libraries(settings, HashEmbedder())) as replayer:
         assert "holds no documents" in replayer.replay(written(tmp_path, [HOW_LONG])).error
+
+
+def test_a_question_is_edited_in_a_branch_and_numbers_stay(replayer, place):
+    other = {"ask": "How much does the Nimbus 7 Pro weigh?"}
+    edit = HOW_LONG | {"edit": 2, "cites": ["refunds.md"]} | SAME
+
+    turns = replayed(replayer, place, HOW_LONG, other, edit, {"regenerate": True} | SAME).turns
+
+    assert [turn.action for turn in turns] == ["ask", "ask", "ask", "regenerate"]
+
+
+def test_only_what_was_asked_before_can_be_edited(replayer, place):
+    replay = replayer.replay(written(place, [HOW_LONG, HOW_LONG | {"edit": 4}]))
+
+    assert "turn 4 asked nothing before this one" in replay.error

@@ -219,6 +219,7 @@ def library():
 class FakeApplication:
     def __init__(self, settings, engine):
         self.settings = settings
+        self.pickable_models = settings.llm.pickable
         self.engine = engine
         self.seen, self.tried = {}, threading.Event()
         self.store = SqlConversationStore(engine)

@@ -164,3 +164,48 @@ class TestExport:
 
         assert response.status_code == 422
         assert "markdown" in response.get_json()["detail"]
+
+
+class TestBranches:
+    @pytest.fixture
+    def talk(self, client, session_id):
+        for question in ("First?", "Second?", "Third?"):
+            client.post(f"/api/v1/sessions/{session_id}/messages", json={"content": question})
+        return f"/api/v1/sessions/{session_id}"
+
+    def test_an_earlier_question_is_edited_in_a_branch(self, client, session_id, talk):
+        response = client.post(f"{talk}/branches", json={"index": 2})
+        branch = response.get_json()
+        url = f"/api/v1/sessions/{branch['id']}"
+        answer = client.post(f"{url}/messages", json={"content": "Another?"}).get_json()
+
+        assert response.status_code == 201
+        assert (branch["parent"], branch["branch_index"]) == (session_id, 2)
+        assert answer["index"] == 3
+        said = client.get(f"{url}/messages").get_json()["messages"]
+        before = client.get(f"{talk}/messages").get_json()["messages"]
+        assert [each["content"] for each in said[:3]] == [
+            before[0]["content"],
+            before[1]["content"],
+            "Another?",
+        ]
+        assert len(before) == 6
+        versions = client.get(f"{talk}/branches").get_json()["versions"]
+        assert [(v["index"], v["position"]) for v in versions] == [(2, 0)]
+        assert [each["id"] for each in versions[0]["sessions"]] == [session_id, branch["id"]]
+
+    def test_only_a_question_can_be_edited(self, client, talk):
+        response = client.post(f"{talk}/branches", json={"index": 3})
+
+        assert response.status_code == 400
+        assert "message 2" in response.get_json()["detail"]
+
+    def test_an_export_says_what_it_is_a_version_of(self, client, session_id, talk):
+        branch = client.post(f"{talk}/branches", json={"index": 4}).get_json()["id"]
+
+        exported = client.get(f"/api/v1/sessions/{branch}/export?format=json").get_json()
+        markdown = client.get(f"/api/v1/sessions/{branch}/export?format=markdown").text
+
+        assert exported["session"]["parent"] == session_id
+        assert exported["session"]["branch_index"] == 4
+        assert "From question 3 on, this is another version" in markdown

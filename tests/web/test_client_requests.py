@@ -243,3 +243,25 @@ class TestWrapping:
         asked = f"What does <b>weigh</b> mean for `Aero 5`?\n```\nAero 5\n```\n{QUESTION}"
 
         assert kit.chat([user(asked)])[1]["resolved_query"].startswith("What does")
+
+    @pytest.mark.parametrize("named", [{}, {"metadata": {"session": "wrapped"}}])
+    def test_an_earlier_template_does_not_lead_what_follows(self, kit, named):
+        wrapped = user(f"<context>\n{CONTEXT}</context>\n\n{QUESTION}")
+        first = kit.chat([wrapped], **named)
+        followed = [wrapped, assistant(text_of(first)), user("And its weight?")]
+
+        _, body = kit.chat(followed, **named)
+
+        assert "battery" in body["resolved_query"]
+        assert "budget" not in body["resolved_query"]
+        assert "budget of team 1" in sent(kit)  # the model goes on seeing what it was shown
+        session = kit.call("GET", f"/api/v1/sessions/{body['session_id']}")[1]
+        assert session["title"] == QUESTION
+
+    def test_who_sends_it_bare_from_then_on_goes_on(self, kit):
+        """As Open WebUI does; so short an answer counts only with its question."""
+        kit.answer = lambda body: "30 hours [6]." if sources_of(body) else "[]"
+        first = kit.chat([user(f"<context>\n{CONTEXT}</context>\n\nBare: {QUESTION}")])
+        bare = [user(f"Bare: {QUESTION}"), assistant(text_of(first)), user("Sure?")]
+
+        assert kit.chat(bare)[1]["session_id"] == first[1]["session_id"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from flask import g
 
 from rag.documents.collections import CollectionOf
-from rag.errors import Forbidden
+from rag.errors import Forbidden, UserError
 from rag.operations import check_room
 from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Readable, Right
 from rag.seams import SessionHandle
@@ -98,6 +98,20 @@ def choices(chosen: Sequence[str] = ()) -> list[tuple[CollectionOf, bool]]:
     """What a conversation may ask, and whether it does; none where there is nothing to choose."""
     held = held_collections()
     return [(each, not chosen or each.id in chosen) for each in held] if len(held) > 1 else []
+
+
+def pickable_models() -> tuple[str, ...]:
+    """Models that may be picked for a conversation, the usual one first; none: nothing to pick."""
+    return application().pickable_models
+
+
+def picked_model(name: str) -> str:
+    """The model as a session keeps it, "" for the usual one. Raises UserError."""
+    models = pickable_models()
+    if name and name not in models:
+        allowed = ", ".join(models) or "none but the usual one"
+        raise UserError(f"The model {name[:100]!r} cannot be picked here. These can: {allowed}.")
+    return "" if models and name == models[0] else name
 
 
 def held_collection(collection_id: str, *, least: Right = Right.READ) -> CollectionOf:

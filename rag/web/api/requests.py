@@ -240,6 +240,10 @@ class SessionBody(Body):
     title: Title | None = None
     context_config: ContextConfigBody | None = None
     collections: Chosen | None = None
+    model: Annotated[
+        str | None,
+        Field(max_length=500, description="One that people may pick; empty: the usual one."),
+    ] = None
     knowledge_base_id: Annotated[
         str | None, Field(max_length=200, description="One collection, by its id or name.")
     ] = None
@@ -249,6 +253,12 @@ class SessionBody(Body):
         """The collections that are asked, whichever way they are named."""
         own = (self.knowledge_base_id,) if self.knowledge_base_id else ()
         return (*(self.collections or ()), *own)
+
+
+class BranchBody(Body):
+    """The question that another one is to take the place of."""
+
+    index: MessageIndex
 
 
 class QuestionBody(Body):

@@ -43,6 +43,11 @@ class SessionModel(Described):
     message_count: int
     context_config: ContextConfig = Field(validation_alias="config")
     collections: list[str]  # ids of those that were chosen; none: all that the caller may read
+    parent: str | None = Field(
+        None, description="Of a branch: the session that its messages before `branch_index` are of."
+    )
+    branch_index: int | None = None
+    model: str | None = Field(None, description="That was picked for it; null: the usual one.")
 
 
 class SessionsModel(Described):
@@ -52,6 +57,20 @@ class SessionsModel(Described):
     limit: int
     offset: int
     next_offset: int | None
+
+
+class VersionsModel(Described):
+    """A question that was edited: the session of each version, oldest first."""
+
+    index: int
+    position: int  # of the session that was asked for, among them
+    sessions: list[SessionModel]
+
+
+class BranchesModel(Described):
+    """Where a conversation went on in several versions."""
+
+    versions: list[VersionsModel]
 
 
 class SourceModel(Described):

@@ -8,10 +8,12 @@ from rag.errors import NotFound
 from rag.records import ContextConfig
 from rag.render.export import as_conversation, as_markdown, file_name
 from rag.render.gate import outgoing
+from rag.sessions.branches import edited, versions_of
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
 from rag.web.api.requests import (
+    BranchBody,
     ContextConfigBody,
     ExportQuery,
     MessageSearchQuery,
@@ -21,6 +23,7 @@ from rag.web.api.requests import (
     SourcePath,
 )
 from rag.web.api.responses import (
+    BranchesModel,
     ExportModel,
     FoundMessagesModel,
     SessionModel,
@@ -38,12 +41,15 @@ api = DescribedApi("sessions", "Conversations, each with its register of sources
 def create_session(body: SessionBody) -> tuple[SessionModel, int]:
     """Begin a conversation."""
     config = changed_config(default_config(), body.context_config)
+    model = rights.picked_model(body.model or "")
     session = application().store.create(
         current_owner(),
         title=body.title or "",
         config=config,
         collections=rights.chosen(body.chosen),
     )
+    if model:
+        session.pick_model(model)
     return SessionModel.of(session.read()), 201
 
 
@@ -87,12 +93,15 @@ def change_session(path: SessionPath, body: SessionBody) -> SessionModel:
     """Change the title or the configuration; what is left out stays as it is."""
     session = open_session(path.session_id)
     chosen = rights.chosen(body.collections or ())
+    model = rights.picked_model(body.model or "")
     if body.title is not None:
         session.rename(body.title)
     if body.context_config is not None:
         session.configure(changed_config(session.read().config, body.context_config))
     if body.collections is not None:
         session.choose(chosen)
+    if body.model is not None:
+        session.pick_model(model)
     return SessionModel.of(session.read())
 
 
@@ -101,6 +110,23 @@ def delete_session(path: SessionPath) -> tuple[str, int]:
     """Delete a session with its messages, sources and summaries."""
     open_session(path.session_id).delete()
     return "", 204
+
+
+@api.post("/sessions/<session_id>/branches", responses={"201": SessionModel})
+def edit_question(path: SessionPath, body: BranchBody) -> tuple[SessionModel, int]:
+    """A branch in which another question can be asked in place of an earlier one.
+
+    It has the messages before that one at the same places; all branches have one register of
+    numbers. The session itself stays as it is.
+    """
+    return SessionModel.of(edited(open_session(path.session_id), body.index).read()), 201
+
+
+@api.get("/sessions/<session_id>/branches", responses={"200": BranchesModel})
+def list_branches(path: SessionPath) -> BranchesModel:
+    """Where questions of the session were edited, and the sessions with the other versions."""
+    session = open_session(path.session_id)
+    return BranchesModel.of(versions=versions_of(session.read(), session.family()))
 
 
 @api.get("/sessions/<session_id>/sources", responses={"200": SourcesModel})

@@ -15,6 +15,7 @@ from pydantic_core import to_jsonable_python
 from rag.citations.fingerprints import stored_keys
 from rag.citations.json_text import calls_in_words
 from rag.citations.markers import cited_numbers
+from rag.citations.wrapping import unwrapped
 from rag.errors import RagError, UserError
 from rag.records import (
     ChatMessage,
@@ -50,7 +51,6 @@ from rag.web.openai.client_request import ClientRequest
 from rag.web.openai.links import marker_links, with_links
 from rag.web.openai.passthrough import NOBODY
 from rag.web.openai.requests import AskingBody
-from rag.web.openai.wrapping import unwrapped
 from rag.web.request_context import application, default_config
 from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
 
@@ -261,7 +261,6 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
             past=_past_alone(found, asked),
             instructions="\n".join(asked.instructions),
             notices=asked.notices,
-            query=wrapped.question if wrapped.question != asked.question else "",
         )
         turn = _begun(found, asked, own)
         return turn, protocol(turn.session, replace(asked, rounds=rounds), body, body.for_whom)

@@ -13,11 +13,12 @@ from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts
 from rag.render.statements import CitedStatement, shown_statement, statements_in
 from rag.render.tables import form_of, shown_result
 from rag.seams import SessionHandle
+from rag.sessions.branches import edited
 from rag.tables.plan import plan_from
 from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
-from rag.web.access.rights import choices, open_session, readable
-from rag.web.pages.forms import wanted_collections, wanted_index, words
+from rag.web.access.rights import choices, open_session, pickable_models, readable
+from rag.web.pages.forms import wanted_collections, wanted_index, wanted_model, words
 from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.queue import led_when_due
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
@@ -45,11 +46,14 @@ def new() -> str:
 def ask_first() -> PageResult:
     """The first question of a conversation."""
     question, chosen = words("content"), wanted_collections() or ()
+    model = wanted_model()
 
     def begin() -> Response:
         session = application().store.create(
             current_owner(), config=default_config(), collections=chosen
         )
+        if model:
+            session.pick_model(model)
         try:
             return _answered(session, question)
         except UserError:
@@ -70,6 +74,7 @@ def _new_page(*, question: str, error: str = "") -> str:
         document_count=documents.page(within, limit=0).total,
         newest=documents.newest(within, limit=NEWEST_LISTED),
         choice=choices(),
+        models=pickable_models(),
         question=question,
         error=error,
     )
@@ -85,14 +90,26 @@ def conversation(session_id: str) -> str:
 def ask(session_id: str) -> PageResult:
     """The next question."""
     session = open_session(session_id)
-    question = words("content")
-    chosen = wanted_collections()
-    if chosen is not None:
-        session.choose(chosen)
+    question, chosen = words("content"), wanted_collections()
+    place, model = wanted_index("edit", request.form), wanted_model()
+
+    def begin() -> Response:
+        branch = session if place is None else edited(session, place)
+        if chosen is not None:
+            branch.choose(chosen)
+        if model is not None:
+            branch.pick_model(model)
+        try:
+            return _answered(branch, question)
+        except UserError:
+            if branch.id != session.id:
+                branch.delete()  # nothing was asked in it
+            raise
+
     try:
-        return led_when_due(lambda: _answered(session, question))
+        return led_when_due(begin)
     except UserError as error:
-        page = _conversation_page(session, question=question, error=str(error))
+        page = _conversation_page(session, question=question, error=str(error), editing=place)
         return page, error.http_status
 
 
@@ -132,7 +149,12 @@ def _at(session_id: str, index: int) -> Response:
     return redirect(url, 303)
 
 
-def _conversation_page(session: SessionHandle, *, question: str = "", error: str = "") -> str:
+def _conversation_page(
+    session: SessionHandle, *, question: str = "", error: str = "", editing: int | None = None
+) -> str:
+    """`editing` is the index of the question that another one is to take the place of."""
+    if editing is None and (editing := wanted_index("edit", request.args)) is not None:
+        question = question or session.message(editing).content
     place = WantedRange(
         **{name: wanted_index(name, request.args) for name in ("before", "at", "after")}
     )
@@ -143,7 +165,9 @@ def _conversation_page(session: SessionHandle, *, question: str = "", error: str
         transcript=transcript,
         question=question,
         error=error,
+        editing=editing,
         choice=choices(transcript.session.collections),
+        models=pickable_models(),
     )
 
 

@@ -47,6 +47,11 @@ def wanted_collections() -> list[str] | None:
     return [] if len(wanted) == len(rights.held_collections()) else wanted
 
 
+def wanted_model() -> str | None:
+    """The model that a conversation is to be answered by; None if the form does not say."""
+    return rights.picked_model(words("model")) if "model" in request.form else None
+
+
 def wanted_title() -> str:
     """Raises UserError."""
     title = " ".join(words("title").split())

@@ -22,7 +22,9 @@ PageResult = Response | str | tuple[str, int]
 
 def show_page(template: str, **values: Any) -> str:
     """Render a page with its sidebar."""
-    listed = application().store.sessions(current_owner(), limit=SESSIONS_LISTED + 1)
+    listed = application().store.sessions(
+        current_owner(), limit=SESSIONS_LISTED + 1, one_version=True
+    )
     return render_template(
         template,
         listed_sessions=listed[:SESSIONS_LISTED],

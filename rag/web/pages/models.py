@@ -82,6 +82,7 @@ def _page(**values: Any) -> str:
             "names": (),
             "trial": None,
             "model": "",
+            "choices": words("choices"),
             "error": None,
         }
         | values,

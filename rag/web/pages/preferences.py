@@ -44,7 +44,9 @@ def choose_theme() -> Response:
 def places() -> dict[str, list[dict[str, str]]]:
     """Pages, conversations and documents of the caller whose names hold what was typed."""
     wanted = wanted_search().casefold()
-    sessions = application().store.sessions(current_owner(), limit=SESSIONS_LOOKED_AT)
+    sessions = application().store.sessions(
+        current_owner(), limit=SESSIONS_LOOKED_AT, one_version=True
+    )
     results = [
         *_places("page", _pages(), wanted),
         *_places(

@@ -39,7 +39,7 @@ def sessions() -> str:
     """All conversations of the caller, a page at a time."""
     offset = wanted_index("offset", request.args) or 0
     one_more = application().store.sessions(
-        current_owner(), limit=SESSIONS_ON_A_PAGE + 1, offset=offset
+        current_owner(), limit=SESSIONS_ON_A_PAGE + 1, offset=offset, one_version=True
     )
     return show_page(
         "sessions.html",
@@ -140,13 +140,19 @@ def _settings_page(session: SessionHandle, *, error: str = "") -> str:
 @session_pages.get("/sessions/<session_id>/delete")
 def confirm_delete(session_id: str) -> str:
     """Ask before a conversation is deleted."""
-    return show_page("delete_session.html", session=open_session(session_id).read())
+    session = open_session(session_id)
+    return show_page("delete_session.html", session=session.read(), versions=len(session.family()))
 
 
 @session_pages.post("/sessions/<session_id>/delete")
 def delete(session_id: str) -> Response:
-    """Delete a conversation with its messages, sources and summaries."""
-    open_session(session_id).delete()
+    """Delete a conversation with its messages, sources and summaries, in one version or in all."""
+    session = open_session(session_id)
+    others = session.family() if "all" in request.form else ()
+    for other in others:
+        if other.id != session.id:
+            open_session(other.id).delete()
+    session.delete()
     return redirect(url_for("session_pages.sessions"), 303)
 
 

@@ -19,7 +19,8 @@ from rag.render.answers import Register, answer_html, plain_html
 from rag.render.gate import outgoing
 from rag.render.tables import ShownResult, result_of, without_rows
 from rag.render.warnings import with_warnings
-from rag.seams import LIBRARY, TABLES, SessionHandle
+from rag.seams import LIBRARY, TABLES, SessionHandle, Versions
+from rag.sessions.branches import versions_of
 
 TURNS_SHOWN = 20
 MESSAGES_SHOWN = 2 * TURNS_SHOWN
@@ -110,6 +111,7 @@ class ShownTranscript:
     source_count: int
     cited: tuple[Source, ...]  # in the messages that are shown, newest first
     read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
+    versions: Mapping[int, Versions]  # where questions were edited, by their index
 
     @property
     def is_newest(self) -> bool:
@@ -144,6 +146,7 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
         source_count=count,
         cited=cited[::-1],
         read=tuple(source for source in reversed(listed) if source.number not in numbers),
+        versions={each.index: each for each in versions_of(session, handle.family())},
     )
 
 

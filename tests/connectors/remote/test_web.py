@@ -180,6 +180,16 @@ class TestRobots:
         assert sorted(visitor(pool).look()) == ["fees.html", "index.html", "news.html"]
         assert "/pool/2026/june" not in pool.paths()
 
+    def test_say_more_the_longer_they_are_wherever_they_stand(self, pool):
+        pool["/robots.txt"] = "User-agent: *\nDisallow: /pool\nAllow: /pool/news\nAllow: /pool/$"
+
+        assert sorted(visitor(pool).look()) == ["files/plan.pdf", "index.html", "news.html"]
+
+    def test_may_hold_for_the_end_or_the_middle_of_addresses(self, pool):
+        pool["/robots.txt"] = "User-agent: *\nDisallow: /*/2026/\nDisallow: /*.pdf$"
+
+        assert sorted(visitor(pool).look()) == ["fees.html", "index.html", "news.html"]
+
     def test_may_speak_to_us_alone(self, pool):
         pool["/robots.txt"] = "User-agent: Groundnote\nDisallow: /\n\nUser-agent: *\nAllow: /"
 

@@ -278,3 +278,57 @@ class TestWhatIsAway:
         application.seen = {"index": False}
 
         assert get("/").all(".away") == []
+
+
+class TestVersions:
+    @pytest.fixture
+    def edited(self, asked, post):
+        """A conversation of two questions, of which the second was edited: the other version."""
+        post(f"{asked}/ask", content="And the Aero 5?")
+        return post(f"{asked}/ask", content="And the Lumen?", edit=2).location.partition("#")[0]
+
+    def test_the_form_of_a_question_that_is_edited_holds_it(self, asked, get):
+        link = get(asked).all(".question a")[0].attributes["href"]
+        page = get(link.partition("#")[0])
+
+        assert page.text("#question").strip() == "How heavy is it?"
+        assert page.all("[name=edit]")[0].attributes["value"] == "0"
+        assert "this one stays" in page.text(".composer .note")
+
+    def test_the_answer_is_another_version_and_the_first_stays(self, asked, edited, get):
+        assert edited != asked
+        questions = [[q.text() for q in get(url).all(".question p")] for url in (asked, edited)]
+        assert questions[0][:1] == questions[1][:1]
+        assert questions[0][1].strip() == "And the Aero 5?"
+        assert questions[1][1].strip() == "And the Lumen?"
+
+    def test_arrows_lead_from_one_version_to_the_other(self, asked, edited, get):
+        page = get(edited)
+
+        assert page.text(".versions [aria-current]") == "2 of 2"
+        (back,) = page.all(".versions a")
+        first = get(back.attributes["href"].partition("#")[0])
+        assert first.text(".versions [aria-current]") == "1 of 2"
+        assert first.all(".versions a")[0].attributes["href"].startswith(edited)
+
+    def test_stand_in_the_list_once(self, edited, get):
+        links = [a.attributes["href"] for a in get("/sessions").all("main a")]
+
+        assert edited in links
+        assert {link.split("/")[2] for link in links if link.startswith("/sessions/")} == {
+            edited.split("/")[2]
+        }
+
+    def test_are_deleted_alone_or_together(self, asked, edited, get, post, application):
+        assert "2 versions" in get(f"{edited}/delete").text("main")
+        post(f"{edited}/delete")
+        assert len(application.store.sessions("local")) == 1
+        other = post(f"{asked}/ask", content="Other?", edit=0).location.partition("#")[0]
+        post(f"{other}/delete", all="1")
+        assert application.store.sessions("local") == []
+
+    def test_a_question_that_cannot_be_asked_leaves_no_version(self, asked, post, application):
+        page = post(f"{asked}/ask", content=" ", edit=0)
+
+        assert page.all("[name=edit]")[0].attributes["value"] == "0"
+        assert len(application.store.sessions("local")) == 1

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from rag.wiring import model_connection
 from tests.applications import app_of, application_of
@@ -177,3 +178,63 @@ def test_a_look_at_what_runs_here_takes_no_time_where_nothing_runs(browser):
 
     assert "No model server was found here" in page or "Look at its models" in page
     assert time.monotonic() - began < 10
+
+
+class TestPicking:
+    """Which models people may pick for a conversation is the operator's."""
+
+    def connected(self, browser, server, choices):
+        posted(browser, "look", base_url=server.url, api_key=KEY)
+        posted(browser, "try", model="fake", choices=choices, use="1")
+
+    def models_asked(self, server):
+        return [each.body["model"] for each in server.requests]
+
+    def test_a_conversation_is_answered_by_the_model_that_was_picked(self, browser, application):
+        text = b"# P-12\n\nThe warranty of the P-12 lasts 30 months."
+        list(application.ingestion.ingest([IncomingFile("p.md", lambda most: text)]))
+        with OpenAIServer(*[reply(CITED)] * 9) as server:
+            self.connected(browser, server, "small large")
+            page = browser.get("/").text
+            session = browser.post("/api/v1/sessions", json={"model": "large"}).get_json()
+            url = f"/api/v1/sessions/{session['id']}"
+            browser.post(f"{url}/messages", json={"content": "How long does the warranty last?"})
+            browser.put(url, json={"model": ""})
+            browser.post(f"{url}/messages", json={"content": "And the warranty of the P-12?"})
+            asked = self.models_asked(server)
+
+        assert [name for name in ("fake", "small", "large") if f'value="{name}"' in page] == [
+            "fake",
+            "small",
+            "large",
+        ]
+        assert session["model"] == "large"
+        assert asked[0] == "large"
+        assert asked[-1] == "fake"
+
+    def test_another_one_is_refused_by_name(self, browser):
+        with OpenAIServer(*[reply(CITED)] * 3) as server:
+            self.connected(browser, server, "small")
+            response = browser.post("/api/v1/sessions", json={"model": "huge"})
+
+        assert response.status_code == 400
+        assert "'huge' cannot be picked here. These can: fake, small" in response.text
+
+    def test_one_that_may_not_be_picked_any_more_leaves_the_usual_one(self, browser, application):
+        with OpenAIServer(*[reply(CITED)] * 6) as server:
+            self.connected(browser, server, "small")
+            session = browser.post("/api/v1/sessions", json={"model": "small"}).get_json()
+            self.connected(browser, server, "")
+            handle = application.store.open(session["id"], owner="local")
+            list(application.assistant.ask(handle, "How long does the warranty last?"))
+            page = browser.get(f"/sessions/{session['id']}").text
+
+            assert set(self.models_asked(server)) <= {"fake"}
+        assert 'name="model"' not in page
+
+    def test_where_the_settings_name_the_model_they_name_the_choices(self, tmp_path):
+        llm = {"base_url": "http://127.0.0.1:1/v1", "model": "a", "choices": ["b", "a"]}
+        application = application_of(Settings(data_dir=tmp_path, llm=llm))
+
+        assert application.pickable_models == ("a", "b")
+        application.stop()

@@ -316,9 +316,3 @@ CREATE TABLE tables (
 )
 -- next
 CREATE INDEX tables_by_document ON tables (document_id, position)
--- next
-INSERT INTO collections (id, name, owner, everybody) VALUES ('1', 'Library', '', 2)
--- next
-ALTER TABLE chunks ADD COLUMN words tsvector GENERATED ALWAYS AS (setweight(to_tsvector('english', regexp_replace(translate(translate(lower(heading), '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~–—“”„’', '                                      '), 'àáâãäåçèéêëìíîïñòóôõöùúûüýÿāăąćčďēėęěğīįıłńňōőřśşšťūůűųźżž', 'aaaaaaceeeeiiiinooooouuuuyyaaaccdeeeegiiilnnoorssstuuuuzzz'), '([ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿])', ' \1 ', 'g')), 'A') || setweight(to_tsvector('english', regexp_replace(translate(translate(lower(text), '!"#$%&''()*+,-./:;<=>?@[\]^_`{|}~–—“”„’', '                                      '), 'àáâãäåçèéêëìíîïñòóôõöùúûüýÿāăąćčďēėęěğīįıłńňōőřśşšťūůűųźżž', 'aaaaaaceeeeiiiinooooouuuuyyaaaccdeeeegiiilnnoorssstuuuuzzz'), '([ก-๛ກ-ໟက-႟ក-៹ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-𿿿])', ' \1 ', 'g')), 'B')) STORED
--- next
-CREATE INDEX chunks_words ON chunks USING gin (words)

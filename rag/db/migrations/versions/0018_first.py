@@ -4,21 +4,16 @@ Its number is that of the schema as it was before the first release, which it is
 goes on.
 """
 
-from pathlib import Path
-
 from alembic import op
+
+from rag.db.engine import FIRST_SCHEMA, run_statements
 
 revision = "0018"
 down_revision = None
-
-STATEMENTS = Path(__file__).parents[1] / "first"
 
 
 def upgrade() -> None:
     """Run the statements that were frozen for this database."""
     connection = op.get_bind()
-    name = connection.dialect.name
-    for statement in (STATEMENTS / f"{name}.sql").read_text(encoding="utf-8").split("\n-- next\n"):
-        # The PostgreSQL driver reads a per cent sign as a placeholder.
-        is_postgresql = name == "postgresql"
-        connection.exec_driver_sql(statement.replace("%", "%%") if is_postgresql else statement)
+    for name in ("{}.sql", "{}_text.sql"):
+        run_statements(connection, FIRST_SCHEMA / name.format(connection.dialect.name))
