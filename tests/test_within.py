@@ -194,10 +194,7 @@ CASES = {
     **{f"search/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
     "search/hybrid.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
     "search/hybrid.py HybridRetriever.confidence": (
-        lambda t, w: t.app.retriever.confidence("NB-7001-C", w, t.app.retriever.search(QUERY, w))
-    ),
-    "search/hybrid.py HybridRetriever.missing_identifiers": (
-        lambda t, w: t.app.retriever.missing_identifiers("What is the NB-7001-D?", w)
+        lambda t, w: t.app.retriever.confidence("What is the NB-7001-D?", w)
     ),
     "search/hybrid.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     "search/background.py QuestionBackground.spread": (

@@ -9,14 +9,21 @@ from rag.chat.passage_units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
 from rag.language.names import Lexicon
 from rag.language.words import language_of
-from rag.records import Card, Mention, MissingIdentifier, ShownPassage, Source
+from rag.records import (
+    Card,
+    Certainty,
+    Confidence,
+    Mention,
+    MissingIdentifier,
+    ShownPassage,
+    Source,
+)
 from rag.records.cards import OPEN
 from rag.seams import WriteRequest
 
 MOST_SHOWN = 6  # passages, the folded ones among them
-# The documents hardly answer where the best passage is less relevant than this …
-WEAK = 0.1
-NEAR = 0.4  # … and no sentence of the open ones is as near to the question by meaning.
+WEAK = 0.1  # relevance of the best, below which the search's word is taken that nothing answers
+FOUND = Confidence()
 UNKNOWN_RELEVANCE = 0.5
 MOST_MENTIONS = 3
 Mentions = Callable[[str], Mention | None]
@@ -27,7 +34,7 @@ def card_of(
     embed: EmbedTexts,
     lexicon: Sequence[str] = (),
     mentions: Mentions = lambda _: None,
-    missing: Sequence[MissingIdentifier] = (),
+    confidence: Confidence = FOUND,
 ) -> Card:
     """The card; without passages where nothing was found.
 
@@ -38,10 +45,11 @@ def card_of(
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
     names = Lexicon(lexicon)
-    if missing:
-        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(request.question, missing))
-    marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
-    if _relevance(request, sources) < WEAK and nearest < NEAR:
+    if confidence.missing:
+        told = _unknown_codes(request.question, confidence.missing)
+        return Card(tuple(map(_shown, sources, texts)), told)
+    marked, _ = marked_in(request.question, texts[:OPEN], embed, names)
+    if _relevance(request, sources) < WEAK and confidence.certainty is Certainty.NOTHING:
         hardly = language_of(request.question).speech["hardly"]
         return Card(tuple(map(_shown, sources, texts)), hardly)
     named = dict.fromkeys(name.text for name in names.find(request.question))
@@ -52,8 +60,18 @@ def card_of(
         passages,
         mentions=tuple(each for each in told if each is not None),
         lead=lead.text,
+        perhaps="" if lead.text else _choices(request.question, sources, confidence),
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
     )
+
+
+def _choices(question: str, sources: Sequence[Source], confidence: Confidence) -> str:
+    """Two or three documents, where it is not sure that one of them answers."""
+    titles = {each.document_id: each.document_title or each.document_name for each in sources}
+    few = [as_it_stands(title) for title in list(titles.values())[:OPEN]]
+    if confidence.certainty is not Certainty.PERHAPS or len(few) < 2:
+        return ""
+    return language_of(question).speech["perhaps"].format(documents=", ".join(few))
 
 
 def _unknown_codes(question: str, missing: Sequence[MissingIdentifier]) -> str:

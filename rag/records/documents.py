@@ -130,9 +130,8 @@ class Certainty(StrEnum):
 class Confidence:
     """What a search says of a question as a whole."""
 
-    certainty: Certainty
-    documents: tuple[str, ...] = ()  # names of those that may answer, where it is not sure
-    missing: tuple["MissingIdentifier", ...] = ()
+    certainty: Certainty = Certainty.FOUND
+    missing: tuple["MissingIdentifier", ...] = ()  # codes of it that nobody has
 
 
 @dataclass(frozen=True, slots=True)

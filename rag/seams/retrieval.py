@@ -108,8 +108,8 @@ class Retriever(Protocol):
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
 
-    def confidence(self, query: str, within: Readable, hits: Sequence[Hit]) -> Confidence:
-        """Of what `search` found for a query: whether it answers, and which codes nobody has."""
+    def confidence(self, query: str, within: Readable) -> Confidence:
+        """Whether the documents answer a query at all, and which of its codes nobody has."""
 
     def by_words(
         self,

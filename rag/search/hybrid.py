@@ -25,7 +25,6 @@ from rag.records import (
     EarlierTopics,
     Filters,
     Hit,
-    MissingIdentifier,
     Readable,
 )
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
@@ -43,7 +42,6 @@ COVERAGE = 3.0  # standard deviations that a passage with all words of a questio
 EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
 NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
 PREFERRED = 0.9  # … for one of a document cited last
-CHOICES = 3  # documents that are named where it is not sure that they answer
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 FILTERED = 5_000  # chunks of filtered documents that are all compared; of more, the nearest of
 MORE_CANDIDATES = 4_000  # … so many
@@ -226,26 +224,21 @@ class HybridRetriever:
         """Of the model: what lies between texts that have nothing to do with each other."""
         return usual_spread(self._embedder.embed)
 
-    def confidence(self, query: str, within: Readable, hits: Sequence[Hit]) -> Confidence:
+    def confidence(self, query: str, within: Readable) -> Confidence:
         """See `rag.seams.Retriever`."""
-        query = _either(query)
+        query = self._lexical.respelled(_either(query), within)
         named = self._identifiers.look_up(query, within)
-        if not query or not hits:
-            return Confidence(Certainty.NOTHING, (), named.missing)
-        names = tuple(dict.fromkeys(hit.chunk.document_name for hit in hits))[:CHOICES]
         if named.exact:
-            return Confidence(Certainty.FOUND, (), named.missing)
-        query = self._lexical.respelled(query, within)
-        vector = self._embedder.embed([query])[0]
-        [nearest] = self._index.nearest(vector[None], within, limit=1)
-        first = self._usual.nearness(max((cosine for _, cosine in nearest), default=0.0))
-        coverage = self._lexical.coverage(query, within, [hits[0].chunk.id])[hits[0].chunk.id]
-        found = certainty(first, self._second_nearness(query, within), coverage)
-        return Confidence(found, names if found is Certainty.PERHAPS else (), named.missing)
-
-    def missing_identifiers(self, query: str, within: Readable) -> tuple[MissingIdentifier, ...]:
-        """The codes of a query that no readable document holds, each with those near to it."""
-        return self._identifiers.look_up(_either(query), within).missing
+            return Confidence(Certainty.FOUND, named.missing)
+        standing, nearness = (
+            self._standing(query, NO_EARLIER_TOPICS, within, ()) if query else ({}, {})
+        )
+        if not standing:
+            return Confidence(Certainty.NOTHING, named.missing)
+        coverage = self._lexical.coverage(query, within, list(standing))
+        best = max(standing, key=lambda key: standing[key] + COVERAGE * coverage[key])
+        first, second = max(nearness.values()), self._second_nearness(query, within)
+        return Confidence(certainty(first, second, coverage[best]), named.missing)
 
     def _second_nearness(self, query: str, within: Readable) -> float | None:
         rows = self._second.questions([query]) if self._second is not None else None
