@@ -341,12 +341,12 @@ class Assistant:
 
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
-        fewer, asked, refused = 0, 0, None
+        most_pairs, asked, refused = None, 0, None
         shown = self._answering.worth_showing(evidence)
         while True:
             try:
                 prepared = self._memory.prepare(
-                    session, turn, shown, fewer=fewer, wishes=draft.wishes
+                    session, turn, shown, most_pairs=most_pairs, wishes=draft.wishes
                 )
             except TooLarge as error:  # the question alone does not fit
                 alone = PreparedContext((), 0, tuple(shown.sources))
@@ -360,7 +360,7 @@ class Assistant:
                 yield from self._spoken(session, prepared, evidence, draft)
             except ContextTooLong as error:
                 if is_less and not draft.text:
-                    fewer, refused = fewer + 1, error
+                    most_pairs, refused = max(0, prepared.stats["pairs"] - 1), error
                     continue
                 yield from self._answering.without_model(session, prepared, evidence, draft, error)
             except ModelError as error:

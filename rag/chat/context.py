@@ -18,7 +18,6 @@ from rag.memory.context import (
     Context,
     ContextParts,
     HistoryRoom,
-    Selection,
     as_messages,
     assemble,
     message_tokens,
@@ -31,6 +30,7 @@ from rag.memory.open_turns import Instructions, OpenTurns, State
 from rag.memory.summariser import SummaryCancelled
 from rag.memory.summary import Room, lists_tokens
 from rag.records import (
+    NO_PREFERENCES,
     ChatMessage,
     Compacted,
     ContextConfig,
@@ -53,6 +53,7 @@ RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is le
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
 AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
 RESULTS_SHARE = 0.2  # of the input: what recall leaves to results of tools, where there are any
+FRAME_MESSAGES = 2  # of a context: the rules, and the question
 EMBEDDED_EVERY = 5  # turns, whatever is summarised
 
 
@@ -67,6 +68,8 @@ class MemoryRules:
     max_pairs: int = 20
     read_messages: int = 200  # the most that one turn reads of a transcript
     answer_tokens: int | None = None  # at most
+    answer_limit: Callable[[], int | None] = lambda: None  # what is published of the model
+    told_window: Callable[[], int] | None = None  # without what refusals let guess
     tools: ToolOffer | None = None
     recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
     small_window: int = 8_192
@@ -110,38 +113,41 @@ class ContextBuilder:
         turn: OpenTurn,
         shown: ShownSources,
         *,
-        fewer: int = 0,
+        most_pairs: int | None = None,
         wishes: AnswerOptions = NO_OPTIONS,
     ) -> PreparedContext:
-        """The context of one question, with `fewer` pairs than the budget would allow."""
+        """The context of one question; with `most_pairs` where the server refused a longer one."""
         resolved = shown.resolved
         state = self._turns.of(session, turn.answer.index + 1)
         if state is None:
             state = self._state(session)
             self._turns.keep(session, state)
+        is_again = most_pairs is not None
+        window = self._window_of(session, state, is_again)
         state, before = _as_asked(state, wishes), turn.question.index
         if wishes.past is not None:
             before = state.session.message_count - 2
-        budget = self._budget(state.session.config)
+        budget = self._budget(state.session.config, window)
         budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
         fitted = fit_sources(
             shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
         )
-        requested = session.said(*state.requested) if state.requested else ()
-        if state.requested and not fewer:
-            session.forget_slice()  # it is shown in one context, and in its shorter tries
+        requested = _requested(session, state)
+        if state.preferences != NO_PREFERENCES and not is_again:
+            session.prefer(NO_PREFERENCES)  # for one context, and its shorter tries
         prompt = question_prompt(question, fitted.text, resolved)
-        context = self._assembled(state, budget, prompt, before, requested, fewer)
+        context = self._assembled(state, budget, prompt, before, requested, most_pairs)
         may_recall = wishes.past is None
-        if self._rules.recalls and may_recall and not fewer:
+        if self._rules.recalls and may_recall and not is_again:
             spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
         is_compressed, asked = context.is_compressed and may_recall, resolved or question
+        leaves_out = is_compressed and not is_again  # what is refused grows by no new tool
         told, waiting, described = offered(
-            offer, session, asked, leaves_out=is_compressed, is_sure=shown.is_sure
+            offer, session, asked, leaves_out=leaves_out, is_sure=shown.is_sure
         )
         return PreparedContext(
             messages=context.messages,
@@ -151,6 +157,18 @@ class ContextBuilder:
             waiting_tools=waiting,
             stats=stats_of(context, state.summaries, replace(budget, tools=described)),
         )
+
+    def _window_of(self, session: SessionHandle, state: State, is_again: bool) -> int:
+        """That of the first try; smaller only once the server said what fits.
+
+        What refusals let guess is for the next question: here a pair less is tried each time.
+        """
+        told = self._rules.told_window
+        if is_again and state.window and told is not None:
+            return min(state.window, told())
+        window = self._window()
+        self._turns.keep(session, replace(state, window=window))
+        return window
 
     def before_turn(self, session: SessionHandle) -> Compacted | None:
         """An extractive summary at once, if the background is late and history does not fit."""
@@ -280,7 +298,9 @@ class ContextBuilder:
         start = max(start, read.message_count - most)
         recent = tuple(pairs_of(session.said(start, read.message_count)))
         instructions = self._instructions.of(session)
-        return State(read, summaries, recent, summarises, found.requested, instructions)
+        return State(
+            read, summaries, recent, summarises, found.preferences, found.matches, instructions
+        )
 
     def _system(self, state: State, budget: TokenBudget) -> str:
         """Our rules, and what a client's own system messages add to them."""
@@ -299,11 +319,13 @@ class ContextBuilder:
         """How the window is shared in one call."""
         return self._budget(session.read().config)
 
-    def _budget(self, config: ContextConfig) -> TokenBudget:
-        window = self._window()
+    def _budget(self, config: ContextConfig, window: int | None = None) -> TokenBudget:
+        window = self._window() if window is None else window
         if config.max_tokens is not None:
             window = min(config.max_tokens, window)
-        reserved, answer = self._rules.reserved_tokens, self._rules.answer_tokens
+        limits = (self._rules.answer_tokens, self._rules.answer_limit())
+        answer = min((limit for limit in limits if limit is not None), default=None)
+        reserved = self._rules.reserved_tokens
         budget = TokenBudget(window, self._rules.input_share, reserved, answer)
         tools = self._rules.tools.most_tokens() if self._rules.tools else 0
         if tools > TOOL_SHARE * budget.input_tokens:
@@ -318,13 +340,16 @@ class ContextBuilder:
         )
         taken = sum(message_tokens(message, self._count) for message in fixed)
         left = max(0, budget.input_tokens - taken - MESSAGE_TOKENS - JOINED_TOKENS)
-        history = left if state.requested else self._history_tokens(state)
+        history = left if state.preferences.slice else self._history_tokens(state)
         recalled = int(left * RECALL_SHARE) if self._leaves_out(state) else 0
         return max(int(left * SOURCE_SHARE), left - history) - recalled
 
     def _leaves_out(self, state: State) -> bool:
         """Whether something was said that is not in the context word for word."""
-        return 2 * len(state.recent) + 2 < state.session.message_count
+        return (
+            bool(state.session.config.share)
+            or 2 * len(state.recent) + 2 < state.session.message_count
+        )
 
     def _history_room(self, state: State, keep_turns: int | None = None) -> HistoryRoom:
         config = state.session.config
@@ -351,7 +376,7 @@ class ContextBuilder:
         question: str,
         before: int,
         requested: Sequence[Message] = (),
-        fewer: int = 0,
+        most_pairs: int | None = None,
     ) -> Context:
         """The context of a question, of what was said before a message."""
         config = state.session.config
@@ -363,21 +388,34 @@ class ContextBuilder:
             requested=requested,
             message_count=before,
         )
-        most = config.recent_message_count // 2 if _slides(config) else None
-        selection, tokens = Selection(most, fewer), budget.input_tokens
-        return assemble(parts, selection, budget_tokens=tokens, count=self._count)
+        messages = state.preferences.max_context_messages
+        bounds = [
+            most_pairs,
+            config.recent_message_count // 2 if _slides(config) else None,
+            None if messages is None else max(0, messages - FRAME_MESSAGES) // 2,
+        ]
+        most = min((bound for bound in bounds if bound is not None), default=None)
+        tokens = budget.input_tokens
+        return assemble(parts, most, budget_tokens=tokens, count=self._count)
 
     def _with_recalled(
         self, session: SessionHandle, state: State, context: Context, question: str, spare: int = 0
     ) -> Context:
-        """The context with what the turns say that it leaves out, as far as there is room."""
-        if not context.is_compressed or _slides(state.session.config):
+        config = state.session.config
+        leaves_out = context.is_compressed and not _slides(config)
+        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
+        if self._budget(config).window > self._rules.small_window:
+            room = min(room, self._rules.recall_tokens)
+        others = session.shared() if config.share else []
+        if others:
+            own = room // 2 if leaves_out else room
+            text = self._remembered.shared(session, others, question, own)
+            context = put_back(context, text, (), self._count)
+            room -= self._count(text)
+        if not leaves_out:
             return context
         before = context.original_messages
         asked = [pair.question.index for pair in state.recent if pair.question.index < before]
-        room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
-        if self._budget(state.session.config).window > self._rules.small_window:
-            room = min(room, self._rules.recall_tokens)
         found = self._remembered.recalled(
             session,
             question,
@@ -421,8 +459,23 @@ def _as_asked(state: State, wishes: AnswerOptions) -> State:
     told = as_messages(wishes.past)
     session = replace(state.session, message_count=len(told) + 2)
     return replace(
-        state, session=session, summaries=(), recent=tuple(pairs_of(told)), requested=None
+        state,
+        session=session,
+        summaries=(),
+        recent=tuple(pairs_of(told)),
+        preferences=NO_PREFERENCES,
     )
+
+
+def _requested(session: SessionHandle, state: State) -> Sequence[Message]:
+    """Messages that a model asked to see: a slice, and what its last search found."""
+    wanted = state.preferences
+    messages = list(session.said(*wanted.slice)) if wanted.slice else []
+    if wanted.include_search_results:
+        there = {message.index for message in messages}
+        found = session.messages_at([index for index in state.matches if index not in there])
+        messages = sorted([*messages, *found], key=lambda message: message.index)
+    return messages
 
 
 def _slides(config: ContextConfig) -> bool:

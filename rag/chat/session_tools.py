@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from rag.chat.tools import BadArguments, Toolbox, ToolResult, tool_spec
 from rag.citations.markers import neutralise
 from rag.errors import UserError
-from rag.memory.context import ContextPreferences
-from rag.records import Filters, Hit, Source, Summary
+from rag.records import ContextPreferences, Filters, Hit, Source, Summary
 from rag.seams import SessionHandle, ToolSpec
 
 MAX_HITS = 20
@@ -78,27 +77,45 @@ class SessionTools:
         """Search messages of this conversation that you do not see."""
         limit = _limited(limit)
         found = self._session.search(query, limit=limit)
-        results = [_result(match.index, match.role, match.snippet, "text") for match in found.found]
-        if len(results) < limit:
-            known = {match.index for match in found.found}
-            results += self._related(query, known, limit - len(results))
+        matches = {match.index: (match.role, match.snippet, "text") for match in found.found}
+        if len(matches) < limit:
+            matches |= self._related(query, set(matches), limit - len(matches))
+        self._session.note_matches(list(matches))
+        results = [_result(index, *match) for index, match in matches.items()]
         total = max(found.total, len(results))
         answer = {"total": total, "results": results}
         return ToolResult(json.dumps(answer, ensure_ascii=False), f"found {total} messages")
 
-    def _related(self, query: str, known: set[int], room: int) -> list[dict[str, str | int]]:
+    def _related(self, query: str, known: set[int], room: int) -> dict[int, tuple[str, str, str]]:
         """Messages that say it in other words."""
         found = self._actions.find(self._session, query, room + len(known))
-        return [
-            _result(index, role, _beginning(text), "meaning")
+        others = [
+            (index, (role, _beginning(text), "meaning"))
             for index, role, text in found
             if index not in known
-        ][:room]
+        ]
+        return dict(others[:room])
 
-    def request_context_slice(self, start: int, end: int) -> ToolResult:
-        """Show messages `start` to before `end` (from 0) with the next question."""
+    def request_context_slice(
+        self,
+        start: int,
+        end: int,
+        include_search_results: bool = False,
+        max_context_messages: int | None = None,
+    ) -> ToolResult:
+        """Show messages `start` to before `end` (from 0) with the next question.
+
+        May take `include_search_results` (true: those found last, too), `max_context_messages`.
+        """
         self._check_range(start, end)
-        self._actions.prefer(self._session, ContextPreferences(start, end))
+        if max_context_messages is not None and max_context_messages < 0:
+            raise BadArguments(
+                f"'max_context_messages' is {max_context_messages}; expected 0 or more, or null."
+            )
+        self._actions.prefer(
+            self._session,
+            ContextPreferences(start, end, include_search_results, max_context_messages),
+        )
         text = f"Messages {start} to {end - 1} will be shown with the next question, once."
         return ToolResult(text, f"messages {start} to {end - 1} for the next question")
 

@@ -4,7 +4,7 @@ import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, get_type_hints
+from typing import Any, cast, get_args, get_type_hints
 
 from rag.errors import RagError
 from rag.records import ToolCall
@@ -89,7 +89,17 @@ def _arguments(tool: Tool, text: str) -> dict[str, Any]:
         if parameter.default is parameter.empty and name not in parsed:
             raise BadArguments(f"the argument {name!r} is missing. Call again with it.")
     types = get_type_hints(tool)
-    return {name: _checked(name, value, types[name]) for name, value in parsed.items()}
+    return {
+        name: _checked(name, value, _without_none(types[name]))
+        for name, value in parsed.items()
+        if value is not None or type(None) not in get_args(types[name])
+    }
+
+
+def _without_none(type_: Any) -> type:
+    """Of `int | None` the `int`."""
+    others = [each for each in get_args(type_) if each is not type(None)]
+    return cast(type, others[0] if others else type_)
 
 
 def _parsed(text: str) -> dict[str, Any]:

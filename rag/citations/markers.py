@@ -1,7 +1,7 @@
 """Find, check and rewrite citations in text; how they are spelled is in rag.citations.grammar."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -59,6 +59,18 @@ def without_markers(text: str) -> str:
 def marker_text(numbers: Sequence[int]) -> str:
     """The canonical spelling of these numbers."""
     return "".join(f"[{number}]" for number in numbers)
+
+
+def renumber(text: str, numbers: Mapping[int, int]) -> str:
+    """The text with other numbers; one that has none becomes plain figures in brackets."""
+    pieces, end = [], 0
+    for marker in find_markers(text):
+        pieces.append(text[end : marker.start])
+        there = [numbers[number] for number in marker.numbers if number in numbers]
+        gone = [str(number) for number in marker.numbers if number not in numbers]
+        pieces.append(marker_text(there) + (f"({', '.join(gone)})" if gone else ""))
+        end = marker.end
+    return "".join([*pieces, text[end:]])
 
 
 # ── Documents' own markers ───────────────────────────────────────────────────────────────────

@@ -225,8 +225,12 @@ sessions = Table(
     Column("branch_index", Integer),
     Column("family", String(40)),  # whose register it shares: the id of the first session
     Column("model", Text),  # that was picked; none: the one that answers everybody
+    Column("client_id", String(64)),  # what a client that chose one calls it
+    # What a model asked for besides: {"include_search_results", "max_context_messages"}.
+    Column("preferences", JSON),
     Index("sessions_by_owner", "owner", "last_used_at"),
     Index("sessions_by_family", "family"),
+    Index("one_session_per_client_id", "owner", "client_id", unique=True),
 )
 
 messages = Table(

@@ -6,9 +6,11 @@ import os
 import tempfile
 import threading
 from functools import cache, lru_cache
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from rag.errors import UserError
 from rag.seams import TokenCounter
 from rag.tokens import ENCODING, count_with, encoding_named
 
@@ -23,26 +25,60 @@ _SMALLEST_SAMPLE = 50  # tokens; below, the protocol's own words outweigh the te
 _O200K_URL = "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken"
 _O200K_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
 
+_UNUSABLE = (
+    "The token counter {} of the entry points groundnote.token_counters cannot be used: {}. "
+    "It takes a text and returns a whole number; mend it, or remove its package."
+)
 _CACHED_CHARACTERS = 20_000  # longer texts are counted anew, rather than kept in memory
 
 
-def token_counter(model_name: str) -> TokenCounter:
-    """A counter for the model: with its own encoding where that is on this machine.
+GROUP_OF_COUNTERS = "groundnote.token_counters"
+_EVERY_MODEL = "*"
 
-    Else with the encoding that is installed with us, else by characters. The encoding is loaded at
-    the first count; nothing is fetched.
+
+def token_counter(model_name: str) -> TokenCounter:
+    """A counter for the model: one that a package brings along, `count(text: str) -> int`.
+
+    It is the entry point of the group `groundnote.token_counters` that is named as the model, or
+    `*`. Else with the model's own encoding where that is on this machine, else with the encoding
+    that is installed with us, else by characters. The encoding is loaded at the first count;
+    nothing is fetched.
+
+    Raises:
+        UserError: a package's counter cannot be used.
     """
+    brought = _counter_of_a_package(model_name)
 
     @lru_cache(maxsize=2048)
     def count_cached(text: str) -> int:
-        return count_with(_encoding_for(model_name), text)
+        return count_anew(text)
+
+    def count_anew(text: str) -> int:
+        return count_with(_encoding_for(model_name), text) if brought is None else brought(text)
 
     def count(text: str) -> int:
-        if len(text) <= _CACHED_CHARACTERS:
-            return count_cached(text)
-        return count_with(_encoding_for(model_name), text)
+        return count_cached(text) if len(text) <= _CACHED_CHARACTERS else count_anew(text)
 
     return count
+
+
+def _counter_of_a_package(model_name: str) -> TokenCounter | None:
+    points = {point.name: point for point in entry_points(group=GROUP_OF_COUNTERS)}
+    point = points.get(model_name) or points.get(_EVERY_MODEL)
+    if point is None:
+        return None
+    try:
+        counter = point.load()
+        tokens = counter("How many tokens has this?")
+    except Exception as error:  # whatever a package does
+        raise UserError(
+            _UNUSABLE.format(point.value, f"{type(error).__name__}: {error}")
+        ) from error
+    if not isinstance(tokens, int) or tokens < 1:
+        raise UserError(
+            _UNUSABLE.format(point.value, f"it counted {tokens!r} tokens in a sentence")
+        )
+    return cast(TokenCounter, counter)
 
 
 @cache

@@ -26,6 +26,7 @@ _ASK_AGAIN_SECONDS = 60.0  # after a server that was absent
 # In this order: what a running server was started with says more than what the model could do.
 _WINDOW_KEYS = ("n_ctx", "max_model_len", "context_length", "max_context_length", "context_window")
 _TRAINED_KEYS = ("n_ctx_train",)  # what the model could take, if it were started so
+_ANSWER_KEYS = ("max_completion_tokens", "max_output_tokens")  # what is published of a reply
 _LOADED_KEYS = ("loaded_context_length", "context_length")
 _BESIDE = (("/props", ("n_ctx",)), ("/api/v0/models", _LOADED_KEYS), ("/api/ps", _LOADED_KEYS))
 
@@ -83,13 +84,15 @@ class ModelWindow:
         self._clock = clock
         self._told: int | None = None
         self._is_sure = False  # what a model could take says little of how it was started
+        self._answer_limit: int | None = None
         self._refused: int | None = None
+        self._is_guess = False  # the refusal did not say what fits
         self._refused_at = 0.0
         self._asked_at: float | None = None
         self._asking = threading.Lock()
 
-    def tokens(self) -> int:
-        """Never raises; at worst 8000."""
+    def tokens(self, *, guesses: bool = True) -> int:
+        """Never raises; at worst 8000. What a refusal lets guess counts, or only what it said."""
         with self._asking:
             if not self._is_sure and self._may_ask():
                 self._asked_at = self._clock()
@@ -97,7 +100,17 @@ class ModelWindow:
         found = self._told or self._without_server() or self._configured or DEFAULT_WINDOW
         if self._clock() - self._refused_at >= _BELIEVED_SECONDS:
             self._refused = None
-        return min(cap for cap in (found, self._configured, self._refused) if cap is not None)
+        refused = self._refused if guesses or not self._is_guess else None
+        return min(cap for cap in (found, self._configured, refused) if cap is not None)
+
+    def told_tokens(self) -> int:
+        """As `tokens`, without what was guessed."""
+        return self.tokens(guesses=False)
+
+    def answer_limit(self) -> int | None:
+        """What the server publishes that a reply of the model may have, if it does."""
+        self.tokens()
+        return self._answer_limit
 
     def was_too_small(self, fits: int | None) -> None:
         """The server refused messages as too long; perhaps it said what fits.
@@ -107,7 +120,8 @@ class ModelWindow:
         """
         now = self.tokens()
         guessed = max(int(now * SHRINKING), min(now, FLOOR))
-        self._refused = fits if fits is not None and fits < now else guessed
+        self._is_guess = fits is None or fits >= now
+        self._refused = guessed if self._is_guess else fits
         self._refused_at = self._clock()
 
     def _may_ask(self) -> bool:
@@ -129,6 +143,7 @@ class ModelWindow:
             except openai.OpenAIError:
                 return None
             told = listed_window(listing, self._model)
+            self._answer_limit = listed_window(listing, self._model, keys=_ANSWER_KEYS)
             self._is_sure = told is not None or self._published() is not None
             could = listed_window(listing, self._model, keys=_TRAINED_KEYS)
             return told if self._is_sure else self._ask_beside(client) or could

@@ -32,14 +32,6 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
-class ContextPreferences:
-    """What a model asked to see again: messages `[start, end)`, in the next context only."""
-
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
 class ContextParts:
     """What a context can be made of; only `system` and `question` must be in it."""
 
@@ -49,14 +41,6 @@ class ContextParts:
     recent: Sequence[Pair] = ()  # oldest first, all that is not summarised
     requested: Sequence[Message] = ()  # a slice that the model asked for
     message_count: int = 0  # of the whole transcript before this question
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """How many pairs are kept word for word."""
-
-    at_most: int | None = None  # None: as many as the budget allows
-    fewer: int = 0  # the server found the last context too long
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,13 +106,13 @@ def message_tokens(message: ChatMessage, count: TokenCounter) -> int:
 
 
 def assemble(
-    parts: ContextParts, selection: Selection, *, budget_tokens: int, count: TokenCounter
+    parts: ContextParts, most_pairs: int | None, *, budget_tokens: int, count: TokenCounter
 ) -> Context:
     """The context for one question: one system message, then user and assistant in turn.
 
     The system message holds the rules and the summaries, so that the beginning stays the same from
     turn to turn; what belongs to this question only stands in the last message. Whole pairs are
-    chosen from the newest back.
+    chosen from the newest back, at most so many.
 
     Raises:
         TooLarge: the question does not fit even alone; says both numbers.
@@ -143,8 +127,7 @@ def assemble(
         )
     system = _with_summaries(fixed[0], parts.summaries, purse)
     question = _with_requested(fixed[1], parts.requested, purse)
-    most = len(parts.recent) if selection.at_most is None else selection.at_most
-    most = max(0, min(most, len(parts.recent)) - selection.fewer)
+    most = len(parts.recent) if most_pairs is None else min(most_pairs, len(parts.recent))
     newest = _recent(parts, most, purse)
     said = [message for pair in newest for message in pair.messages]
     return Context(

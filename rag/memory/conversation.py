@@ -11,7 +11,8 @@ from itertools import islice
 from threading import Lock, RLock
 from typing import Any
 
-from rag.errors import ModelError, UserError
+from rag.citations.markers import cited_numbers, renumber
+from rag.errors import ModelError, NotFound, UserError
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS
 from rag.memory.evidence import TurnEvidence, flat
@@ -83,6 +84,29 @@ class ConversationMemory:
                 meanings=self._meanings(session, held.past, question),
                 beside=beside,
             )
+
+    def shared(
+        self, session: SessionHandle, others: Sequence[SessionHandle], question: str, room: int
+    ) -> str:
+        """What other sessions of the same owner say that bears on a question.
+
+        Their sources get this session's numbers; a number that stands for none is no citation.
+        """
+        blocks: list[str] = []
+        for place, other in enumerate(others):
+            own_room = (room - sum(map(self._count, blocks))) // (len(others) - place)
+            try:
+                count = other.read().message_count
+                with self.recalled(other, question, before=count, room=own_room) as shown:
+                    text = shown.text()
+                sources = other.sources(cited_numbers(text))
+            except NotFound:  # deleted meanwhile
+                continue
+            registered = session.register_sources(sources)
+            pairs = zip(sources, registered, strict=True)
+            numbers = {source.number: ours.number for source, ours in pairs}
+            blocks += [renumber(text, numbers)] if text else []
+        return "\n".join(blocks)
 
     def found(self, session: SessionHandle, query: str, limit: int) -> list[tuple[int, str, str]]:
         """Index, role and a paragraph of the messages that bear on a query, best first."""

@@ -5,7 +5,7 @@ from itertools import takewhile
 from typing import TypeVar
 
 from rag.memory.context import Pair, pairs_of
-from rag.records import Message, Role, Session, Summary
+from rag.records import NO_PREFERENCES, ContextPreferences, Message, Role, Session, Summary
 from rag.seams import SessionHandle
 
 SYSTEM_MESSAGES = 4  # of a client that are read at most
@@ -23,8 +23,10 @@ class State:
     summaries: tuple[Summary, ...]
     recent: tuple[Pair, ...]  # after the last summary
     summarises: bool
-    requested: tuple[int, int] | None = None  # messages that a model asked to see once
+    preferences: ContextPreferences = NO_PREFERENCES  # what a model asked to see once
+    matches: tuple[int, ...] = ()  # messages that its last search found
     instructions: str = ""  # the system messages with which an imported transcript begins
+    window: int = 0  # of the model when the turn's context was put together first
 
 
 class OpenTurns:

@@ -60,7 +60,9 @@ from rag.records.jobs import Job, JobState
 from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
     NO_EARLIER_TOPICS,
+    NO_PREFERENCES,
     ContextConfig,
+    ContextPreferences,
     EarlierTopics,
     ImportedMessage,
     LineEdit,
@@ -85,6 +87,7 @@ __all__ = [
     "NOTHING",
     "NO_EARLIER_TOPICS",
     "NO_FILTERS",
+    "NO_PREFERENCES",
     "Answer",
     "Card",
     "Certainty",
@@ -98,6 +101,7 @@ __all__ = [
     "Compacted",
     "Confidence",
     "ContextConfig",
+    "ContextPreferences",
     "Discarded",
     "Document",
     "DocumentLink",

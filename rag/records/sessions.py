@@ -59,6 +59,27 @@ class ContextConfig:
     max_tokens: int | None = None  # window; None: the model's own
     compression_strategy: str = "smart"  # or "sliding_window"
     recent_message_count: int = 10  # messages: five question-answer pairs
+    share: tuple[str, ...] = ()  # ids of sessions of the same owner that are read as well
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "share", tuple(self.share))  # stored as JSON
+
+
+@dataclass(frozen=True, slots=True)
+class ContextPreferences:
+    """What a model asked to see in the next context, and only there."""
+
+    start: int | None = None  # messages `[start, end)`
+    end: int | None = None
+    include_search_results: bool = False  # what the last search of the history matched
+    max_context_messages: int | None = None  # at most so many messages, rules and question included
+
+    @property
+    def slice(self) -> tuple[int, int] | None:
+        return None if self.start is None or self.end is None else (self.start, self.end)
+
+
+NO_PREFERENCES = ContextPreferences()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +99,7 @@ class Session:
     branch_index: int | None = None  # the first message that is not its parent's
     family: str | None = None  # those that share one register
     model: str | None = None  # that was picked for it; None: the one that answers everybody
+    client_id: str | None = None  # what a client that chose one calls it
 
 
 @dataclass(frozen=True, slots=True)

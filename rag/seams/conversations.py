@@ -8,7 +8,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rag.records import (
+    NO_PREFERENCES,
     ContextConfig,
+    ContextPreferences,
     Hit,
     ImportedMessage,
     Message,
@@ -49,7 +51,8 @@ class Overview:
 
     session: Session
     summaries: tuple[Summary, ...]  # the active ones, oldest first
-    requested: tuple[int, int] | None = None  # messages to show once, in the next context
+    preferences: ContextPreferences = NO_PREFERENCES  # of the next context
+    matches: tuple[int, ...] = ()  # messages that the last search of the history found
     forgotten: int = 0  # messages before this one are in no summary any more
 
 
@@ -96,10 +99,14 @@ class SessionHandle(Protocol):
     def pick_model(self, name: str) -> None:
         """Have this one answer here from now on, where it may be picked; empty: as everybody."""
 
-    def request_slice(self, start: int, end: int) -> None:
-        """Have messages `[start, end)` in the next context; `overview` tells of it."""
+    def shared(self) -> list[SessionHandle]:
+        """Those of the same owner that its configuration says are read as well, if still there."""
 
-    def forget_slice(self) -> None: ...
+    def prefer(self, preferences: ContextPreferences) -> None:
+        """For the next context; `overview` tells of it. Without any, the earlier are forgotten."""
+
+    def note_matches(self, indices: Sequence[int]) -> None:
+        """Messages that a search of the history found; they stand in the next one's place."""
 
     def delete(self) -> None:
         """Its branches stay."""
@@ -251,10 +258,19 @@ class ConversationStore(Protocol):
         title: str = "",
         config: ContextConfig | None = None,
         collections: Sequence[str] = (),
+        client_id: str | None = None,
     ) -> SessionHandle: ...
 
     def open(self, session_id: str, *, owner: str) -> SessionHandle:
-        """Raises NotFound, also when the session is somebody else's."""
+        """By our id, or by what its owner's client calls it.
+
+        Raises NotFound, also when the session is somebody else's.
+        """
+
+    def open_or_create(
+        self, client_id: str, *, owner: str, config: ContextConfig | None = None
+    ) -> SessionHandle:
+        """The owner's session that a client calls so; made if there is none."""
 
     def sessions(
         self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False

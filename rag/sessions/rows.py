@@ -56,6 +56,7 @@ def session_from(row: Any) -> Session:
         branch_index=row.branch_index,
         family=row.family,
         model=row.model,
+        client_id=row.client_id,
     )
 
 

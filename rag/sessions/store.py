@@ -1,13 +1,14 @@
 """Sessions, their transcripts, sources and summaries in the database, each behind its owner."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Concatenate, ParamSpec, TypeVar
 from uuid import uuid4
 
 from sqlalchemy import Connection, Engine, Executable, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from rag.citations.register import as_source
 from rag.db import messages, reading, sessions, storable, writing
@@ -15,6 +16,7 @@ from rag.errors import Conflict, NotFound
 from rag.records import (
     EVERYTHING,
     ContextConfig,
+    ContextPreferences,
     Hit,
     ImportedMessage,
     Message,
@@ -24,7 +26,7 @@ from rag.records import (
     Summary,
 )
 from rag.runtime.budget import paced
-from rag.seams import FoundMessages, OpenTurn, Overview
+from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
 from rag.sessions import branches, leases, register_rows, summary_rows, transcript, vector_rows
 from rag.sessions.rows import session_from
 from rag.sessions.session_key import IS_MINE, SessionKey, absent
@@ -136,11 +138,22 @@ class SqlSession:
     def pick_model(self, name: str) -> None:
         self._set(model=storable(name) or None)
 
-    def request_slice(self, start: int | None, end: int | None) -> None:
-        self._set(requested_start=start, requested_end=end)
+    def shared(self) -> list[SessionHandle]:
+        handles: list[SessionHandle] = []
+        for session_id in self.read().config.share:
+            key = SessionKey(session_id, self.owner)
+            other = SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+            with suppress(NotFound):
+                handles += [other] if session_id != self.id and other.read() else []
+        return handles
 
-    def forget_slice(self) -> None:
-        self.request_slice(None, None)
+    def prefer(self, preferences: ContextPreferences) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.prefer(connection, self._key, preferences)
+
+    def note_matches(self, indices: Sequence[int]) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.note_matches(connection, self._key, indices)
 
     def delete(self) -> None:
         with self._numbering() as (connection, _):
@@ -361,6 +374,7 @@ class SqlConversationStore:
         title: str = "",
         config: ContextConfig | None = None,
         collections: Sequence[str] = (),
+        client_id: str | None = None,
     ) -> SqlSession:
         session_id, now = uuid4().hex, self._clock()
         with writing(self._engine) as connection:
@@ -373,6 +387,7 @@ class SqlConversationStore:
                     created_at=now,
                     last_used_at=now,
                     collections=list(collections),
+                    client_id=client_id,
                 )
             )
         return self._handle(session_id, owner)
@@ -388,8 +403,30 @@ class SqlConversationStore:
 
     def open(self, session_id: str, *, owner: str) -> SqlSession:
         handle = self._handle(storable(session_id), owner)
-        handle.read()
+        try:
+            handle.read()
+        except NotFound:
+            own = self._called(storable(session_id), owner)
+            if own is None:
+                raise
+            return own
         return handle
+
+    def _called(self, client_id: str, owner: str) -> SqlSession | None:
+        is_it = (sessions.c.owner == owner) & (sessions.c.client_id == client_id)
+        with reading(self._engine) as connection:
+            session_id = connection.execute(select(sessions.c.id).where(is_it)).scalar()
+        return None if session_id is None else self._handle(session_id, owner)
+
+    def open_or_create(
+        self, client_id: str, *, owner: str, config: ContextConfig | None = None
+    ) -> SqlSession:
+        with suppress(NotFound):
+            return self.open(client_id, owner=owner)
+        try:
+            return self.create(owner, config=config, client_id=client_id)
+        except IntegrityError:  # another request was quicker
+            return self.open(client_id, owner=owner)
 
     def sessions(
         self, owner: str, *, limit: int = 100, offset: int = 0, one_version: bool = False

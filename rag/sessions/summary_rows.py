@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select, update
 
 from rag.db import sessions, storable, summaries
-from rag.records import LineEdit, Summary, SummaryLine, SummaryReport
+from rag.records import ContextPreferences, LineEdit, Summary, SummaryLine, SummaryReport
 from rag.seams import Overview
 from rag.sessions.rows import session_from, summary_from
 from rag.sessions.session_key import IS_MINE, OWNED, SessionKey, absent, found
@@ -44,6 +44,7 @@ _ON_REQUEST = (
     .order_by(summaries.c.id)
 )
 _EPOCH = select(sessions.c.epoch).where(IS_MINE)
+_PREFERENCES = select(sessions.c.preferences).where(IS_MINE)
 
 
 def epoch(connection: Connection, key: SessionKey) -> int:
@@ -56,13 +57,45 @@ def overview(connection: Connection, key: SessionKey) -> Overview:
     rows = connection.execute(_OVERVIEW, key.asking()).all()
     if not rows:
         raise absent(key)
-    start, end = rows[0].requested_start, rows[0].requested_end
+    wanted = rows[0].preferences or {}
     return Overview(
         session_from(rows[0]),
         tuple(summary_from(row) for row in rows if row.summary_id is not None),
-        None if start is None or end is None else (start, end),
+        ContextPreferences(
+            rows[0].requested_start,
+            rows[0].requested_end,
+            include_search_results=wanted.get("include_search_results", False),
+            max_context_messages=wanted.get("max_context_messages"),
+        ),
+        tuple(wanted.get("matches", ())),
         rows[0].forgotten,
     )
+
+
+def prefer(connection: Connection, key: SessionKey, preferences: ContextPreferences) -> None:
+    """For the next context, in the place of what was preferred before."""
+    wanted = {
+        "include_search_results": preferences.include_search_results,
+        "max_context_messages": preferences.max_context_messages,
+        "matches": _preferences(connection, key).get("matches", []),
+    }
+    start, end = preferences.slice or (None, None)
+    connection.execute(
+        update(sessions)
+        .where(sessions.c.id == key.id)
+        .values(requested_start=start, requested_end=end, preferences=wanted)
+    )
+
+
+def note_matches(connection: Connection, key: SessionKey, indices: Sequence[int]) -> None:
+    """Messages that the last search of the history found."""
+    wanted = _preferences(connection, key) | {"matches": list(indices)}
+    mine = sessions.c.id == key.id
+    connection.execute(update(sessions).where(mine).values(preferences=wanted))
+
+
+def _preferences(connection: Connection, key: SessionKey) -> dict[str, Any]:
+    return dict(found(connection, key, _PREFERENCES)[0].preferences or {})
 
 
 def on_request(connection: Connection, key: SessionKey) -> list[Summary]:

@@ -75,6 +75,8 @@ def memory_of(application: "Application") -> ContextBuilder:
         low_water=context.low_water,
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
+        answer_limit=window.answer_limit if window is not None else lambda: None,
+        told_window=window.told_tokens if window is not None else None,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
         one_at_a_time=settings.llm.calls_at_once == 1,
@@ -223,7 +225,7 @@ def _tools(application: "Application") -> ToolRoom:
         search=lambda session, query, limit, filters: retriever.search(
             query, session.within(), limit=limit, filters=filters
         ),
-        prefer=lambda session, wanted: session.request_slice(wanted.start, wanted.end),
+        prefer=lambda session, wanted: session.prefer(wanted),
         summarize=memory.summarize,
         find=application.remembered.found,
         query_tables=application.asked.told,

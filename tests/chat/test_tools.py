@@ -10,9 +10,8 @@ from rag.chat.session_tools import Actions, SessionTools, tool_specs
 from rag.chat.tools import Toolbox, ToolResult, tool_spec
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
-from rag.memory.context import ContextPreferences
 from rag.memory.conversation import ConversationMemory
-from rag.records import ImportedMessage, Summary, SummaryReport, ToolCall
+from rag.records import ContextPreferences, ImportedMessage, Summary, SummaryReport, ToolCall
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder

@@ -6,7 +6,7 @@ import pytest
 from rag.llm.dialects import RequestOptions, ServerDialect, in_turn
 from rag.llm.failures import Server
 from rag.llm.openai_compatible import OpenAIChatModel, complete
-from rag.memory.context import ContextParts, Pair, Selection, assemble, put_back
+from rag.memory.context import ContextParts, Pair, assemble, put_back
 from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, SummaryReport, ToolCall
 from rag.seams import ModelRequest
 from tests.openai_server import OpenAIServer, failure, reply
@@ -101,7 +101,7 @@ def context(turn):
         requested=[said(0, Role.USER, "Question 0?")] if turn % 7 == 0 else [],
         message_count=2 * turn,
     )
-    made = assemble(parts, Selection(), budget_tokens=2_000, count=len)
+    made = assemble(parts, None, budget_tokens=2_000, count=len)
     return put_back(made, RECALLED, (0,), len) if first else made
 
 

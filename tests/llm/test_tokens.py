@@ -1,9 +1,11 @@
 import socket
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag.errors import UserError
 from rag.llm import tokens
 from rag.llm.tokens import CalibratedCounter, token_counter
 from rag.tokens import ENCODING, count_tokens, count_with, encoding_named
@@ -70,6 +72,22 @@ class TestTokenCounter:
         tokens._encoding_for.cache_clear()
 
         assert token_counter(name)("hello world") == 2
+
+    @pytest.mark.parametrize("name", ["llama3", "*"])
+    def test_takes_the_counter_that_a_package_brings_along(self, name, monkeypatch):
+        point = SimpleNamespace(name=name, value="p:count", load=lambda: len)
+        monkeypatch.setattr(tokens, "entry_points", lambda group: [point] * ("counters" in group))
+
+        assert token_counter("llama3")("hello world") == 11
+        assert token_counter("other")("hello world") == (11 if name == "*" else 2)
+
+    @pytest.mark.parametrize("counter", [lambda text: 1 / 0, lambda text: "many", None])
+    def test_refuses_a_packages_counter_that_does_not_count(self, counter, monkeypatch):
+        point = SimpleNamespace(name="*", value="package:count", load=lambda: counter)
+        monkeypatch.setattr(tokens, "entry_points", lambda group: [point])
+
+        with pytest.raises(UserError, match="package:count of the entry points"):
+            token_counter("llama3")
 
     def test_takes_the_models_own_encoding_where_it_is_cached(self, monkeypatch, tmp_path):
         content = b"as fetched earlier"

@@ -100,6 +100,18 @@ class TestModelWindow:
             window.was_too_small(fits)
 
             assert window.tokens() == then < 4096
+            assert window.told_tokens() == (fits if then == fits else 4096)
+
+    @pytest.mark.parametrize(
+        "told",
+        [{"top_provider": {"max_completion_tokens": 700}}, {"max_output_tokens": 700}],
+        ids=["beside the model, as OpenRouter tells", "in its row"],
+    )
+    def test_what_is_published_of_a_reply_is_known(self, told):
+        with OpenAIServer(models=[{"id": "fake", "context_length": 8_000, **told}]) as server:
+            window = ModelWindow(server.url, "fake")
+
+            assert (window.answer_limit(), window.tokens()) == (700, 8_000)
 
     @pytest.mark.parametrize(
         ("path", "told"),

@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 
-from rag.memory.context import ContextParts, Pair, Selection, assemble
+from rag.memory.context import ContextParts, Pair, assemble
 from rag.records import Message, MessageStatus, Role, Summary, SummaryReport
 from rag.sessions.summary_rows import overlaps
 
@@ -26,7 +26,7 @@ def summary(start, end, text="kept", *, id=None):
 
 
 def sent(parts, budget_tokens):
-    context = assemble(parts, Selection(), budget_tokens=budget_tokens, count=words)
+    context = assemble(parts, None, budget_tokens=budget_tokens, count=words)
     return [message.content for message in context.messages]
 
 

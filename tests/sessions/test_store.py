@@ -14,10 +14,12 @@ from rag.db import messages, summaries, writing
 from rag.documents.store import SqlDocumentStore
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import (
+    NO_PREFERENCES,
     Answer,
     Card,
     Citation,
     ContextConfig,
+    ContextPreferences,
     Document,
     DocumentLink,
     ImportedMessage,
@@ -565,12 +567,15 @@ class TestSessions:
 
     def test_a_requested_slice_is_seen_by_every_process_until_it_was_shown(self, any_engine):
         session = SqlConversationStore(any_engine).create("ada")
-        session.request_slice(2, 5)
+        wanted = ContextPreferences(2, 5, include_search_results=True, max_context_messages=7)
+        session.note_matches([1, 3])
+        session.prefer(wanted)
         elsewhere = SqlConversationStore(any_engine).open(session.id, owner="ada")
 
-        assert elsewhere.overview().requested == (2, 5)
-        elsewhere.forget_slice()
-        assert session.overview().requested is None
+        seen = elsewhere.overview()
+        assert (seen.preferences, seen.matches) == (wanted, (1, 3))
+        elsewhere.prefer(NO_PREFERENCES)
+        assert session.overview().preferences == NO_PREFERENCES
 
     def test_what_was_said_is_read_without_details(self, session):
         answered(session, "one")

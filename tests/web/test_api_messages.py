@@ -149,7 +149,7 @@ class TestAsking:
 
     def test_of_an_unknown_session_is_refused_before_the_stream(self, client):
         response = client.post(
-            "/api/v1/sessions/nobody/messages",
+            f"/api/v1/sessions/{'0' * 32}/messages",
             json={"content": "a"},
             headers={"Accept": "text/event-stream"},
         )

@@ -13,6 +13,7 @@ class TestSessions:
             "max_tokens": None,
             "compression_strategy": "smart",
             "recent_message_count": 10,
+            "share": [],
         }
 
     def test_keep_what_a_change_leaves_out(self, client, session_id):

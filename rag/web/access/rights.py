@@ -1,16 +1,17 @@
 """What a caller may do: every route that finds, opens or changes documents asks here."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from flask import g
 
 from rag.documents.collections import CollectionOf
-from rag.errors import Forbidden, UserError
+from rag.errors import Forbidden, NotFound, UserError
 from rag.operations import check_room
 from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Readable, Right
 from rag.seams import SessionHandle
 from rag.web.access.owner import current_owner, note
-from rag.web.request_context import application, checked_id
+from rag.web.request_context import application, checked_id, default_config
 
 
 def readable() -> Readable:
@@ -175,6 +176,25 @@ def _forget() -> None:
     g.pop("rights", None)
 
 
+_CLIENT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_OUR_ID = re.compile(r"[0-9a-f]{32}")
+
+
 def open_session(session_id: str) -> SessionHandle:
-    """The caller's session. Raises NotFound, also when it is somebody else's."""
-    return application().store.open(checked_id(session_id, "session"), owner=current_owner())
+    """The caller's session, by our id or its own. Raises NotFound, also if it is another's."""
+    if not _CLIENT_ID.fullmatch(session_id):
+        raise NotFound(f"There is no session {session_id[:60]!r}.")
+    return application().store.open(session_id, owner=current_owner())
+
+
+def open_or_begin_session(session_id: str) -> SessionHandle:
+    """As `open_session`; one that a client calls by an id of its own is made where there is none.
+
+    Ids as we give them are never a client's own: whoever asks in a session that was deleted, or is
+    another's, is told so.
+    """
+    if _OUR_ID.fullmatch(session_id) or not _CLIENT_ID.fullmatch(session_id):
+        return open_session(session_id)
+    return application().store.open_or_create(
+        session_id, owner=current_owner(), config=default_config()
+    )

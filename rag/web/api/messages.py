@@ -11,7 +11,7 @@ from rag.records import ImportedMessage, MessageStatus, Role, Source
 from rag.render.answers import LiveHtml
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
-from rag.web.access.rights import open_session
+from rag.web.access.rights import open_or_begin_session, open_session
 from rag.web.api.answer_stream import frames_again
 from rag.web.api.requests import (
     ImportBody,
@@ -46,9 +46,10 @@ def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response | A
 
     Where many ask, its first events tell how many wait before (`waiting`). A stream that is left
     changes nothing: the answer is written to its end, and can be followed again. A client that
-    waits for the whole answer and leaves ends it.
+    waits for the whole answer and leaves ends it. An id of the client's own (letters, figures, `.`,
+    `_`, `-`; 64 characters at most; not 32 hexadecimal figures, which are ours) begins a session.
     """
-    session = open_session(path.session_id)
+    session = open_or_begin_session(path.session_id)
     assistant = application().assistant
     asking: RunTurn = lambda noting: assistant.ask(noting, body.content)  # noqa: E731
     return respond(session, asking, query, wait_for_judge=body.wait_for_judge)

@@ -232,6 +232,10 @@ class ContextConfigBody(Body):
     max_tokens: Annotated[int, Field(ge=500, le=10_000_000)] | None = None
     compression_strategy: Literal["smart", "sliding_window"] | None = None
     recent_message_count: Annotated[int, Field(ge=0, le=10_000)] | None = None
+    share: Annotated[
+        list[Annotated[str, Field(max_length=64)]] | None,
+        Field(max_length=20, description="Other sessions of the caller that are read as well."),
+    ] = None
 
 
 class SessionBody(Body):

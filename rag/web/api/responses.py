@@ -37,6 +37,7 @@ class SessionModel(Described):
     """A session of the caller."""
 
     id: str
+    client_id: str | None = None  # what the client that began it calls it
     title: str
     created_at: datetime
     last_used_at: datetime

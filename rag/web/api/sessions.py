@@ -58,6 +58,8 @@ def changed_config(config: ContextConfig, wanted: ContextConfigBody | None) -> C
     if wanted is None:
         return config
     given = wanted.model_dump(exclude_unset=True)
+    if given.get("share") is not None:
+        given["share"] = tuple(open_session(session_id).id for session_id in given["share"])
     return replace(
         config,
         **{
