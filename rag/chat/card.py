@@ -23,6 +23,7 @@ from rag.seams import WriteRequest
 
 MOST_SHOWN = 6  # passages, the folded ones among them
 WEAK = 0.1  # relevance of the best, below which the search's word is taken that nothing answers
+NEAR = 0.4  # a sentence so near to the question by meaning may answer where the search is not sure
 FOUND = Confidence()
 UNKNOWN_RELEVANCE = 0.5
 MOST_MENTIONS = 3
@@ -48,8 +49,9 @@ def card_of(
     if confidence.missing:
         told = _unknown_codes(request.question, confidence.missing)
         return Card(tuple(map(_shown, sources, texts)), told)
-    marked, _ = marked_in(request.question, texts[:OPEN], embed, names)
-    if _relevance(request, sources) < WEAK and confidence.certainty is Certainty.NOTHING:
+    marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
+    is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
+    if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
         hardly = language_of(request.question).speech["hardly"]
         return Card(tuple(map(_shown, sources, texts)), hardly)
     named = dict.fromkeys(name.text for name in names.find(request.question))

@@ -41,6 +41,7 @@ CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
 EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
 NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
+ENTITLED = 0.5  # … and besides for one of a document that is called by them
 PREFERRED = 0.9  # … for one of a document cited last
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 FILTERED = 5_000  # chunks of filtered documents that are all compared; of more, the nearest of
@@ -129,10 +130,9 @@ class HybridRetriever:
             return best
         chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
         gains = {
-            key: NAMED
-            * sum(
-                asked <= {name.text.casefold() for name in names.find(text.lower())}
-                for text in (chunk.embedded_text, chunk.document_title)
+            key: sum(
+                gain * (asked <= {name.text.casefold() for name in names.find(text.lower())})
+                for text, gain in ((chunk.embedded_text, NAMED), (chunk.document_title, ENTITLED))
             )
             for key, chunk in chunks.items()
         }
