@@ -352,7 +352,7 @@ def settings_file(named: str | Path | None = None) -> Path | None:
     the top level of the project, else none."""
     chosen = named or os.environ.get(FILE_VARIABLE)
     if chosen:
-        return Path(chosen)
+        return Path(chosen).expanduser()
     for folder in (Path.cwd(), HOME):
         if (folder / "settings.json").is_file():
             return folder / "settings.json"

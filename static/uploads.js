@@ -48,6 +48,7 @@ async function add(files) {
   const refused = [...sent.refused, ...jobs.filter((each) => each.state !== "done").map(reason)];
   const words = added.length ? `${added.length === 1 ? added[0].document : `${added.length} files`} added to the library.` : "Nothing was added.";
   tell(words, refused, null);
+  notice.querySelector("[data-added]").hidden = !added.length;
   announce([words, ...refused.map(line)].join(" "));
   await showLibrary();
 }
@@ -81,6 +82,7 @@ const line = (each) => [each.document, each.reason].filter(Boolean).join(": ");
 function tell(words, refused = [], share = undefined) {
   const progress = notice.querySelector("progress");
   notice.hidden = false;
+  notice.querySelector("[data-added]").hidden = true;
   notice.querySelector("p").textContent = words;
   progress.hidden = share === null;
   if (share === undefined) progress.removeAttribute("value");

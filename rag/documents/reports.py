@@ -51,4 +51,6 @@ def in_words(report: ReadingReport) -> str:
 def left_out(report: ReadingReport) -> list[str]:
     """Each thing that is not searchable, with the reason."""
     pictures = f"{counted(report.pictures, 'picture')}: text in pictures is not read"
-    return [pictures, *report.left_out] if report.pictures else list(report.left_out)
+    things = [pictures, *report.left_out] if report.pictures else list(report.left_out)
+    refused = f"what newer readers find, for they refuse the file: {report.refused.rstrip('.')}"
+    return [*things, refused] if report.refused else things

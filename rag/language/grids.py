@@ -4,7 +4,7 @@ The one finder of headers, for the text of sheets and for tables that are asked.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
@@ -17,6 +17,7 @@ HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 TOTAL = re.compile(rf"{phrases('totals')}|\u2211", re.IGNORECASE)
+UNIT_BEHIND = re.compile(r"(.+?)\s*([(\[][^()\[\]\d]{1,8}[)\]])")
 FileRow = tuple[int, list[str]]  # with its number in the file
 
 
@@ -189,9 +190,7 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
             reach = cell.strip() or (reach if below.strip() else "")
             above.append(reach)
         under = [f"({cell.strip('[]() ')})" if are_units and cell else cell for cell in header[1]]
-        joined = [
-            " ".join(dict.fromkeys(f"{a} {b}".split())) for a, b in zip(above, under, strict=True)
-        ]
+        joined = list(map(joined_name, zip(above, under, strict=True)))
     seen: dict[str, int] = {}
     names = []
     for index, name in enumerate(joined, start=1):
@@ -199,6 +198,18 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
         seen[base.casefold()] = count = seen.get(base.casefold(), 0) + 1
         names.append(base if count == 1 else f"{base} ({count})")
     return tuple(names)
+
+
+def joined_name(parts: Iterable[str]) -> str:
+    """One name of a header in several rows; the unit of what is above is that of the whole.
+
+    `Torque (Nm)` over `dry` is `Torque dry (Nm)`.
+    """
+    *above, last = [*dict.fromkeys(filter(None, map(str.strip, parts)))] or [""]
+    match = UNIT_BEHIND.fullmatch(" ".join(above))
+    if match and not UNIT_BEHIND.fullmatch(last):
+        return f"{match[1]} {last} {match[2]}"
+    return " ".join(dict.fromkeys([*" ".join(above).split(), *last.split()]))
 
 
 def totals(rows: Sequence[Sequence[str]]) -> list[bool]:
@@ -238,6 +249,11 @@ def _adds_up(rows: Sequence[Sequence[str]], flags: Sequence[bool], position: int
 
 def _filled(row: Sequence[str]) -> int:
     return sum(1 for cell in row if cell.strip())
+
+
+def is_formula(text: str) -> bool:
+    """Whether a cell says how it is computed instead of what comes of it."""
+    return text.startswith("=") and len(text) > 1
 
 
 def is_blank(text: str) -> bool:

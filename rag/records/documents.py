@@ -38,6 +38,7 @@ class ReadingReport:
     author: str = ""  # as the file itself says, or its front matter
     date: str = ""  # the same: a day of the calendar, "2025-03-31"
     tags: tuple[str, ...] = ()
+    refused: str = ""  # why newer readers refuse the file; its text is what older ones read
 
 
 @dataclass(frozen=True, slots=True)

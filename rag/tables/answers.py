@@ -264,9 +264,7 @@ def label_of(choice: Choice, among: Sequence[Choice]) -> str:
 def _notes(choice: Choice) -> tuple[str, ...]:
     """What is known of the columns whose values are compared, put in order or added up."""
     plan: TablePlan = choice.plan
-    compared = {filter_.column for filter_ in plan.filters if filter_.op not in ("is", "is not")}
-    compared |= {measure.column for measure in plan.measures} | {each.by for each in plan.order}
-    used = [column for column in choice.table.columns if column.name in compared and column.note]
+    used = [each for each in choice.table.columns if each.name in plan.compared and each.note]
     return tuple(f"{each.name}: {each.note}." for each in used)
 
 

@@ -107,7 +107,8 @@ class TableWords:
         for column in self.table.columns:
             for half in (column.name, _BRACKETS.sub("", column.name)):
                 words = [word for word in spelled_words(half).split() if word not in UNITS]
-                for form in (spelled_words(half).split(), words):
+                turned = words[::-1] if len(words) == 2 else words  # "dry torque": Torque, dry
+                for form in (spelled_words(half).split(), words, turned):
                     for way in _ways(form):
                         found[way].append(column.name) if column.name not in found[way] else None
         return found
@@ -357,6 +358,9 @@ class Matched:
         kinds = ("column", "value", "rows", "time", "number")
         said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
         is_sure = is_shape and not left and not any(piece.is_part for piece in used)
+        is_sure = is_sure and not any(
+            self.table.by_name[name].missing for name in plan.compared if name in self.table.by_name
+        )
         return TableReading(replace(plan, table=self.table.table.id), tuple(left), is_sure, said)
 
     # ── Conditions ───────────────────────────────────────────────────────────────────────────

@@ -132,6 +132,12 @@ class TablePlan:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def compared(self) -> frozenset[str]:
+        """The columns whose values are compared, put in order or added up."""
+        named = {each.column for each in self.filters if each.op not in (Op.IS, Op.NOT)}
+        return frozenset(named | {m.column for m in self.measures} | {o.by for o in self.order})
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:

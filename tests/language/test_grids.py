@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.language.grids import grids, totals
+from rag.language.grids import grids, joined_name, totals
 
 
 def names(*rows):
@@ -35,6 +35,21 @@ def test_a_row_of_units_belongs_to_the_header():
     found = names(("Model", "Weight", "Length"), ("", "kg", "mm"), ("X1", "12", "300"))
 
     assert found == ("Model", "Weight (kg)", "Length (mm)")
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        (("Torque (Nm)", "dry"), "Torque dry (Nm)"),
+        (("Torque", "oiled (Nm)"), "Torque oiled (Nm)"),
+        (("Sales", "Sales"), "Sales"),
+        (("Costs (EUR)", "2025"), "Costs 2025 (EUR)"),
+        (("", "Size"), "Size"),
+        (("Range (2025)", "low"), "Range (2025) low"),
+    ],
+)
+def test_a_name_in_several_rows_keeps_its_unit_at_the_end(parts, name):
+    assert joined_name(parts) == name
 
 
 def test_a_header_that_is_repeated_is_no_row():

@@ -19,11 +19,13 @@ SEASONS = "Season,Title,Rating,Episodes\n" + "\n".join(
 )
 SWITCHES = "Switch,Ports,Weight\nOsprey 8,8,310 g\nOsprey 24,24,3.6 kg\nHeron,8,540 g\n"
 SCALED = "Company,Takings\nAlder,$1.2B\nBirch,$300M\nCedar,$45M\n"
+TORQUES = "Size,Torque dry (Nm),Torque oiled (Nm)\nM6,10.4,8.3\nM8,25,20\nM10,50,40\n"
 FILES = {
     "crates.csv": CRATES,
     "seasons.csv": SEASONS,
     "switches.csv": SWITCHES,
     "scaled.csv": SCALED,
+    "torques.csv": TORQUES,
 }
 
 
@@ -56,6 +58,7 @@ def claimed(application):
         ("how many crates have a mass above 40?", "count of rows with Mass above 40"),
         ("What is the total fee of crates in Chur?", "total Fee with Depot Chur"),
         ("average mass of the tools", "average Mass with Kind tools"),
+        ("Which size has the highest dry torque?", "the Size with the highest Torque dry (Nm)"),
         ("What are the total takings?", "total Takings"),  # billions and millions of one unit
         ("Which crate is the heaviest?", "the Crate with the highest Mass"),
         ("top 3 crates by fee", "the 3 Crate with the highest Fee"),

@@ -10,6 +10,7 @@ from tests.web.two_owners import url_of
 SECRET = "zanzibar"
 ARGUMENTS = {"document_id": "document-2", "job_id": "job-1"}
 BODIES = {
+    "sessions.edit_question": {"index": 0},
     "messages.ask": {"content": "a"},
     "messages.import_messages": {"messages": [{"role": "user", "content": "a"}]},
     "context.summarize": {"start": 0, "end": 2},

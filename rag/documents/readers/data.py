@@ -10,6 +10,7 @@ from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.data_prose import is_prose, local_name, write_prose
 from rag.documents.readers.grids.grid import CellCount, write_rows
+from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
 DEEPEST = 12  # what is nested deeper is told as JSON
@@ -139,7 +140,11 @@ class _DataWalk:
         self, value: Sequence[Mapping[str, Any]], keys: Sequence[str]
     ) -> Iterator[tuple[int, list[str]]]:
         for number, each in enumerate(value, start=1):
-            yield number, [_plain(each[key]) if key in each else "" for key in keys]
+            place = f"record {number}"
+            yield (
+                number,
+                [typed_cell(_plain(value), value, place) for value in map(each.get, keys)],
+            )
 
 
 def _are_records(value: Any) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 
 from rag.language.dates import NUMERIC_DATE, read_date
-from rag.language.grids import is_blank
+from rag.language.grids import is_blank, is_formula
 from rag.language.languages import all_words, phrases
 from rag.language.numerals import CURRENCIES, decimal_sign, grouped_by_blanks, parse_figure, sign_of
 from rag.records import ColumnType
@@ -42,17 +42,21 @@ class ColumnReading:
     note: str = ""
 
 
-def reading_of(texts: Sequence[str], header: str = "", decimal: str = "") -> ColumnReading:
+def reading_of(
+    texts: Sequence[str], header: str = "", decimal: str = "", *, is_typed: bool = False
+) -> ColumnReading:
     """The way to read a column, from distinct texts of it.
 
-    `decimal` is the decimal sign of its table where that is known.
+    `decimal` is the decimal sign of its table where that is known; `is_typed`: its figures are the
+    file's own and written in no convention.
     """
-    filled = [text for text in map(str.strip, texts) if not is_blank(text)]
+    filled = [t for t in map(str.strip, texts) if not is_blank(t) and not is_formula(t)]
     plain = ColumnReading(ColumnType.TEXT, lambda text: None)
     if not filled or any(CODE.fullmatch(text) for text in filled):
         return plain
     attempts: list[Callable[[Sequence[str]], ColumnReading]] = [
-        _booleans, _quarters, _dates, _durations, lambda some: _numbers(some, header, decimal),
+        _booleans, _quarters, _dates, _durations,
+        lambda some: _numbers(some, header, decimal, is_typed),
     ]  # fmt: skip
     for attempt in attempts:
         reading = attempt(filled)
@@ -120,10 +124,10 @@ def _dates(filled: Sequence[str]) -> ColumnReading:
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _numbers(filled: Sequence[str], header: str, decimal: str) -> ColumnReading:
+def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -> ColumnReading:
     """Figures of one unit; what 1.234 is the column decides, or its table."""
     looked = filled[:5000]
-    decimal = decimal_sign(looked) or decimal or _decimal_of_money(looked)
+    decimal = "." if is_typed else decimal_sign(looked) or decimal or _decimal_of_money(looked)
     blanks = grouped_by_blanks(looked)
     unread = ColumnReading(ColumnType.NUMBER, lambda text: None)
 

@@ -3,7 +3,7 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -305,6 +305,11 @@ def _found_for(body: AskingBody, asked: ClientRequest) -> FoundSession:
             return waiting
         past = asked.up_to_the_calls()
     return finder.find(past)
+
+
+def knows(body: AskingBody, past: Sequence[ImportedMessage]) -> bool:
+    """Whether an answer in it is one of ours."""
+    return any(each.role == Role.ASSISTANT for each in past) and _finder(body).knows(past)
 
 
 def _finder(body: AskingBody) -> ConversationFinder:

@@ -9,7 +9,7 @@ from typing import Any
 from flask import Response
 from pydantic import BaseModel
 
-from rag.errors import NotFound
+from rag.errors import NotFound, UserError
 from rag.records import Answer, Failed, Finished, Message, Role
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
@@ -20,7 +20,7 @@ from rag.web.api.sse import Frames, failure, frame
 from rag.web.openai.answer_fields import answer_text, calls_of, counted, is_whole
 from rag.web.openai.completion import AnswerToClient, answered
 from rag.web.openai.messages import ClientMessage
-from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
+from rag.web.openai.requests import MODEL, MODEL_PLAIN, REFUSED, ResponseBody
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
@@ -52,6 +52,8 @@ def respond(body: ResponseBody) -> Response:
 
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
+    if body.model == MODEL_PLAIN:
+        raise UserError(f"model: {MODEL_PLAIN!r} answers POST /v1/chat/completions alone.")
     return answered(body, body.asked(_referred), Responding)
 
 

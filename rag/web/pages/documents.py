@@ -22,6 +22,7 @@ from rag.web.api.uploads import RefusedFile, library_name, take_upload
 from rag.web.pages.forms import wanted_index, wanted_search, words
 from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.passages import passage_of, passages_for, section_html
+from rag.web.pages.starters import HOW_MANY, starters, table_offer, topics
 from rag.web.request_context import application
 from rag.web.serving.originals import PDF, has_original, original_of
 from rag.wiring.package_files import package_folder
@@ -36,6 +37,11 @@ LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
 UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
 FILTERED_BY = ("folder", "type", "author", "tag", "after", "before")
 FAILURES_STAY = timedelta(days=1)
+ADDED_TOGETHER = timedelta(minutes=10)
+MOST_ADDED = 24
+TABLES_OF = 6  # documents
+HEADINGS_SHOWN = 5
+NAMES_SHOWN = 8
 
 
 @document_pages.get("/documents")
@@ -54,6 +60,49 @@ def upload() -> PageResult:
     if refused:
         return _library_page(refused=refused), 200 if jobs else 422
     return _back()
+
+
+@document_pages.get("/documents/added")
+def added() -> PageResult:
+    """What came in last: what the documents are, what they share, what can be asked of them."""
+    newest = application().documents.newest(rights.readable(), limit=MOST_ADDED)
+    if not newest:
+        return _back()
+    since = newest[0].ingested_at - ADDED_TOGETHER
+    documents = [each for each in newest if each.ingested_at >= since]
+    questions = starters(documents)
+    if len(questions) < HOW_MANY:
+        questions = [*questions, *topics(documents, HOW_MANY - len(questions))]
+    tables = [
+        {"table": table, "offer": table_offer(table)}
+        for each in documents[:TABLES_OF]
+        for table in application().tables.tables(rights.readable(), document_id=each.id)[:1]
+    ]
+    return show_page(
+        "added.html",
+        documents=[{"document": each, "begins": _headings(each)} for each in documents],
+        shared=shared_names(documents),
+        questions=questions,
+        tables=tables,
+    )
+
+
+def _headings(document: Document) -> list[str]:
+    """Of its first sections."""
+    sections = application().documents.stretches([document.id], rights.readable(), 0, 8)
+    paths = [section.heading_path[-1:] for section in sections.get(document.id, ())]
+    headings = dict.fromkeys(" ".join(heading.split()) for path in paths for heading in path)
+    return [each for each in headings if each and each != document.title][:HEADINGS_SHOWN]
+
+
+def shared_names(documents: Sequence[Document]) -> list[tuple[str, list[Document]]]:
+    """Product names that several documents speak of, those of most first."""
+    holders: dict[str, list[Document]] = {}
+    for document in documents:
+        for name in dict.fromkeys(document.names):
+            holders.setdefault(name, []).append(document)
+    several = [(name, among) for name, among in holders.items() if len(among) > 1]
+    return sorted(several, key=lambda pair: (-len(pair[1]), pair[0]))[:NAMES_SHOWN]
 
 
 @document_pages.post("/documents/reread")

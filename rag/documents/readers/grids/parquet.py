@@ -7,7 +7,7 @@ from typing import Any
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.grids.grid import CellCount, write_rows
-from rag.documents.readers.grids.sheets import text_of
+from rag.documents.readers.grids.sheets import cell_of
 from rag.errors import Unreadable
 
 
@@ -29,4 +29,4 @@ def _rows(file: Any) -> Iterator[tuple[int, list[str]]]:
     for batch in file.iter_batches(batch_size=1_000):
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             number += 1
-            yield number, [text_of(value) for value in row]
+            yield number, [cell_of(value, number, at) for at, value in enumerate(row, 1)]

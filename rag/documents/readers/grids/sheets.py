@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from rag.documents.cleaning import one_line
@@ -15,6 +16,7 @@ from rag.documents.readers.grids.grid import CellCount, write_notes, write_rows
 from rag.documents.readers.opendocument import sheet_remarks
 from rag.documents.readers.packages import ZIP_START, check_package, damage_message
 from rag.documents.reports import counted
+from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
 WIDEST = 2_000  # columns: a sheet that claims more has them empty
@@ -77,9 +79,9 @@ def _write_sheets(
 
 
 def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
-    first = (sheet.start or (0, 0))[0]
+    first, left = sheet.start or (0, 0)
     for number, row in enumerate(sheet.iter_rows(), start=1 if first == 0 else first + 1):
-        values = [text_of(value) for value in row[:WIDEST]]
+        values = [cell_of(value, number, at) for at, value in enumerate(row[:WIDEST], left + 1)]
         if any(values):
             yield number, values
 
@@ -90,6 +92,19 @@ def number_text(value: float) -> str:
         return repr(value)
     plain = f"{Decimal(f'{value:.15g}'):f}"
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def cell_of(value: Any, row: int, column: int) -> str:
+    """A stored value with its text; `column` counts from 1."""
+    return typed_cell(text_of(value), value, f"{letters_of(column)}{row}")
+
+
+@cache
+def letters_of(column: int) -> str:
+    """B for 2, as spreadsheets count."""
+    from openpyxl.utils import get_column_letter
+
+    return get_column_letter(column)
 
 
 def text_of(value: Any) -> str:

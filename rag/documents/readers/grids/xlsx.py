@@ -14,10 +14,11 @@ from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
 from rag.documents.readers.grids.grid import CellCount, write_notes, write_rows
-from rag.documents.readers.grids.sheets import text_of
+from rag.documents.readers.grids.sheets import letters_of, text_of
 from rag.documents.readers.packages import check_package, damage_message
 from rag.documents.reports import counted
 from rag.documents.runs import Mark, Run, written
+from rag.documents.tables import TypedCell, typed_cell
 from rag.errors import Unreadable
 
 MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
@@ -35,6 +36,7 @@ FORMAT_TOKEN = re.compile(
     r"""\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([€$£¥%])|\[[^\]]*\]|[_*]."""
     r"|(?P<digits>[#0?][#0?.,/E+ ]*)"
 )
+NAMED_CELLS = 8
 WIDEST = 2_000  # columns: a sheet that claims more has them empty
 
 
@@ -85,8 +87,9 @@ def _write_sheets(
         if hidden:
             outline.left_out.append(f"sheet {title}: {counted(hidden, 'hidden row')}")
         if formulas:
-            told = counted(len(formulas), "formula")
-            outline.left_out.append(f"sheet {title}: {told} without a stored result")
+            told = f"{counted(len(formulas), 'formula')} without a stored result"
+            some = ", ".join(list(formulas)[:NAMED_CELLS]) + " …" * (len(formulas) > NAMED_CELLS)
+            outline.left_out.append(f"sheet {title}: {told} ({some})")
         outline.leave_headings()
         if rows and len(book.worksheets) > 1:
             outline.heading(1, sheet.title)
@@ -141,18 +144,16 @@ def _filled_rows(
     for number, row in enumerate(sheet.iter_rows(), start=1):
         if number in hidden:
             continue
-        values = [_shown(cell, affixes, marks) for cell in row[:WIDEST]]
-        if formulas:
-            for at in range(len(values)):
-                values[at] = values[at] or formulas.get(f"{_letters(at)}{number}", "")
+        values = []
+        for column, cell in enumerate(row[:WIDEST], start=1):
+            place = f"{letters_of(column)}{number}"
+            text = _shown(cell, affixes, marks)
+            formula = "" if text else formulas.get(place, "")
+            values.append(
+                TypedCell(formula, None, place) if formula else typed_cell(text, cell.value, place)
+            )
         if any(values):
             yield number, values
-
-
-def _letters(column: int) -> str:
-    from openpyxl.utils import get_column_letter
-
-    return get_column_letter(column + 1)
 
 
 def _fill_merged(rows: Sequence[tuple[int, list[str]]], sheet_xml: bytes) -> None:
