@@ -25,7 +25,7 @@ from rag.cli.ingest import ingest_paths
 from rag.language.sentences import split_sentences
 from rag.language.words import STOP_WORDS
 from rag.records import EVERYTHING, Answer, Failed, Hit
-from rag.regression.results import ending
+from rag.regression.report import ending
 from rag.seams import Embedder, SessionHandle
 from rag.search.query import words_of
 from rag.settings import Settings

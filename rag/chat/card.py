@@ -18,7 +18,7 @@ from rag.records import (
     ShownPassage,
     Source,
 )
-from rag.records.cards import OPEN
+from rag.records.answers import OPEN
 from rag.seams import WriteRequest
 
 MOST_SHOWN = 6  # passages, the folded ones among them

@@ -32,8 +32,7 @@ def backup(
     """
     from rag.operations.backup import back_up
     from rag.operations.repository import opened_for_backup
-    from rag.wiring.backups import library_of
-    from rag.wiring.stores import open_database
+    from rag.wiring.stores import library_of, open_database
 
     if checks:
         _check(target)
@@ -63,7 +62,7 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     from rag.llm.connection import SECRET_FILE, SECRET_VARIABLE
     from rag.operations.repository import opened_for_restore
     from rag.operations.restore import restore as put_back
-    from rag.wiring.backups import empty_library
+    from rag.wiring.stores import empty_library
 
     if count := _vectors_elsewhere(settings):
         raise Conflict(

@@ -12,7 +12,7 @@ from rag.documents.descriptions import size_in_words
 from rag.documents.reports import counted
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
-from rag.wiring.server_address import running_server
+from rag.wiring.listeners import running_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.db.integrity import damage_in_words, damaged_tables
+    from rag.db.engine import damage_in_words, damaged_tables
     from rag.operations import set_back
     from rag.operations.manifest import held_by
     from rag.wiring.stores import open_database

@@ -172,7 +172,7 @@ def _finish(
     is_new: bool = False,
 ) -> None:
     """Wait until their syncs have ended, and tell how; ends with 1 where something is left."""
-    from rag.wiring.server_address import running_server
+    from rag.wiring.listeners import running_server
 
     server = running_server(settings.data_dir)
     if server is None:
@@ -198,7 +198,7 @@ def _ended(
 ) -> "SourceStatus | None":
     """None once the source is gone."""
     from rag.records import SyncState
-    from rag.wiring.server_address import running_server
+    from rag.wiring.listeners import running_server
 
     shown = ""
     while True:

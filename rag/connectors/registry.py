@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rag.connectors.credentials import check_no_password, opened_address, sealed
-from rag.connectors.file_filter import file_filter
+from rag.connectors.folder import file_filter
 from rag.connectors.kinds import (
     check_open,
     kind_of,

@@ -8,8 +8,6 @@ from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple
 
-import snowballstemmer
-
 from rag.language.languages import ENGLISH, LANGUAGES, Language, all_words
 
 STOP_WORDS = all_words("function_words")
@@ -77,7 +75,9 @@ def stem_of(word: str, rules: str) -> str:
     """
     with _turn:
         if rules not in _stemmers:
-            _stemmers[rules] = snowballstemmer.stemmer(rules)
+            from snowballstemmer import stemmer  # a page is shown without it
+
+            _stemmers[rules] = stemmer(rules)
         return str(_stemmers[rules].stemWord(word))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply, needs_extra
 from rag.records import ChatMessage, Role, Verdict
-from rag.runtime.short_calls import reply_in_time
+from rag.runtime.cancellation import reply_in_time
 from rag.seams import ChatModel
 from rag.seams.judges import JudgeVerdict, OpenStatement
 from rag.seams.patience import JUDGEMENT, Patience

@@ -15,7 +15,7 @@ from rag.db import documents, jobs, sessions, source_files, tables
 from rag.db.blobs import Blobs, FolderBlobs, blocks
 from rag.db.holds import deletions_put_off, has_holds
 from rag.errors import StorageFailed
-from rag.operations.checksums import ENDING, FileRecord
+from rag.operations.manifest import ENDING, FileRecord
 from rag.operations.repository import BackupManifest, BackupRepository, folder_beside, room_for
 from rag.operations.snapshot import Snapshot, size_of, taken
 

@@ -2,21 +2,24 @@
 
 from rag.records.answers import (
     Answer,
+    Card,
     CheckedFigure,
     Citation,
+    DocumentLink,
     FigureStatus,
     Judging,
+    Mention,
     Notice,
     NoticeKind,
     Offer,
     SetAside,
+    ShownPassage,
     Source,
     SourceState,
     Unsourced,
     Usage,
     Verdict,
 )
-from rag.records.cards import Card, DocumentLink, Mention, ShownPassage
 from rag.records.collections import (
     DEFAULT_COLLECTION,
     EVERYTHING,

@@ -21,7 +21,7 @@ from rag.records import (
     ShownPassage,
     Source,
 )
-from rag.records.cards import OPEN
+from rag.records.answers import OPEN
 from rag.render.gate import sanitise
 from rag.seams import WriteRequest
 from tests.fakes import HashEmbedder

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rag.connectors.sync_run import SyncRun
+from rag.connectors.transfer import SyncRun
 from rag.jobs import queue
 from rag.records import EVERYTHING, DocumentSource, SyncState
 from tests.deployment.conftest import until

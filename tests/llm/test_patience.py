@@ -12,8 +12,7 @@ from rag.errors import ModelUnavailable
 from rag.llm.judges import ModelJudge
 from rag.memory.summariser import ApplicationModel
 from rag.records import EVERYTHING
-from rag.runtime.cancellation import HangUp
-from rag.runtime.short_calls import reply_in_time
+from rag.runtime.cancellation import HangUp, reply_in_time
 from rag.seams import patience
 from rag.seams.judges import OpenStatement
 from rag.seams.patience import ANSWER, Patience

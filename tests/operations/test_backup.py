@@ -30,9 +30,8 @@ from rag.operations.repository import BackupRepository, opened_for_backup, opene
 from rag.operations.restore import UNFINISHED, restore
 from rag.records import EVERYTHING, DocumentSource, JobState
 from rag.settings import Settings
-from rag.wiring.backups import empty_library, library_of, without_secrets
 from rag.wiring.building import build
-from rag.wiring.stores import open_database
+from rag.wiring.stores import empty_library, library_of, open_database, without_secrets
 from tests.applications import application_of
 from tests.conftest import postgres_database
 from tests.fakes import HashEmbedder

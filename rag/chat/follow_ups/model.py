@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rag.citations.markers import cited_numbers
 from rag.records import ChatMessage, Role
-from rag.runtime.short_calls import json_object, reply_soon
+from rag.runtime.cancellation import json_object, reply_soon
 from rag.seams import ChatModel
 from rag.seams.patience import Patience
 

@@ -110,7 +110,6 @@ def _by_model(body: ChatBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall
         passed_on=wishes.passed_on,
         patience=CLIENTS_TASK,
         thinks=False,
-        keeps_json=True,
     )
     try:
         reply = complete(model, request)
