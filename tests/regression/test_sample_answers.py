@@ -14,8 +14,8 @@ from benchmarks.baselines import BASELINES, DEPTH, Baselines, falls_behind
 from rag.cli.evaluate import evaluate
 from rag.cli.ingest import ingest_paths
 from rag.records import EVERYTHING
-from rag.regression.measures import read_questions
 from rag.regression.replay import files_of
+from rag.regression.report import read_questions
 from rag.regression.script_file import read_script
 from rag.settings import Settings
 from rag.wiring.building import build
