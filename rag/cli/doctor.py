@@ -8,8 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag.documents.descriptions import size_in_words
-from rag.documents.reports import counted
+from rag.documents.reports import counted, size_in_words
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
 from rag.wiring.listeners import running_server
@@ -232,7 +231,7 @@ def _damaged_vectors(settings: Settings) -> Path | None:
 
 
 def _pictures(settings: Settings) -> str:
-    from rag.documents.readers.pictures.languages import check
+    from rag.documents.readers.pictures import check
     from rag.wiring.components import ocr_folder
 
     return check(settings.documents.ocr_languages, ocr_folder(settings))

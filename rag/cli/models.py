@@ -39,7 +39,7 @@ class ModelOffer:
     size: int  # bytes of these files
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         megabytes = f"{self.size / 1e6:,.0f} MB" if self.size else "of unknown size"
         return f"{self.name}: {megabytes}, licence {self.licence}, from {self.hub}"
 
@@ -69,7 +69,7 @@ def models() -> None:
 def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     """Get a model, try it, and use it: an embedding model, a reranker or a judge."""
     offer = look_up(name)
-    click.echo(offer.shown)
+    click.echo(offer.label)
     if not yes:
         click.confirm("Download it?", abort=True)
     folder = _folder(settings) / name.replace("/", "--")
@@ -133,14 +133,14 @@ def look_up(name: str) -> ModelOffer:
     except Exception as error:  # whatever its client raises, which differs by its version
         raise ModelUnavailable(f"{hub.url} has no {name}, or does not answer: {error}") from error
     sizes = {each.rfilename: each.size or 0 for each in info.siblings or ()}
-    files = wanted(sizes)
+    files = model_files(sizes)
     card = info.card_data.to_dict() if info.card_data else {}
     licence = str(card.get("license") or "not stated")
     size = sum(sizes[file] for file in files)
     return ModelOffer(name, info.sha or "main", licence, hub.url, files, size)
 
 
-def wanted(names: Iterable[str]) -> tuple[str, ...]:
+def model_files(names: Iterable[str]) -> tuple[str, ...]:
     """The files that a model is loaded from."""
     every = list(names)
     is_safe = any(each.endswith(".safetensors") for each in every)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 
 from rag.documents.cleaning import day_in
-from rag.documents.descriptions import kind_in_words
+from rag.documents.reports import kind_in_words
 from rag.errors import UserError
 from rag.records import Document, Facets, Filters
 

@@ -1,9 +1,10 @@
-"""What was read of a file, as a record and in words."""
+"""What was read of a file, as a record and in words; how documents are spoken of."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from rag.documents.kinds import FileKind
 from rag.records import ReadingReport
 
 NAMED_PAGES = 8
@@ -54,3 +55,20 @@ def left_out(report: ReadingReport) -> list[str]:
     things = [pictures, *report.left_out] if report.pictures else list(report.left_out)
     refused = f"what newer readers find, for they refuse the file: {report.refused.rstrip('.')}"
     return [*things, refused] if report.refused else things
+
+
+def kind_in_words(media_type: str) -> str:
+    """The kind of a document in one word."""
+    return next((kind.word for kind in FileKind if kind == media_type), media_type)
+
+
+def size_in_words(count: int) -> str:
+    """Bytes as people read them: "1.4 MB"."""
+    if count < 1000:
+        return f"{count} bytes"
+    value = count / 1000
+    for unit in ("kB", "MB"):
+        if value < 1000:
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"

@@ -1,4 +1,6 @@
-"""Mails (EML, and MSG of Outlook) to sections: who wrote to whom, the text, the attachments."""
+"""Mails (EML, and MSG of Outlook) and mailboxes (RFC 4155) to sections.
+
+Who wrote to whom, the text, the attachments."""
 
 import codecs
 import io
@@ -212,3 +214,20 @@ def _of_outlook(data: bytes) -> _Mail:
         markup=message.html_body or "",
         attached=tuple(attached),
     )
+
+
+BETWEEN = re.compile(rb"(?:\A|\r?\n\r?\n)From [^\n]*\n")
+QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+
+
+def read_mailbox(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; a mail that cannot be read_mailbox is told in the report."""
+    mails = [part for part in BETWEEN.split(data) if part.strip()]
+    for number, part in enumerate(mails, start=1):
+        outline.leave_headings()
+        outline.place(f"mail {number}")
+        try:
+            read(QUOTED_FROM.sub(rb"\1", part), outline, limits)
+        except Unreadable as error:
+            outline.left_out.append(f"mail {number}: {error.reason}")
+    outline.title = outline.stem

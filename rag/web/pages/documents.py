@@ -9,11 +9,10 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.db import storable
-from rag.documents.descriptions import kind_in_words, size_in_words
 from rag.documents.document_lists import ORDERS
 from rag.documents.files import collect
 from rag.documents.filters import check
-from rag.documents.reports import counted, in_words, left_out
+from rag.documents.reports import counted, in_words, kind_in_words, left_out, size_in_words
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right
 from rag.web.access import rights

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from rag.documents.descriptions import size_in_words
+from rag.documents.reports import size_in_words
 from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING, JobState, ReadingReport
 from tests.applications import app_of

@@ -1,10 +1,11 @@
 """Text in pictures, by a model that comes with the extra `groundnote[ocr]`: nothing is fetched.
 
 One model reads some fifty languages in Latin and East Asian scripts; models of other scripts that
-the settings name (`languages.py`) read each picture too, and what is read best is taken.
+the settings name read each picture too, and what is read best is taken.
 """
 
 import gc
+import io
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -16,7 +17,76 @@ from pathlib import Path
 from typing import Any
 
 from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.pdf.layout import Page, write_pages
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine
+from rag.documents.reports import pages_named
+from rag.errors import SetupError, TooLarge, Unreadable
+
+
+def models_for(languages: Iterable[str], folder: Path) -> tuple[str, ...]:
+    """The files of those languages that the packaged model does not read, as far as they are there.
+
+    `missing` says what is not.
+    """
+    if not is_installed():
+        return ()
+    return tuple(
+        dict.fromkeys(
+            str(path)
+            for language in languages
+            if (path := folder / (_file_and_url(language)[0] or " ")).is_file()
+        )
+    )
+
+
+def missing(languages: Iterable[str], folder: Path) -> list[str]:
+    """What to do for each language that cannot be read yet."""
+    told = []
+    for language in languages:
+        name, url = _file_and_url(language)
+        if not url and name:
+            told.append(f"{language}: no model reads it; see the languages of rapidocr")
+        elif name and not (folder / name).is_file():
+            told.append(f"{language}: put {url} into {folder}")
+    return told
+
+
+def _file_and_url(language: str) -> tuple[str, str]:
+    """Both empty for what the packaged model reads; a name without a URL for what none does."""
+    from rapidocr import EngineType, ModelType, OCRVersion
+    from rapidocr.inference_engine.base import FileInfo, InferSession
+    from rapidocr.utils.typings import TaskType
+
+    packaged, others = (
+        (OCRVersion.PPOCRV6, ModelType.SMALL),
+        (OCRVersion.PPOCRV5, ModelType.MOBILE),
+    )
+    for version, kind in (packaged, others):
+        wanted = FileInfo(EngineType.OPENVINO, version, TaskType.REC, language, kind)
+        try:
+            url = str(InferSession.get_model_url(wanted)["model_dir"])
+        except ValueError:
+            continue
+        return ("", "") if version is packaged[0] else (url.rpartition("/")[2], url)
+    return language, ""
+
+
+def check(languages: Iterable[str], folder: Path) -> str:
+    """What reads pictures here. Raises SetupError for a language that is set and not read."""
+    wanted = list(languages)
+    if not is_installed():
+        if wanted:
+            raise SetupError(
+                "documents.ocr_languages is set, and nothing reads pictures. Install "
+                "groundnote[ocr]: pip install 'groundnote[ocr]'."
+            )
+        return "not read: groundnote[ocr] is not installed"
+    lacking = missing(wanted, folder)
+    if lacking:
+        raise SetupError(f"Languages of pictures that are not read: {'; '.join(lacking)}.")
+    return f"read in {', '.join(wanted)}" if wanted else "read in Latin and East Asian scripts"
+
 
 MOST_PIXELS = 60_000_000  # of a picture
 SIDES = (1_000, 2_000)  # pixels that are looked at: larger ones are made smaller
@@ -166,3 +236,55 @@ def as_lines(pieces: Iterable[SeenWords], height: float) -> Iterator[PdfLine]:
 def _is_beside(first: SeenWords, second: SeenWords) -> bool:
     shared = min(first.bottom, second.bottom) - max(first.top, second.top)
     return shared > SAME_LINE * min(first.bottom - first.top, second.bottom - second.top)
+
+
+FORMATS = (
+    "PNG",
+    "JPEG",
+    "TIFF",
+    "GIF",
+    "WEBP",
+    "BMP",
+)  # no other decoder of Pillow's is ever tried
+MOST_FRAMES = 200
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline. Raises Unreadable where the extra is missing."""
+    if not is_installed():
+        raise Unreadable(outline.name, f"this is a picture; {INSTALL}.")
+    from PIL import Image, UnidentifiedImageError
+
+    Image.MAX_IMAGE_PIXELS = None  # asked below, before anything is unpacked
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+            frames = getattr(picture, "n_frames", 1) if picture.format == "TIFF" else 1
+            pages = list(_pages(picture, min(frames, MOST_FRAMES), outline, limits))
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError) as error:
+        raise Unreadable(outline.name, "the picture is damaged or was cut off.") from error
+    outline.pages = outline.recognised = len(pages)
+    missed = range(len(pages) + 1, frames + 1)
+    if missed:
+        outline.left_out.append(f"{pages_named(missed)}: reading them by OCR would take too long")
+    if pages:
+        outline.fallback_title = outline.stem
+        write_pages(pages, {}, outline)
+
+
+def _pages(picture: Any, frames: int, outline: Outline, limits: LoadLimits) -> Iterator[Page]:
+    from PIL import ImageOps
+
+    clock = OcrClock(limits)
+    for number in range(1, frames + 1):
+        if clock.is_over:
+            return
+        picture.seek(number - 1)
+        if picture.width * picture.height > MOST_PIXELS:
+            raise TooLarge(
+                f"{outline.name}: the picture has {picture.width * picture.height:,} pixels, at "
+                f"most {MOST_PIXELS:,} are read. Save it smaller."
+            )
+        place = f"page {number}, {MARK}" if frames > 1 else f"picture, {MARK}"
+        yield Page(
+            number, recognise(ImageOps.exif_transpose(picture), limits.ocr_models), place=place
+        )

@@ -13,9 +13,14 @@ from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
-from rag.documents.readers.grids.grid import CellCount, write_notes, write_rows
-from rag.documents.readers.grids.sheets import letters_of, text_of
 from rag.documents.readers.packages import check_package, damage_message
+from rag.documents.readers.sheets import (
+    CellCount,
+    letters_of,
+    text_of,
+    write_notes,
+    write_rows,
+)
 from rag.documents.reports import counted
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import TypedCell, typed_cell
