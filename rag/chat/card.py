@@ -7,6 +7,7 @@ from rag.chat.evidence import EvidenceReader
 from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in
 from rag.chat.passage_units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
+from rag.language.languages import Language
 from rag.language.names import Lexicon
 from rag.language.words import language_of
 from rag.records import (
@@ -45,6 +46,7 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
+<<<<<<< HEAD
     names = Lexicon(lexicon)
     if confidence.missing:
         told = _unknown_codes(request.question, confidence.missing)
@@ -54,10 +56,19 @@ def card_of(
     if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
         hardly = language_of(request.question).speech["hardly"]
         return Card(tuple(map(_shown, sources, texts)), hardly)
+=======
+    names, spoken = Lexicon(lexicon), language_of(request.question, *texts)
+    if missing:
+        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, missing))
+    marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
+    if _relevance(request, sources) < WEAK and nearest < NEAR:
+        return Card(tuple(map(_shown, sources, texts)), spoken.speech["hardly"])
+>>>>>>> main
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
-    lead = decide(EvidenceReader(request.question, lexicon).read(sources, embed), sources)
+    evidence = EvidenceReader(request.question, lexicon, spoken).read(sources, embed)
+    lead = decide(evidence, sources, spoken)
     return Card(
         passages,
         mentions=tuple(each for each in told if each is not None),
@@ -67,6 +78,7 @@ def card_of(
     )
 
 
+<<<<<<< HEAD
 def _choices(question: str, sources: Sequence[Source], confidence: Confidence) -> str:
     """Two or three documents, where it is not sure that one of them answers."""
     titles = {each.document_id: each.document_title or each.document_name for each in sources}
@@ -78,6 +90,10 @@ def _choices(question: str, sources: Sequence[Source], confidence: Confidence) -
 
 def _unknown_codes(question: str, missing: Sequence[MissingIdentifier]) -> str:
     speech = language_of(question).speech
+=======
+def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> str:
+    speech = spoken.speech
+>>>>>>> main
     told = []
     for each in missing:
         told.append(speech["unknown_code"].format(code=as_it_stands(each.written)))
