@@ -46,24 +46,13 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
-<<<<<<< HEAD
-    names = Lexicon(lexicon)
+    names, spoken = Lexicon(lexicon), language_of(request.question, *texts)
     if confidence.missing:
-        told = _unknown_codes(request.question, confidence.missing)
-        return Card(tuple(map(_shown, sources, texts)), told)
+        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, confidence.missing))
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
     if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
-        hardly = language_of(request.question).speech["hardly"]
-        return Card(tuple(map(_shown, sources, texts)), hardly)
-=======
-    names, spoken = Lexicon(lexicon), language_of(request.question, *texts)
-    if missing:
-        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, missing))
-    marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
-    if _relevance(request, sources) < WEAK and nearest < NEAR:
         return Card(tuple(map(_shown, sources, texts)), spoken.speech["hardly"])
->>>>>>> main
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
@@ -73,27 +62,22 @@ def card_of(
         passages,
         mentions=tuple(each for each in told if each is not None),
         lead=lead.text,
-        perhaps="" if lead.text else _choices(request.question, sources, confidence),
+        perhaps="" if lead.text else _choices(spoken, sources, confidence),
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
     )
 
 
-<<<<<<< HEAD
-def _choices(question: str, sources: Sequence[Source], confidence: Confidence) -> str:
+def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
     """Two or three documents, where it is not sure that one of them answers."""
     titles = {each.document_id: each.document_title or each.document_name for each in sources}
     few = [as_it_stands(title) for title in list(titles.values())[:OPEN]]
     if confidence.certainty is not Certainty.PERHAPS or len(few) < 2:
         return ""
-    return language_of(question).speech["perhaps"].format(documents=", ".join(few))
+    return spoken.speech["perhaps"].format(documents=", ".join(few))
 
 
-def _unknown_codes(question: str, missing: Sequence[MissingIdentifier]) -> str:
-    speech = language_of(question).speech
-=======
 def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> str:
     speech = spoken.speech
->>>>>>> main
     told = []
     for each in missing:
         told.append(speech["unknown_code"].format(code=as_it_stands(each.written)))

@@ -145,6 +145,13 @@ class FakeAssistant:
             answer = replace(answer, citations=told, judging=Judging.DONE)
             yield Judged(session.judge(replace(stored, answer=answer)))
 
+    def search(self, session, question, limit=8, *, filters=None, readable=None):
+        found = self.resolve(session, question)
+        hits = self.retriever.search(
+            found.dense_query, readable, lexical_query=found.lexical_query, limit=limit
+        )
+        return found, hits
+
     def resolve(self, session, question):
         past = session.recent(2)
         query = f"{past[0].content} {question}" if past else question

@@ -122,16 +122,9 @@ def search(body: SearchBody) -> HitsModel:
         filtered = _filtered(filters, within)
         return HitsModel.of(query=body.query, is_followup=False, filtered=filtered, hits=hits)
     session = open_session(body.session_id)
-<<<<<<< HEAD
     within = session.within().only(rights.chosen(body.chosen))
-    resolution = application().assistant.resolve(session, body.query)
-    hits = retriever.search(
-        resolution.dense_query or resolution.query,
-        within,
-        lexical_query=resolution.lexical_query,
-        before=resolution.before,
-        limit=body.limit,
-        filters=filters,
+    resolution, hits = application().assistant.search(
+        session, body.query, body.limit, filters=filters, readable=within
     )
     return HitsModel.of(
         query=resolution.query,
@@ -153,7 +146,3 @@ def _filtered(filters: Filters, within: Readable) -> FilteredModel | None:
         return None
     names = application().documents.filtered(filters, within).names
     return FilteredModel.of(filters=dict(filters.items()), documents=len(names))
-=======
-    resolution, hits = application().assistant.search(session, body.query, body.limit)
-    return HitsModel.of(query=resolution.query, is_followup=resolution.is_followup, hits=hits)
->>>>>>> main
