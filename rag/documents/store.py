@@ -180,7 +180,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """
         with writing(self._engine) as connection:
             for some in batches(wanted):
-                rename_documents(connection, some)
+                pairs = rename_documents(connection, some)
+                record(connection, "document.renamed", *(f"{old} to {new}" for old, new in pairs))
 
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 
