@@ -238,7 +238,7 @@ def _counts(application: Application, source: DocumentSource) -> str:
 
 
 def _state(application: Application, source: DocumentSource) -> SyncState:
-    return application.sources.told([application.sources.table.source(source.id)])[0].state
+    return application.sources.statuses([application.sources.table.source(source.id)])[0].state
 
 
 def _until(is_so: object) -> None:

@@ -82,7 +82,7 @@ def add(  # noqa: PLR0913  (what is said of a source)
 def list_sources(settings: "Settings", as_json: bool) -> None:
     """List sources, and how they stand."""
     with _working(settings) as (_application, book):
-        found = book.told(book.table.sources())
+        found = book.statuses(book.table.sources())
     _tell(found, as_json=as_json)
 
 
@@ -203,7 +203,7 @@ def _ended(
     shown = ""
     while True:
         try:
-            told = application.sources.told([application.sources.table.source(source_id)])[0]
+            told = application.sources.statuses([application.sources.table.source(source_id)])[0]
         except NotFound:
             return None
         if told.state not in (SyncState.RUNNING, SyncState.REMOVING):

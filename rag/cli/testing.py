@@ -85,7 +85,7 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
     if path.exists():
         raise UserError(f"{path} is there already. Name another file: /keep FILE.")
     url = running_server(settings.data_dir)
-    kept = RemoteServer(url).kept(session_id) if url else _kept_here(settings, session_id)
+    kept = RemoteServer(url).script_of(session_id) if url else _kept_here(settings, session_id)
     path.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 

@@ -81,7 +81,7 @@ class Office:
             syncs_of(self.app).run(self.source.id, lambda done, total: None)
 
     def told(self):
-        return self.book.told([self.book.table.source(self.source.id)])[0]
+        return self.book.statuses([self.book.table.source(self.source.id)])[0]
 
     def files(self, *standings):
         return self.book.table.files(self.source.id, *(standings or (Standing.LISTED,)))

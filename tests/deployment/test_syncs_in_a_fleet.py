@@ -79,4 +79,4 @@ def test_what_a_dead_host_began_is_taken_up(shared, built, folder, reads, monkey
 
 
 def standing(host, source):
-    return host.sources.told([host.sources.table.source(source.id)])[0]
+    return host.sources.statuses([host.sources.table.source(source.id)])[0]

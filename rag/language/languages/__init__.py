@@ -17,7 +17,6 @@ class Language:
 
     code: str
     stemmer: str  # its name at Snowball
-    joins_words: bool  # two words make one: `Urlaubsantrag`
     decimal_point: str
     letters: str  # that tell it from others
     capitalises_nouns: bool
@@ -119,11 +118,6 @@ def all_words(name: str) -> frozenset[str]:
     return frozenset[str]().union(
         *(language.words[name] - language.words["only_in_it"] for language in LANGUAGES)
     )
-
-
-def all_expressions(name: str) -> tuple[str, ...]:
-    """What any language has of a class of expressions."""
-    return tuple(each for one in LANGUAGES for group in one.groups[name] for each in group)
 
 
 def all_meanings(name: str) -> dict[str, Any]:
