@@ -186,7 +186,7 @@ class FollowUpSettings(_SettingsSection):
 
     enabled: bool = True
     use_model: bool = True
-    cue_words: tuple[str, ...] = ()
+    cue_words: tuple[str, ...] = ()  # of earlier versions: accepted, and without effect
     max_turns: int = Field(10, ge=1, le=50)
     timeout_seconds: float = Field(FOLLOW_UP.seconds, gt=0)
 

@@ -17,7 +17,7 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import select
 
-from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.follow_ups import FollowUps, LastTurn
 from rag.chat.text_check import cite_text
 from rag.db import documents as document_table
 from rag.db import inside, reading, versions
@@ -113,8 +113,8 @@ def sources(read):
 
 def followed(library, within):
     lexicon = library.app.documents.lexicon
-    history = [("How heavy is the Aero 5?", "The Aero 5 weighs 120 g.")]
-    return FollowUps(lexicon=lexicon).resolve("and nimbus 7?", history, within)
+    last = LastTurn("How heavy is the Aero 5?")
+    return FollowUps(lexicon=lexicon).resolve("and nimbus 7?", last, within)
 
 
 def names(library, within):
@@ -173,7 +173,7 @@ CASES = {
     f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
     f"{LISTS}read_before": lambda t, w: named(of_older_readers(t.app, w)),
     f"{LISTS}spread": lambda t, w: named(t.app.documents.spread(w, limit=9)),
-    "chat/follow_ups/resolution.py FollowUps.resolve": followed,
+    "chat/follow_ups.py FollowUps.resolve": followed,
     f"{WORDS}search": lambda t, w: t.app.words.search(QUERY, w, limit=9),
     f"{WORDS}searches": lambda t, w: t.app.words.searches([QUERY, "margin"], w, limit=9),
     f"{WORDS}holding": lambda t, w: t.app.words.holding("filter", w, limit=9),

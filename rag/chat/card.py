@@ -7,6 +7,7 @@ from rag.chat.evidence import EvidenceReader
 from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in
 from rag.chat.passage_units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
+from rag.language.languages import Language
 from rag.language.names import Lexicon
 from rag.language.words import language_of
 from rag.records import Card, Mention, MissingIdentifier, ShownPassage, Source
@@ -37,17 +38,17 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
-    names = Lexicon(lexicon)
+    names, spoken = Lexicon(lexicon), language_of(request.question, *texts)
     if missing:
-        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(request.question, missing))
+        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, missing))
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     if _relevance(request, sources) < WEAK and nearest < NEAR:
-        hardly = language_of(request.question).speech["hardly"]
-        return Card(tuple(map(_shown, sources, texts)), hardly)
+        return Card(tuple(map(_shown, sources, texts)), spoken.speech["hardly"])
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
-    lead = decide(EvidenceReader(request.question, lexicon).read(sources, embed), sources)
+    evidence = EvidenceReader(request.question, lexicon, spoken).read(sources, embed)
+    lead = decide(evidence, sources, spoken)
     return Card(
         passages,
         mentions=tuple(each for each in told if each is not None),
@@ -56,8 +57,8 @@ def card_of(
     )
 
 
-def _unknown_codes(question: str, missing: Sequence[MissingIdentifier]) -> str:
-    speech = language_of(question).speech
+def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> str:
+    speech = spoken.speech
     told = []
     for each in missing:
         told.append(speech["unknown_code"].format(code=as_it_stands(each.written)))

@@ -283,6 +283,12 @@ def _figures(words: Sequence[str], start: int) -> Iterator[Piece]:
 _PLACES = ["value", "column", "rows", "time", "adjective", "part", "compared", "number"]
 
 
+def may_be_added(column: TableColumn, kind: Kind, rows: int) -> bool:
+    """Whether one figure of its figures means something: not of years, numbers of rows, units."""
+    names = is_identifier(column) or has_years(column) or numbers_rows(column, rows)
+    return not (names or is_mixed(column) or (kind is Kind.SUM and column.unit == "%"))
+
+
 def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Of pieces that overlap the longest; those that say as much of the same words beside it."""
 
@@ -579,10 +585,7 @@ class Matched:
             yield TablePlan("", filters, keys, (Measure(Kind.COUNT),)), False
         for column in columns:
             wanted = kind or (Kind.SUM if is_added(column) else Kind.AVERAGE)
-            is_sound = not is_identifier(column) and not has_years(column)
-            is_sound = is_sound and not numbers_rows(column, self.table.table.row_count)
-            is_sound = is_sound and not is_mixed(column)
-            is_sound = is_sound and (wanted is not Kind.SUM or column.unit != "%")
+            is_sound = may_be_added(column, wanted, self.table.table.row_count)
             plan = TablePlan("", filters, keys, (Measure(wanted, column.name),))
             yield plan, bool(kind) and not keys and is_sound
 

@@ -7,7 +7,7 @@ from rag.chat.answers import Answering, Checks, DirectSources
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.card_writer import CardWriter
 from rag.chat.context import ContextBuilder, MemoryRules
-from rag.chat.follow_ups.resolution import CUE_WORDS, FollowUps
+from rag.chat.follow_ups import FollowUps
 from rag.chat.model_writer import ModelWriter
 from rag.chat.session_tools import Actions
 from rag.chat.tool_budget import ToolOffer, ToolRoom
@@ -175,8 +175,7 @@ def assistant_of(application: "Application") -> Assistant:
             model=model if follow_up.use_model else None,
             lexicon=documents.lexicon,
             is_word=mentions.is_word,
-            cue_words=follow_up.cue_words or CUE_WORDS,
-            max_turns=follow_up.max_turns if follow_up.enabled else 0,
+            is_enabled=follow_up.enabled,
             patience=FOLLOW_UP.set_to(follow_up.timeout_seconds),
         ),
         application.memory,

@@ -121,11 +121,6 @@ def all_words(name: str) -> frozenset[str]:
     )
 
 
-def all_expressions(name: str) -> tuple[str, ...]:
-    """What any language has of a class of expressions."""
-    return tuple(each for one in LANGUAGES for group in one.groups[name] for each in group)
-
-
 def all_meanings(name: str) -> dict[str, Any]:
     """What the expressions of a class stand for, in any language."""
     return {

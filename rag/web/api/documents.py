@@ -117,12 +117,5 @@ def search(body: SearchBody) -> HitsModel:
         hits = retriever.search(body.query, within, limit=body.limit)
         return HitsModel.of(query=body.query, is_followup=False, hits=hits)
     session = open_session(body.session_id)
-    resolution = application().assistant.resolve(session, body.query)
-    hits = retriever.search(
-        resolution.dense_query or resolution.query,
-        session.within(),
-        lexical_query=resolution.lexical_query,
-        before=resolution.before,
-        limit=body.limit,
-    )
+    resolution, hits = application().assistant.search(session, body.query, body.limit)
     return HitsModel.of(query=resolution.query, is_followup=resolution.is_followup, hits=hits)

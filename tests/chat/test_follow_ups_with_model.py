@@ -5,37 +5,40 @@ import threading
 
 import pytest
 
-from rag.chat.follow_ups.model import read_reply
-from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.follow_ups import FollowUps, LastTurn, read_reply
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.records import EVERYTHING
 from rag.seams.patience import Patience
 from tests.fakes import ScriptedModel
 
-HISTORY = [("Top 10 products in Q3", "Here they are [1].")]
+HISTORY = [("How heavy is the Aero 5?", "200 g [1].")]
+RENAMED = "How heavy is the Aero 7?"
 
 
 def reply(question):
     return json.dumps({"question": question})
 
 
-def resolve(model, question="What about Q4?", history=HISTORY, **options):
-    return FollowUps(model=model, **options).resolve(question, history, EVERYTHING)
+def resolve(model, question="And the Aero 7?", history=HISTORY, **options):
+    """A name alone is a follow-up without a search."""
+    followups = FollowUps(model=model, lexicon=lambda within: ("Aero 5", "Aero 7"), **options)
+    topic = history[-1][0] if history else ""
+    return followups.resolve(question, LastTurn(topic, turns=tuple(history)), EVERYTHING)
 
 
 def test_the_models_question_is_taken():
-    resolution = resolve(ScriptedModel(reply("Which ten products sold best in Q4?")))
+    resolution = resolve(ScriptedModel(reply("What does the Aero 7 weigh?")))
 
-    assert resolution.query == "Which ten products sold best in Q4?"
+    assert resolution.query == "What does the Aero 7 weigh?"
     assert resolution.dense_query == resolution.lexical_query == resolution.query
-    assert resolution.before.said[0][0] == "Top 10 products in Q3"
+    assert resolution.before.said[0][0] == "How heavy is the Aero 5?"
     assert (resolution.method, resolution.is_followup) == ("model", True)
 
 
 def test_a_question_that_the_model_repeats_stands_alone():
-    resolution = resolve(ScriptedModel(reply("What is a refund?")), "What is a refund?")
+    resolution = resolve(ScriptedModel(reply("And the Aero 7?")))
 
-    assert resolution.query == "What is a refund?"
+    assert resolution.query == "And the Aero 7?"
     assert (resolution.method, resolution.is_followup) == ("unchanged", False)
 
 
@@ -60,7 +63,7 @@ def test_a_question_that_the_model_repeats_stands_alone():
 def test_any_failure_falls_back_to_the_rules(failure):
     resolution = resolve(ScriptedModel(failure))
 
-    assert resolution.query == "Top 10 products in Q4"
+    assert resolution.query == RENAMED
     assert resolution.method == "rules"
 
 
@@ -83,13 +86,13 @@ def test_a_model_that_never_answers_is_not_waited_for():
     resolution = resolve(model, patience=Patience(0.05))
 
     model.release.set()
-    assert resolution.query == "Top 10 products in Q4"
+    assert resolution.query == RENAMED
     assert resolution.method == "rules"
 
 
 def test_the_model_sees_the_last_three_turns_and_its_time_limit():
-    model = ScriptedModel(reply("Top 10 products in Q4"))
-    history = [(f"Question {n}", f"Answer {n} " + "x" * 2000) for n in range(6)]
+    model = ScriptedModel(reply(RENAMED))
+    history = [(f"Question {n} on the Aero 5", f"Answer {n} " + "x" * 2000) for n in range(6)]
 
     resolve(model, history=history, patience=Patience(4))
 
@@ -113,16 +116,6 @@ def test_the_model_is_not_asked_where_there_is_nothing_to_resolve(question, hist
 
     assert resolve(model, question, history).method == "unchanged"
     assert model.requests == []
-
-
-def test_numbers_of_sources_survive_the_model():
-    model = ScriptedModel(reply("What does [3] say about the warranty of the Aero 5?"))
-
-    resolution = resolve(model, "What does [3] say about it?")
-
-    assert resolution.source_numbers == (3,)
-    assert "[3]" in resolution.query
-    assert "[3]" not in resolution.dense_query
 
 
 @pytest.mark.parametrize(
