@@ -30,6 +30,7 @@ def backup(
 
     TARGET is a folder or a URL, where only what is new is written, or an archive, FILE.zip.
     """
+    from rag.db.audit import AuditTrail
     from rag.operations.backup import back_up
     from rag.operations.repository import opened_for_backup
     from rag.wiring.stores import library_of, open_database
@@ -40,6 +41,7 @@ def backup(
     engine = open_database(settings)
     with opened_for_backup(target) as repository, _progress() as report:
         made = back_up(library_of(settings, engine), repository, report=report)
+        AuditTrail(engine).add("library.backed_up", f"{made.id} in {repository.place}")
         gone = repository.keep(keep) if keep is not None else 0
     _tell(made, f"Backup {made.id} in {target}", as_json)
     if gone and not as_json:
@@ -106,17 +108,20 @@ def originals(settings: "Settings", folders: tuple[Path, ...]) -> None:
     They are looked for in `originals` of the data folder and in each of FOLDERS, such as the data
     folder of another service.
     """
+    from rag.db.audit import AuditTrail
     from rag.db.blobs import FolderBlobs
     from rag.documents.store import SqlDocumentStore
     from rag.wiring.components import local_originals, open_originals
     from rag.wiring.stores import open_database
 
-    documents = SqlDocumentStore(open_database(settings), open_originals(settings))
+    engine = open_database(settings)
+    documents = SqlDocumentStore(engine, open_originals(settings))
     places = [local_originals(settings)]
     for folder in folders:
         inner = folder / "originals"
         places.append(FolderBlobs(inner if inner.is_dir() else folder))
     brought = sum(documents.bring_originals(place) for place in places)
+    AuditTrail(engine).add("originals.copied", f"{brought} files")
     lacking = documents.without_original()
     click.echo(f"{brought} files were copied; {len(lacking)} documents have none.")
     for name in sorted(lacking.values()):

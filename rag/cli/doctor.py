@@ -201,6 +201,7 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
 
 def repair(settings: Settings) -> str:
     """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
+    from rag.db.audit import AuditTrail
     from rag.wiring.building import build
 
     url = running_server(settings.data_dir)
@@ -211,6 +212,7 @@ def repair(settings: Settings) -> str:
         application.look_at_database()  # what a backup alone mends is left as it is
         aside = _damaged_vectors(settings)
         found = str(application.repair(is_asked=True))
+        AuditTrail(application.engine).add("index.repaired", found)
     finally:
         application.stop()
     return f"{found}; what could not be read lies in {aside}" if aside else found

@@ -83,6 +83,7 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     held = DownloadedModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
     (folder / MANIFEST).write_text(json.dumps(asdict(held)), encoding="utf-8")
     path = set_in_file(kind, str(folder.resolve()))
+    _record(settings, "model.added", f"{name} as {kind}")
     click.echo(f"{name} works as {kind}. {'.'.join(SETTING[kind])} is set in {path}.")
     if kind == "embedding":
         click.echo("Run `groundnote reindex`: vectors of two models cannot be compared.")
@@ -114,10 +115,18 @@ def remove(settings: "Settings", name: str) -> None:
             if _is_used(settings, folder, held):
                 set_in_file(held.kind, None)
             shutil.rmtree(folder)
+            _record(settings, "model.removed", name)
             click.echo(f"{name} is deleted.")
             return
     known = ", ".join(held.name for _, held in _held(settings)) or "none"
     raise UserError(f"There is no model {name!r} here; there is {known}.")
+
+
+def _record(settings: "Settings", action: str, subject: str) -> None:
+    from rag.db.audit import AuditTrail
+    from rag.wiring.stores import open_database
+
+    AuditTrail(open_database(settings)).add(action, subject)
 
 
 # ── The hub ──────────────────────────────────────────────────────────────────────────────────

@@ -283,14 +283,15 @@ def revisions() -> list[str]:
     return chain
 
 
-def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
+def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> str | None:
     """Make the schema, or bring it to the newest version; several processes may do so at once.
 
     `before` is called with the old revision of a database that has one, by one process at a time.
+    Returns the old one where there was one and it is not the newest.
     """
     revision = revision_of(engine)
     if revision == newest_revision():
-        return  # nearly always, and without loading Alembic
+        return None  # nearly always, and without loading Alembic
     if revision is not None and revision < revisions()[0]:
         raise SetupError(
             f"The database {engine.url.render_as_string()} was made before the first release (its "
@@ -299,13 +300,14 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
             "another database and add the documents again."
         )
     if revision is None and _made_new(engine):
-        return
+        return None
     with _alone(engine, is_needed=before is not None):
         revision = revision_of(engine)
         if before is not None and revision is not None and revision in revisions()[:-1]:
             before(revision)
         with writing(engine, follows_keys=False) as connection:
             upgrade(connection, "head")
+    return None if revision == newest_revision() else revision
 
 
 def _made_new(engine: Engine) -> bool:

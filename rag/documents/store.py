@@ -114,6 +114,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             OrderedDict()
         )
         self._lexicon_turn = threading.Lock()
+        self._facets = {}
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
 
@@ -179,7 +180,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """
         with writing(self._engine) as connection:
             for some in batches(wanted):
-                rename_documents(connection, some)
+                pairs = rename_documents(connection, some)
+                record(connection, "document.renamed", *(f"{old} to {new}" for old, new in pairs))
 
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 

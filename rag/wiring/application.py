@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from rag.db.audit import acting
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
@@ -440,7 +441,9 @@ class Application:
         hours, expired = self.settings.sessions.ttl_hours, self.store.delete_expired()
         if hours is None:
             return expired
-        return expired + self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
+        with acting("", "sessions.ttl_hours"):
+            oldest = datetime.now(UTC) - timedelta(hours=hours)
+            return expired + self.store.delete_unused_since(oldest)
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""

@@ -19,6 +19,7 @@ from rag.connectors.kinds import FOLDER, folder_of
 from rag.connectors.registry import SourceRegistry
 from rag.connectors.table import SourceTable
 from rag.db import migrate, open_engine
+from rag.db.audit import AuditTrail
 from rag.db.blobs import FolderBlobs, open_blobs
 from rag.db.engine import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError, StorageFailed
@@ -42,7 +43,9 @@ def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
     refuse_unfinished(settings.data_dir)
     try:
         engine = open_engine(settings.database_url)
-        migrate(engine, before=partial(_back_up, settings, engine) if backs_up else None)
+        older = migrate(engine, before=partial(_back_up, settings, engine) if backs_up else None)
+        if older is not None:
+            AuditTrail(engine).add("database.migrated", f"from {older}")
         refuse_emptied(engine, settings.data_dir)
         refuse_foreign(engine, settings.data_dir)
     except ArgumentError as error:

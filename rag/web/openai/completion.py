@@ -46,11 +46,16 @@ from rag.web.access.links import source_links
 from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
-from rag.web.openai.answer_fields import answer_text, calls_of, notices_of, placed
-from rag.web.openai.client_request import ClientRequest
-from rag.web.openai.links import marker_links, with_links
-from rag.web.openai.passthrough import NOBODY
-from rag.web.openai.requests import AskingBody
+from rag.web.openai.answer_fields import (
+    answer_text,
+    calls_of,
+    marker_links,
+    notices_of,
+    placed,
+    with_links,
+)
+from rag.web.openai.messages import ClientRequest
+from rag.web.openai.requests import NOBODY, AskingBody
 from rag.web.request_context import application, default_config
 from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
 

@@ -15,6 +15,7 @@ from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
+from rag.web.access.owner import note
 from rag.web.access.rights import open_session
 from rag.web.api.sse import Frames, failure, frame
 from rag.web.openai.answer_fields import answer_text, calls_of, counted, is_whole
@@ -88,6 +89,7 @@ def delete_response(path: ResponsePath) -> dict[str, Any]:
     """
     session, answer = _answer_of(path.response_id)
     session.erase(answer.index)
+    note("answer.erased", f"{session.id} {answer.index}")
     if not any(each.content for each in session.said() if each.role != Role.SYSTEM):
         session.delete()
     return {"id": path.response_id, "object": "response", "deleted": True}
