@@ -80,9 +80,14 @@ def application_of(settings):
 
 @contextmanager
 def application_over(folder, files):
-    """The whole application over some texts, by their files' names."""
+    """The whole application over some files, by their names with folders."""
     application = application_of(Settings(data_dir=folder))
-    incoming = [IncomingFile.from_bytes(name, text.encode()) for name, text in files.items()]
+    contents = {
+        name: text if isinstance(text, bytes) else text.encode() for name, text in files.items()
+    }
+    incoming = [
+        IncomingFile(name, lambda _most, data=data: data) for name, data in contents.items()
+    ]
     assert [r.name for r in application.ingestion.ingest(incoming) if r.stage == "failed"] == []
     yield application
     application.stop()

@@ -29,11 +29,13 @@ from rag.errors import (
 from rag.language.languages import phrases
 from rag.memory.context import as_messages
 from rag.records import (
+    NO_FILTERS,
     Answer,
     ChatMessage,
     Discarded,
     Event,
     Failed,
+    Filters,
     Finished,
     Hit,
     Judged,
@@ -134,14 +136,26 @@ class Assistant:
         return self._metrics.watched(self._turn(session, lambda: turn, wishes))
 
     def search(
-        self, session: SessionHandle, question: str, limit: int | None = None
+        self,
+        session: SessionHandle,
+        question: str,
+        limit: int | None = None,
+        *,
+        filters: Filters = NO_FILTERS,
+        readable: Readable | None = None,
     ) -> tuple[Resolution, list[Hit]]:
-        """The question as it stands in its conversation, and what is found for it now."""
+        """The question as it stands in its conversation, and what is found for it now.
+
+        `readable` are some of the collections that the session asks.
+        """
         question = unwrapped(question).question
-        last, within = self._last(session, self._past(session)), session.within()
+        last, within = self._last(session, self._past(session)), readable or session.within()
         resolution = self._followups.resolve(question, last, within)
         return self._followups.search(
-            question, last, resolution, lambda asked: self._hits(asked, within, limit=limit)
+            question,
+            last,
+            resolution,
+            lambda asked: self._hits(asked, within, limit=limit, filters=filters),
         )
 
     def context(self, session: SessionHandle) -> dict[str, Any]:
@@ -323,6 +337,7 @@ class Assistant:
         draft: Draft | None = None,
         *,
         limit: int | None = None,
+        filters: Filters = NO_FILTERS,
     ) -> list[Hit]:
         """By words alone, and marked so in a draft, while the vectors are away."""
         limit, words = limit or self._limits.sources, resolution.lexical_query or resolution.query
@@ -333,6 +348,7 @@ class Assistant:
                 lexical_query=words,
                 before=resolution.before,
                 limit=limit,
+                filters=filters,
             )
         except (ModelError, IndexAway) as error:
             if draft is None:

@@ -13,12 +13,13 @@ READER = 2  # counts up when the readers find more or read it otherwise: `ground
 
 def report_from(stored: Mapping[str, Any]) -> ReadingReport:
     """As `stored_report` wrote it; documents of before there were reports have an empty one."""
-    return ReadingReport(**{**stored, "left_out": tuple(stored.get("left_out", ()))})
+    lists = {name: tuple(stored.get(name, ())) for name in ("left_out", "tags")}
+    return ReadingReport(**{**stored, **lists})
 
 
 def stored_report(report: ReadingReport) -> dict[str, Any]:
     """As JSON takes it."""
-    return asdict(report) | {"left_out": list(report.left_out)}
+    return asdict(report) | {"left_out": list(report.left_out), "tags": list(report.tags)}
 
 
 def counted(count: int, thing: str) -> str:

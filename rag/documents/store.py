@@ -114,6 +114,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             OrderedDict()
         )
         self._lexicon_turn = threading.Lock()
+        self._facets = {}
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
 

@@ -48,6 +48,7 @@ class Card:
     said: str = ""  # first, in our own words: that these hardly answer. Then all are folded.
     mentions: tuple[Mention, ...] = ()
     lead: str = ""  # quoted words in a fixed frame, each with its number: what answers
+    perhaps: str = ""  # in our own words: documents of which one may answer, as nothing is sure
     denied: tuple[int, ...] = ()  # the numbers of a lead whose sources say different things
 
     @property

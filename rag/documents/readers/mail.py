@@ -6,11 +6,13 @@ import codecs
 import io
 import re
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage, Message
 from email.parser import BytesParser
+from email.utils import parseaddr, parsedate_to_datetime
 from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
@@ -68,6 +70,11 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
     for name, content in mail.attached:
         inside.add(name, content)
     outline.title = one_line(mail.subject)
+    named = dict(mail.facts)
+    outline.author = parseaddr(named["From"])[0] or named["From"]
+    with suppress(ValueError):
+        outline.date = parsedate_to_datetime(named["Date"]).date().isoformat()
+    outline.date = outline.date or named["Date"]
 
 
 def _is_stub(mail: _Mail) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rag.documents.cleaning import clean, decode
+from rag.documents.cleaning import clean, day_in, decode
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.html import MARKS
@@ -27,6 +27,11 @@ MACHINE_KEY = re.compile(
 MACHINE_VALUE = re.compile(
     r"https?://\S*|true|false|null|-?\d+|\d{4}-\d\d-\d\d.*|[/.]\S*|\W*", re.I
 )
+PROPERTY_KEYS = {
+    "author": ("author", "authors", "by"),
+    "date": ("date", "published", "created", "updated", "lastmod", "modified", "last_updated"),
+    "tags": ("tags", "tag", "categories", "category", "keywords"),
+}
 PRODUCT_KEYS = {"product", "products", "model", "models"}
 
 
@@ -37,6 +42,9 @@ class FrontMatter:
     title: str = ""
     products: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()  # "key: value", without what only machines read
+    author: str = ""
+    date: str = ""  # the latest that it names
+    tags: tuple[str, ...] = ()
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
@@ -51,9 +59,19 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     values = _values(match.group(2).split("\n"))
     title = (values.get("title") or [""])[0]
     products = [name for key in sorted(PRODUCT_KEYS) for name in values.get(key, [])]
-    return FrontMatter(title, tuple(products), tuple(_facts(values))), text.lstrip("\n")[
-        match.end() :
-    ]
+    named = {
+        name: tuple(value for key in keys for value in values.get(key, []) if value)
+        for name, keys in PROPERTY_KEYS.items()
+    }
+    front = FrontMatter(
+        title,
+        tuple(products),
+        tuple(_facts(values)),
+        ", ".join(named["author"]),
+        max(map(day_in, named["date"]), default=""),
+        named["tags"],
+    )
+    return front, text.lstrip("\n")[match.end() :]
 
 
 def _facts(values: dict[str, list[str]]) -> Iterator[str]:
@@ -118,10 +136,13 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     front, body = split_front_matter(text)
     outline.title = front.title
     outline.products.extend(front.products)
-    for fact in front.facts:
-        outline.entry(fact)
+    outline.author, outline.date = front.author, front.date
+    outline.tags.extend(front.tags)
     tokens = _parser().parse(body)
     _MarkdownWalk(outline, _footnotes(tokens)).all(tokens)
+    if outline.is_empty and body != text:
+        for fact in front.facts:  # a record that is nothing but its properties
+            outline.entry(fact)
     if outline.is_empty and body != text:
         outline.paragraph(front.title or outline.stem)  # pages of which only the title is written
 

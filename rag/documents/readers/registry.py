@@ -71,6 +71,7 @@ class AttachedFiles:
             self._outline.left_out.append(f"attachment {name}: too many, or too deep inside")
             return
         outline, title = self._outline, self._outline.title
+        author, date = outline.author, outline.date
         try:
             kind = kind_of(name, data)
             outline.leave_headings()
@@ -82,7 +83,7 @@ class AttachedFiles:
         except TooLarge as error:
             outline.left_out.append(f"attachment {name}: {error}")
         finally:
-            outline.title = title
+            outline.title, outline.author, outline.date = title, author, date
 
 
 def _reason(error: Unreadable) -> str:

@@ -58,6 +58,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     with damage_message(outline.name, InvalidFileException):
         options = {"read_only": True, "rich_text": True}
         book = openpyxl.load_workbook(io.BytesIO(data), data_only=True, **options)
+        outline.take_properties(book.properties)
         outline.fallback_title = ""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             found = _write_sheets(book, archive, outline, limits)

@@ -17,7 +17,6 @@ class Language:
 
     code: str
     stemmer: str  # its name at Snowball
-    joins_words: bool  # two words make one: `Urlaubsantrag`
     decimal_point: str
     letters: str  # that tell it from others
     capitalises_nouns: bool

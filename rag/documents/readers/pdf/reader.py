@@ -96,6 +96,10 @@ def _read_document(
     if not any(page.lines or page.form_values for page in pages):
         raise Unreadable(outline.name, _why_no_text(document, pages))
     outline.title = filing_title([line.text for line in pages[0].lines]) or _stated_title(document)
+    stated = document.get_metadata_dict()
+    outline.author = str(stated.get("Author") or "")
+    outline.date = str(stated.get("ModDate") or stated.get("CreationDate") or "").removeprefix("D:")
+    outline.tags.extend(re.split(r"[,;]", str(stated.get("Keywords") or "")))
     write_pages(pages, _bookmarks(document), outline)
     _report(pages, outline)
 
