@@ -17,7 +17,6 @@ from typing import Any
 
 import click
 import numpy as np
-from rag.regression.results import ending
 
 from benchmarks.corpora import rows_of
 from benchmarks.retrieval import CachingEmbedder
@@ -28,6 +27,7 @@ from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.records import EVERYTHING, Chunk, Document, Finished, Resolution, Section
 from rag.regression.libraries import Libraries
+from rag.regression.report import ending
 from rag.seams import Embedder, Matrix
 from rag.search.embedders.local import LocalEmbedder
 from rag.search.hybrid import HybridRetriever

@@ -24,6 +24,7 @@ BESIDE = {
     "Dockerfile": ("tests/test_container_files.py",),
     "settings.json": ("tests/test_settings.py",),
     "rag/settings.py": ("tests/test_settings.py",),
+    "rag/db/": ("tests/upgrade",),
 }
 
 

@@ -33,7 +33,7 @@ from rag.search.mentions import NameMentions
 from rag.search.query import terms_of
 from rag.search.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
-from rag.sessions.session_key import SessionKey
+from rag.sessions.rows import SessionKey
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan

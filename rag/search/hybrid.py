@@ -41,7 +41,6 @@ CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
 EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
 NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
-ENTITLED = 1.0  # … and besides for one of a document that is called by them
 PREFERRED = 0.9  # … for one of a document cited last
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 FILTERED = 5_000  # chunks of filtered documents that are all compared; of more, the nearest of
@@ -123,19 +122,16 @@ class HybridRetriever:
     def _by_names(
         self, query: str, best: list[tuple[str, float]], within: Readable
     ) -> list[tuple[str, float]]:
-        """Those first that hold a product's name just as it is asked for, not a longer one's."""
+        """Those first that hold a product's name just as it is asked for, not a sibling's.
+
+        A document that is called by another product says little of this one.
+        """
         names = _lexicon_of(tuple(self._documents.lexicon(within)))
-        asked = {name.text.casefold() for name in names.find(query.lower())}
+        asked = _names_in(query, names)
         if not asked:
             return best
         chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
-        gains = {
-            key: sum(
-                gain * (asked <= {name.text.casefold() for name in names.find(text.lower())})
-                for text, gain in ((chunk.embedded_text, NAMED), (chunk.document_title, ENTITLED))
-            )
-            for key, chunk in chunks.items()
-        }
+        gains = {key: NAMED * _naming(asked, chunk, names) for key, chunk in chunks.items()}
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
@@ -331,6 +327,17 @@ def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[s
 def _lexicon_of(names: tuple[str, ...]) -> Lexicon:
     """Indexed once, until it changes; people type names in any case."""
     return Lexicon(name.lower() for name in names)
+
+
+def _naming(asked: set[str], chunk: Chunk, names: Lexicon) -> float:
+    """1 for what holds all products asked for; a title of theirs is half as much, another's −1."""
+    titled = _names_in(chunk.document_title, names)
+    is_named = asked <= titled or asked <= _names_in(chunk.embedded_text, names)
+    return is_named + (asked <= titled) / 2 - bool(titled and not titled & asked)
+
+
+def _names_in(text: str, names: Lexicon) -> set[str]:
+    return {name.text.casefold() for name in names.find(text.lower())}
 
 
 def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -29,8 +29,7 @@ from rag.records import (
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
 from rag.sessions import branches, leases, register_rows, summary_rows, transcript, vector_rows
-from rag.sessions.rows import session_from
-from rag.sessions.session_key import IS_MINE, SessionKey, absent
+from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")

@@ -322,7 +322,7 @@ class TestWrapping:
     def test_an_earlier_template_does_not_lead_what_follows(self, kit, named):
         wrapped = user(f"<context>\n{CONTEXT}</context>\n\n{QUESTION}")
         first = kit.chat([wrapped], **named)
-        followed = [wrapped, assistant(text_of(first)), user("And its weight?")]
+        followed = [wrapped, assistant(text_of(first)), user("And the Aero 5 Pro?")]
 
         _, body = kit.chat(followed, **named)
 

@@ -25,8 +25,8 @@ from rag.seams import ModelRequest
 from rag.seams.patience import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
 from rag.web.openai.answer_fields import DONE, call_items, head, used
-from rag.web.openai.client_request import ClientRequest
 from rag.web.openai.completion import knows
+from rag.web.openai.messages import ClientRequest
 from rag.web.openai.requests import MODEL_PLAIN, ChatBody
 from rag.web.request_context import application
 
