@@ -15,6 +15,7 @@ from rag.documents.reports import READER
 from rag.documents.runs import Mark, Run, unseen_words
 from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
+from rag.language.grids import headed
 from rag.language.sentences import CODE_INDENT
 from rag.records import ParsedDocument, RawTable, ReadingReport, Section
 
@@ -144,6 +145,8 @@ class Outline:
     def table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
         """The first row is the header, or all are values."""
         self.rows(list(enumerate(rows, start=1)))
+        if has_header:
+            rows, has_header = headed(clean_rows(rows))
         self.part_of_table(rows, has_header=has_header)
 
     @property

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from rag.language.amounts import UNIT_SIGNS
 from rag.language.dates import NUMERIC_DATE, read_date
 from rag.language.grids import is_blank, is_formula
 from rag.language.languages import all_words, phrases
@@ -165,7 +166,9 @@ def unit_in_header(header: str) -> str:
         re.IGNORECASE,
     )
     if found is None:
-        return next((sign for sign in CURRENCY if sign in header), "")
+        within = re.findall(r"[(\[]([^()\[\]\d]{1,8})[)\]]", header)  # "Torque (Nm) dry"
+        named = [unit for unit in within if unit.casefold() in UNIT_SIGNS]
+        return next((sign for sign in CURRENCY if sign in header), named[0] if named else "")
     unit = (found[1] or found[found.re.groups]).strip()
     return sign_of(unit) if unit.casefold() in CURRENCIES else unit
 
