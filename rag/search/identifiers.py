@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rapidfuzz.distance import OSA
-from sqlalchemy import Connection, Engine, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, and_, func, or_, select
 
 from rag.db import chunks, inside, reading
 from rag.db import identifiers as table
@@ -70,7 +70,7 @@ def _holders(
 ) -> dict[str, Sequence[str]]:
     """Passages by the codes that any holds; figures alone may be written with stops there."""
     wanted = set(codes)
-    is_one = table.c.code.in_(sorted(wanted))
+    is_one: ColumnElement[bool] = table.c.code.in_(sorted(wanted))
     figures = sorted(filter(str.isdigit, wanted))
     if figures:
         is_parted = table.c.code.contains(".")

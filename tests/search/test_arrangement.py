@@ -1,10 +1,13 @@
 """What holds under another condition stands beside what was found, under its heading."""
 
+from dataclasses import replace
+
 import pytest
 
 from rag.records import EVERYTHING
-from rag.search.arrangement import is_contents
+from rag.search.arrangement import arranged, is_contents
 from tests.applications import application_over
+from tests.made import made_chunk, made_hit
 
 PAIRS = [  # section, both conditions with their words, question
     ("Choking", "Conscious patient", "Give five back blows, then let the patient drink water.",
@@ -70,6 +73,32 @@ def test_both_conditions_are_shown_together_under_their_headings(library, pair):
     places = [paths.index((f"{section}.md", (section, each))) for each in (one, two)]
 
     assert abs(places[0] - places[1]) == 1
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair[1]}, {pair[3]}")
+def test_the_other_condition_is_brought_up_from_below_others(pair):
+    section, one, first, two, second, _ = pair
+    between = [
+        made_chunk(f"x{n}", f"Matter {n}.", document_id=f"d{n}", section_index=0) for n in range(4)
+    ]
+    chunks = [
+        made_chunk("one", first, heading_path=(section, one), section_index=0),
+        *between,
+        made_chunk("two", second, heading_path=(section, two), section_index=1),
+    ]
+    hits = [replace(made_hit(chunk), score=3 - place / 3) for place, chunk in enumerate(chunks)]
+
+    assert [hit.chunk.id for hit in arranged(hits)[:2]] == ["one", "two"]
+
+
+def test_a_fourth_passage_of_a_file_gives_way_to_one_that_matches_as_well():
+    own = [made_chunk(f"a{n}", f"Matter {n}.", section_index=n) for n in range(6)]
+    other = made_chunk("b", "Matter b.", document_id="other", section_index=0)
+    hits = [
+        replace(made_hit(chunk), score=3 - place / 20) for place, chunk in enumerate([*own, other])
+    ]
+
+    assert [hit.chunk.id for hit in arranged(hits)[:4]] == ["a0", "a1", "a2", "b"]
 
 
 def test_sections_that_speak_of_something_else_are_not_brought_together(tmp_path):
