@@ -9,6 +9,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --durations 15
 # Compiled once, whatever the shell says: the tests start dozens of processes that load it all.
 test coverage check check-tests: export PYTHONDONTWRITEBYTECODE =
+TESTS = $$($(BIN)/python -m tests.selection)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 CLIENTS := tests/web/clients
@@ -47,8 +48,8 @@ check-style:
 check-types:
 	$(BIN)/mypy
 
-check-tests:
-	$(PYTEST) -m "not slow"
+check-tests:  ## fast tests of what differs from the main branch; `make check TESTS=tests` takes all
+	$(PYTEST) -m "not slow" $(TESTS)
 
 format: $(VENV)/.installed-dev
 	$(BIN)/ruff check --fix .
@@ -106,7 +107,7 @@ sbom: $(VENV)/.installed  ## what is installed, as CycloneDX, and its licences (
 	$(BIN)/python -m benchmarks.licences
 
 wheel:  ## build it, install it in an empty environment and ask it a question
-	$(PYTHON) packaging/try_wheel.py
+	$(PYTHON) packaging/try_wheel.py --locked
 
 clean:  ## forget the environment; documents and conversations (var/) stay
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,12 +1,13 @@
-"""What resolving follow-ups gains, by rules alone.
+"""What resolving follow-ups gains, without a model.
 
-Recall@10 of the hybrid retrieval on `mtrag` with the raw question, with ours, and with the set's
-own rewrite; token F1 of the text that people are shown with what people wrote (`cast`, `canard`).
+Own folders in three languages: whether the next answer shows what is asked for, and whether
+questions that another document answers are taken for follow-ups. With `mtrag`: Recall@10 of the
+hybrid retrieval with the raw question, with ours, and with the set's own rewrite.
 """
 
 import re
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,20 +18,30 @@ from typing import Any
 import click
 import numpy as np
 
-from benchmarks.corpora import data_option, rows_of
+from benchmarks.corpora import rows_of
 from benchmarks.retrieval import CachingEmbedder
-from rag.chat.follow_ups.resolution import FollowUps
+from benchmarks.wordings import FOLDERS
+from rag.chat.follow_ups import FollowUps, LastTurn
 from rag.db import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.records import EVERYTHING, Chunk, Document, Resolution, Section
+from rag.records import EVERYTHING, Chunk, Document, Finished, Resolution, Section
+from rag.regression.libraries import Libraries
+from rag.regression.report import ending
 from rag.seams import Embedder, Matrix
 from rag.search.embedders.local import LocalEmbedder
 from rag.search.hybrid import HybridRetriever
 from rag.search.lexical import LexicalIndex
+from rag.settings import Settings
+from rag.wiring.application import Application
 
 DOMAINS = ("cloud", "clapnq")
-TEXTS = ("cast", "canard")
+HERE = Path(__file__).parent
+OWN = {
+    **FOLDERS,
+    "francais": HERE / "follow_ups" / "francais",
+}
+STEPS = (3, 7)  # behind which question of the folder another one is put
 LIMIT = 10
 KEPT_TURNS = 10
 Turns = list[tuple[str, str]]
@@ -113,12 +124,17 @@ def recalls(
     """Mean Recall@10 of the raw question, of ours and of the rewrite."""
     ways: tuple[Callable[[Query], Resolution], ...] = (
         lambda query: Resolution(query.text, False, "raw", query.text, query.text),
-        lambda query: FollowUps().resolve(query.text, query.history, EVERYTHING),
+        lambda query: FollowUps().resolve(query.text, last_of(query.history), EVERYTHING),
         lambda query: Resolution(query.rewrite, True, "rewrite", query.rewrite, query.rewrite),
     )
     judged = [query for query in queries if judgments.get(query.id)]
     found = [[recall(retriever, way(q), judgments[q.id]) for way in ways] for q in judged]
     return [float(np.mean(column)) for column in zip(*found, strict=True)]
+
+
+def last_of(history: Turns) -> LastTurn:
+    """The turn before; what answered it is no document of the set."""
+    return LastTurn(history[-1][0], turns=tuple(history)) if history else LastTurn()
 
 
 def recall(retriever: HybridRetriever, resolution: Resolution, wanted: set[str]) -> float:
@@ -197,34 +213,70 @@ def judgments_of(path: Path) -> dict[str, set[str]]:
     return wanted
 
 
-# ── Texts ────────────────────────────────────────────────────────────────────────────────────
+# ── Own folders ──────────────────────────────────────────────────────────────────────────────
 
 
-def texts(data: Path, name: str) -> None:
-    """Token F1 with people's rewrites, and how many standalone questions were changed."""
-    copied, ours, alone = [], [], []
-    for row in rows_of(data / name / "dev" / "rewrites.jsonl"):
-        question, rewrite = row["question"], row["rewrite"]
-        history = turns_of(row["history"])[-KEPT_TURNS:]
-        query = FollowUps().resolve(question, history, EVERYTHING).query
-        copied.append(f1(question, rewrite))
-        ours.append(f1(query, rewrite))
-        if not history or words_of(question) == words_of(rewrite):
-            alone.append(query != question)
-    changed = f"{sum(alone)} of {len(alone)}"
-    print(f"{name:8}{np.mean(copied):8.3f}{np.mean(ours):8.3f}   {changed} standalone changed")
+@dataclass(frozen=True)
+class Pair:
+    """A question and the next one; `value` is what the answer to it must show, "" off topic."""
+
+    language: str
+    first: str
+    then: str
+    value: str
 
 
-def f1(text: str, wanted: str) -> float:
-    """Token F1, each word as often as it stands there."""
-    mine, theirs = Counter(words_of(text)), Counter(words_of(wanted))
-    shared = sum((mine & theirs).values())
-    return 2 * shared / (mine.total() + theirs.total()) if shared else 0.0
+def pairs_of(folder: str) -> Iterator[Pair]:
+    """Follow-ups of a folder, and questions that have nothing to do with the one before."""
+    asked = [row for row in rows_of(HERE / "follow_ups" / "pairs.jsonl") if row["folder"] == folder]
+    yield from (Pair(r["language"], r["first"], r["then"], r["value"]) for r in asked)
+    facts = [row for row in rows_of(HERE / "wordings.jsonl") if row["folder"] == folder]
+    alone = [(row["wordings"][0], row["wordings"][2]) for row in facts]
+    alone += [(row["first"], row["first"]) for row in asked]
+    for place, (first, _) in enumerate(alone):
+        for step in STEPS:
+            yield Pair("off topic", first, alone[(place + step) % len(alone)][1], "")
 
 
-def words_of(text: str) -> list[str]:
-    """Words in lower case."""
-    return re.findall(r"\w+", text.lower())
+def own_folders(names: Sequence[str]) -> None:
+    """Whether the next answer shows it, first or at all, and which questions were joined."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    with tempfile.TemporaryDirectory() as place:
+        libraries = Libraries(Settings(data_dir=Path(place)))
+        for name in names:
+            with libraries.copied(OWN[name]) as data, libraries.opened(data) as application:
+                for pair in pairs_of(name):
+                    counts[pair.language] += outcome(application, pair)
+    print("language      pairs  shown  first  joined")
+    for language, count in counts.items():
+        shares = [count[each] / count["pairs"] for each in ("shown", "first", "joined")]
+        print(f"{language:12}{count['pairs']:7}" + "".join(f"{share:7.2f}" for share in shares))
+
+
+def outcome(application: Application, pair: Pair) -> Counter[str]:
+    """What became of one pair; off topic is what is answered by another document alone."""
+    session = application.store.create("bench")
+    ending(application.assistant.ask(session, pair.first))
+    end = ending(application.assistant.ask(session, pair.then))
+    if not isinstance(end, Finished) or end.message.answer is None:
+        return Counter(pairs=1)
+    card = end.message.answer.card
+    passages = [f"{each.heading}\n{each.text}" for each in card.open] if card else []
+    said = card.lead if card else end.message.content
+    has = re.compile(pair.value, re.IGNORECASE).search
+    if not pair.value and _document(application, pair.first) == _document(application, pair.then):
+        return Counter()
+    return Counter(
+        pairs=1,
+        shown=bool(has("\n".join([said, *passages]))),
+        first=bool(has(said or "".join(passages[:1]))),
+        joined=end.message.is_followup,
+    )
+
+
+def _document(application: Application, question: str) -> str:
+    hits = application.retriever.search(question, EVERYTHING, limit=1)
+    return hits[0].chunk.document_id if hits else ""
 
 
 def turns_of(messages: Sequence[Mapping[str, Any]]) -> Turns:
@@ -239,27 +291,25 @@ def turns_of(messages: Sequence[Mapping[str, Any]]) -> Turns:
 
 
 @click.command(help=__doc__)
-@data_option
+@click.option(
+    "--data", type=click.Path(path_type=Path), help="Where `mtrag` is; none: own folders alone."
+)
 @click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
 @click.option("--answers/--no-answers", default=True, help="Whether history holds the answers.")
 @click.option("--domain", "domains", multiple=True, default=DOMAINS, help="Sets of mtrag.")
 @click.option("--sample", type=int, default=0, help="Search among so many passages of each.")
-@click.option(
-    "--texts-only", is_flag=True, help="Leave out retrieval, which embeds 22,611 passages."
-)
+@click.option("--folder", "folders", multiple=True, default=tuple(OWN), help="Own folders.")
 def main(
-    data: Path,
+    data: Path | None,
     cache: Path | None,
     answers: bool,
     domains: Sequence[str],
     sample: int,
-    texts_only: bool,
+    folders: Sequence[str],
 ) -> None:
     """Print both tables."""
-    print("Token F1    copy    ours")
-    for name in TEXTS:
-        texts(data, name)
-    if not texts_only:
+    own_folders(folders)
+    if data is not None:
         print("\nRecall@10    raw    ours  rewrite   of gap")
         retrieval(data, domains, cache, sample, with_answers=answers)
 

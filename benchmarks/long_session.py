@@ -24,7 +24,7 @@ from sqlalchemy import Engine, event
 from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.context import ContextBuilder, MemoryRules
-from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.follow_ups import FollowUps
 from rag.chat.shown_sources import ShownSources
 from rag.db import migrate, open_engine
 from rag.llm.tokens import token_counter

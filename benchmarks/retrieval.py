@@ -3,8 +3,7 @@
 Everything is the real thing: chunks as an ingest cuts them, SQLite's FTS5 or PostgreSQL's text
 search, Chroma, the packaged embedding models. A judged document scores as its best chunk; copies
 that we show once are found with the one that is shown.
-The three lines are both models' cosines, standardised over all passages, and three times the share
-of the question's words that a passage holds. `--check` fails where ours is below the best of these
+`--check` fails where ours is below the best of these
 by more than chance. `--latency` times searches instead.
 """
 
@@ -24,6 +23,7 @@ import numpy as np
 from ir_measures import RR, Measure, Qrel, ScoredDoc, iter_calc, nDCG
 from sqlalchemy import create_engine, make_url, text
 
+from benchmarks.baselines import BASELINES, DEPTH, Baselines, falls_behind
 from benchmarks.corpora import (
     Corpus,
     Entry,
@@ -43,16 +43,14 @@ from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Chunk, Document
 from rag.seams import Embedder, Matrix
-from rag.search.hybrid import HybridRetriever, ranked
+from rag.search.hybrid import HybridRetriever
 from rag.search.lexical import LexicalIndex
 from rag.search.multilingual import MultilingualVectors
 from rag.search.vectors import ChromaIndex
 
 SETS = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")
 EXTRA = ("xquad-en-en", "xquad-de-en", "xquad-zh-zh", "zigbee_devices", "emanual+siblings")
-DEPTH = 100
-SYSTEMS = ("words", "vectors", "lines", "ours")
-SAMPLES = 2_000  # of the questions, for the interval of a difference
+SYSTEMS = (*BASELINES, "ours")
 
 
 class CachingEmbedder:
@@ -110,37 +108,20 @@ class Installation:
 
     def rankings(self, query: str) -> dict[str, list[tuple[str, float]]]:
         """Judged documents by each system, best first."""
-        words = self.lexical.search(query, EVERYTHING, limit=DEPTH)
-        vectors, lines = self._plain(query)
+        plain = Baselines(self.embedder, self.index, self.lexical, self.second).rankings(query)
         ours = [
             (chunk_id, hit.score)
             for hit in self.retriever.search(query, EVERYTHING, limit=DEPTH)
             for chunk_id in self.copies[_words(hit.chunk)]
         ]
-        found = (words, vectors[:DEPTH], lines[:DEPTH], ours)
+        found = (*plain.values(), ours)
         chunks = self.store.chunks([key for ranking in found for key, _ in ranking], EVERYTHING)
         best = [by_document(ranking, chunks) for ranking in found]
         return dict(zip(SYSTEMS, best, strict=True))
 
-    def _plain(self, query: str) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-        """By both models' standardised cosines, and with the words held, over all passages."""
-        count = self.index.count()
-        [first] = self.index.nearest(self.embedder.embed([query]), EVERYTHING, limit=count)
-        rows = self.second.questions([query])
-        second = self.second.nearest(rows[0], EVERYTHING, limit=count).of_chunk
-        models = _standardised(dict(first)), _standardised(second)
-        dense = {key: (models[0][key] + models[1][key]) / 2 for key in second if key in models[0]}
-        held = self.lexical.coverage(query, EVERYTHING, list(dense))
-        return ranked(dense), ranked({key: dense[key] + 3 * held[key] for key in dense})
-
 
 def _words(chunk: Chunk) -> str:
     return " ".join(re.findall(r"\w+", f"{chunk.heading}\n{chunk.text}".casefold()))
-
-
-def _standardised(cosines: dict[str, float]) -> dict[str, float]:
-    values = np.array(list(cosines.values()))
-    return {key: (each - values.mean()) / values.std() for key, each in cosines.items()}
 
 
 def _document(entry: Entry, chunks: Sequence[Chunk], collection_id: str) -> StoredDocument:
@@ -215,13 +196,6 @@ def measured(
         system: {each.query_id: each.value for each in iter_calc([measure], qrels, run)}
         for system, run in runs.items()
     }
-
-
-def falls_behind(ours: dict[str, float], other: dict[str, float]) -> bool:
-    """Whether a difference of means that is paired by question is surely below nothing."""
-    pairs = np.array([ours.get(query, 0.0) - each for query, each in other.items()])
-    chosen = np.random.default_rng(0).integers(0, len(pairs), (SAMPLES, len(pairs)))
-    return bool(np.quantile(pairs[chosen].mean(axis=1), 0.975) < 0)
 
 
 def corpus_of(data: Path, name: str) -> tuple[Corpus, Sequence[Entry], Measure]:

@@ -31,7 +31,7 @@ from rag.records import EVERYTHING, DocumentSource, Finished, SyncState
 from rag.settings import Settings
 from rag.wiring.application import Application
 from rag.wiring.building import build
-from rag.wiring.sources import syncs_of
+from rag.wiring.stores import syncs_of
 from tests.connectors.conftest import Office, killed_at
 from tests.connectors.folder_model import Life, live
 
@@ -238,7 +238,7 @@ def _counts(application: Application, source: DocumentSource) -> str:
 
 
 def _state(application: Application, source: DocumentSource) -> SyncState:
-    return application.sources.told([application.sources.table.source(source.id)])[0].state
+    return application.sources.statuses([application.sources.table.source(source.id)])[0].state
 
 
 def _until(is_so: object) -> None:

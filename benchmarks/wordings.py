@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rag.records import EVERYTHING, Finished
-from rag.records.cards import OPEN
+from rag.records.answers import OPEN
 from rag.regression.libraries import Libraries
-from rag.regression.results import ending
+from rag.regression.report import ending
 from rag.settings import Settings
 from rag.wiring.application import Application
 

@@ -1,9 +1,10 @@
 """Install the wheel as a stranger would, ask one question, and say what it cost.
 
-    python packaging/try_wheel.py [PYTHON…] [--with REQUIREMENT]…
+    python packaging/try_wheel.py [PYTHON…] [--with REQUIREMENT]… [--locked]
 
 Tries these interpreters, or this one. `--with` names what is installed beside the wheel, such as a
-build of PyTorch for processors alone. Each gets a new environment with nothing of the system in it.
+build of PyTorch for processors alone; `--locked` takes what it needs from `requirements.lock`.
+Each gets a new environment with nothing of the system in it.
 Ends with 1 where no answer is cited.
 """
 
@@ -103,14 +104,17 @@ def post(url, body):
         return json.load(answer)
 
 
-def attempt(python, wheel, folder, beside):
+def attempt(python, wheel, folder, options):
     """Whether a new environment gives a cited answer; prints what it cost."""
     place = folder / "environment"
     total = Spent()
     run(python, "-m", "venv", "--clear", place)
     inside = place / "bin" / "python"
     installing = Spent()
-    run(inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel, *beside)
+    pip = (inside, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    if options.locked:
+        run(*pip, "--no-deps", "--require-hashes", "-r", ROOT / "requirements.lock")
+    run(*pip, *(["--no-deps"] if options.locked else []), wheel, *options.beside)
     told = f"installed in {installing}"
     asking = Spent()
     answer = ask(place / "bin" / "groundnote", folder / "data")
@@ -133,11 +137,12 @@ def main():
     options = argparse.ArgumentParser()
     options.add_argument("pythons", nargs="*", default=[sys.executable])
     options.add_argument("--with", dest="beside", action="append", default=[])
+    options.add_argument("--locked", action="store_true")
     asked = options.parse_args()
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         wheel = build(folder)
-        cited = [attempt(python, wheel, folder, asked.beside) for python in asked.pythons]
+        cited = [attempt(python, wheel, folder, asked) for python in asked.pythons]
     return 0 if all(cited) else 1
 
 

@@ -186,7 +186,7 @@ class FollowUpSettings(_SettingsSection):
 
     enabled: bool = True
     use_model: bool = True
-    cue_words: tuple[str, ...] = ()
+    cue_words: tuple[str, ...] = ()  # of earlier versions: accepted, and without effect
     max_turns: int = Field(10, ge=1, le=50)
     timeout_seconds: float = Field(FOLLOW_UP.seconds, gt=0)
 
@@ -352,7 +352,7 @@ def settings_file(named: str | Path | None = None) -> Path | None:
     the top level of the project, else none."""
     chosen = named or os.environ.get(FILE_VARIABLE)
     if chosen:
-        return Path(chosen)
+        return Path(chosen).expanduser()
     for folder in (Path.cwd(), HOME):
         if (folder / "settings.json").is_file():
             return folder / "settings.json"

@@ -23,6 +23,7 @@ from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.components import load_limits
 from rag.wiring.lazy import once
+from tests.canary import watch_answers, watch_files
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 
@@ -72,14 +73,21 @@ Application.loader = loader
 def application_of(settings):
     """The whole application; only its embedding model is a fake."""
     prepare(make_url(settings.database_url).database)
-    return build(settings, embedder=HashEmbedder())
+    made = build(settings, embedder=HashEmbedder())
+    watch_files(made)
+    return made
 
 
 @contextmanager
 def application_over(folder, files):
-    """The whole application over some texts, by their files' names."""
+    """The whole application over some files, by their names with folders."""
     application = application_of(Settings(data_dir=folder))
-    incoming = [IncomingFile.from_bytes(name, text.encode()) for name, text in files.items()]
+    contents = {
+        name: text if isinstance(text, bytes) else text.encode() for name, text in files.items()
+    }
+    incoming = [
+        IncomingFile(name, lambda _most, data=data: data) for name, data in contents.items()
+    ]
     assert [r.name for r in application.ingestion.ingest(incoming) if r.stage == "failed"] == []
     yield application
     application.stop()
@@ -118,6 +126,7 @@ def app_of(application):
     """Its web app."""
     app = create_app(application)
     app.jinja_env.bytecode_cache = COMPILED
+    watch_answers(app, application.settings)
     return app
 
 

@@ -101,8 +101,23 @@ def test_a_source_says_so_itself(tmp_path):
     wish = DocumentSource("", kind="", name="", address=str(tmp_path / "docs"), is_operators=True)
     made = application.sources.add(wish)
     application.jobs.run_waiting()
+    (tmp_path / "docs" / "a.md").rename(tmp_path / "docs" / "b.md")
+    application.sources.sync(made.id)
+    application.jobs.run_waiting()
     found = entries(application.engine)
     application.stop()
 
+    assert ("", "document.renamed", "to b.md", f"source {made.id}") in found
     assert found[0][1] == "source.added"
     assert ("", "document.stored", "a.md", f"source {made.id}") in found
+
+
+def test_conversations_that_nobody_used_are_named(tmp_path):
+    settings = Settings(data_dir=tmp_path, sessions={"ttl_hours": 1e-9})
+    application = application_of(settings)
+    session = application.store.create("anna")
+    application.forget_old_sessions()
+    found = [tuple(each)[1:] for each in entries(application.engine)]
+    application.stop()
+
+    assert found == [("session.expired", session.id, "sessions.ttl_hours")]

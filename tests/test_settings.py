@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from rag.errors import SetupError
-from rag.settings import load_settings, settings_file
+from rag.settings import Settings, load_settings, settings_file
 
 
 @pytest.fixture(autouse=True)
@@ -187,13 +187,27 @@ class TestNearMisses:
         with pytest.raises(SetupError, match=f"{variable} sets nothing.*{meant}"):
             load_settings(write({}))
 
+    def test_no_setting_of_any_section_is_lost(self, write, monkeypatch):
+        path = write({})
+        for section, field in Settings.model_fields.items():
+            for key in getattr(field.annotation, "model_fields", ()):
+                with monkeypatch.context() as patched:
+                    patched.setenv(f"GROUNDNOTE_{section}_{key}".upper(), "8")
+                    with pytest.raises(SetupError, match=f"{section}__{key}".upper()):
+                        load_settings(path)
+
     @pytest.mark.parametrize(
         ("variable", "value", "warns"),
         [
             ("GROUNDNOTE_MODEL", "llama", True),
             ("GROUNDNOTE_WEB_PORT", "tcp://10.0.0.1:8000", True),
             ("GROUNDNOTE_PORT_8000_TCP_ADDR", "10.0.0.1", False),
+            ("GROUNDNOTE_PORT", "tcp://10.0.0.1:8000", False),
             ("GROUNDNOTE_SERVICE_HOST", "10.0.0.1", False),
+            ("GROUNDNOTE_SERVICE_PORT_HTTP", "8000", False),
+            ("GROUNDNOTE_WEB_SERVICE_HOST", "10.0.0.1", False),
+            ("GROUNDNOTE_LLMMODEL", "llama", True),
+            ("GROUNDNOTE_DATADIR", "/data", True),
             ("GROUNDNOTE_TOKEN", "anna", False),
         ],
     )
@@ -204,16 +218,28 @@ class TestNearMisses:
 
         assert (variable in caplog.text) is warns
 
-    def test_a_key_that_stands_twice_is_refused(self, tmp_path):
-        path = tmp_path / "settings.json"
-        path.write_text('{"llm": {"model": "a"}, "web": {"port": 1}, "llm": {}}')
-
-        with pytest.raises(SetupError, match="llm stands twice"):
-            load_settings(path)
+    @pytest.mark.parametrize(
+        ("text", "name"),
+        [
+            ('{"llm": {"model": "a"}, "web": {"port": 1}, "llm": {}}', "llm"),
+            ('{"llm": {"model": "a", "model": "a"}}', "model"),
+            ('{"llm": {"extra_body": {"top_k": 1, "top_k": 2}}}', "top_k"),
+        ],
+    )
+    def test_a_key_that_stands_twice_is_refused(self, write, text, name):
+        with pytest.raises(SetupError, match=f"{name} stands twice"):
+            load_settings(write(text))
 
     def test_a_server_without_a_model_is_refused(self, write):
         with pytest.raises(SetupError, match=r"llm\.model is not set"):
             load_settings(write({"llm": {"base_url": "http://127.0.0.1:1/v1"}}))
+
+    def test_a_server_in_the_file_may_get_its_model_by_variable(self, write, monkeypatch):
+        monkeypatch.setenv("GROUNDNOTE_LLM__MODEL", "llama")
+
+        settings = load_settings(write({"llm": {"base_url": "http://127.0.0.1:1/v1"}}))
+
+        assert settings.llm.model == "llama"
 
     @pytest.mark.parametrize("by_variable", [False, True])
     def test_a_tilde_is_home(self, write, monkeypatch, tmp_path, by_variable):
@@ -224,3 +250,9 @@ class TestNearMisses:
         settings = load_settings(write({} if by_variable else {"data_dir": "~/gn"}))
 
         assert settings.data_dir == tmp_path / "gn"
+
+    def test_so_it_is_before_the_settings_file(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("HOME", str(tmp_path))
+        monkeypatch.setenv("GROUNDNOTE_SETTINGS", "~/gn.json")
+
+        assert settings_file() == settings_file("~/gn.json") == tmp_path / "gn.json"

@@ -17,13 +17,14 @@ from unittest.mock import patch
 import pytest
 from sqlalchemy import select
 
-from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.follow_ups import FollowUps, LastTurn
 from rag.chat.text_check import cite_text
 from rag.db import documents as document_table
 from rag.db import inside, reading, versions
 from rag.documents.files import IncomingFile
 from rag.errors import RagError
-from rag.records import DEFAULT_COLLECTION, EVERYTHING, Hit, Readable
+from rag.records import DEFAULT_COLLECTION, EVERYTHING, Filters, Hit, Readable, Source
+from rag.render.evidence import evidence_of
 from rag.search import multilingual, vectors
 from rag.search.background import QuestionBackground
 from rag.search.cache import words as held_words
@@ -32,7 +33,7 @@ from rag.search.mentions import NameMentions
 from rag.search.query import terms_of
 from rag.search.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
-from rag.sessions.session_key import SessionKey
+from rag.sessions.rows import SessionKey
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan
@@ -111,10 +112,35 @@ def sources(read):
     )
 
 
+def opened(library, within):
+    """The evidence behind a citation, of what may be read."""
+    documents = library.app.documents
+    return [
+        evidence_of(
+            Source(
+                1,
+                chunk.id,
+                chunk.document_id,
+                chunk.document_name,
+                chunk.document_title,
+                chunk.locator,
+                chunk.heading_path,
+                chunk.text,
+                chunk.text,
+                "",
+            ),
+            (),
+            documents,
+            within,
+        ).document.name
+        for chunk in documents.chunks(library.chunks, within).values()
+    ]
+
+
 def followed(library, within):
     lexicon = library.app.documents.lexicon
-    history = [("How heavy is the Aero 5?", "The Aero 5 weighs 120 g.")]
-    return FollowUps(lexicon=lexicon).resolve("and nimbus 7?", history, within)
+    last = LastTurn("How heavy is the Aero 5?")
+    return FollowUps(lexicon=lexicon).resolve("and nimbus 7?", last, within)
 
 
 def names(library, within):
@@ -155,8 +181,8 @@ SECOND = "search/multilingual.py MultilingualVectors."
 MENTIONS = "search/mentions.py NameMentions."
 TABLES = "tables/store.py TableStore."
 CASES = {
-    "db/readable.py inside": names,
-    "db/readable.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
+    "db/schema.py inside": names,
+    "db/schema.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
     "search/word_index.py chunk_count": lambda t, w: t.connected(lambda c: chunk_count(c, w)),
     f"{DOCUMENTS}document": lambda t, w: t.app.documents.document(t.document, w).name,
     f"{DOCUMENTS}chunks": lambda t, w: t.app.documents.chunks(t.chunks, w),
@@ -172,12 +198,15 @@ CASES = {
     f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),
     f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
     f"{LISTS}read_before": lambda t, w: named(of_older_readers(t.app, w)),
+    f"{LISTS}filtered": lambda t, w: t.app.documents.filtered(Filters(type="markdown"), w),
+    f"{LISTS}facets": lambda t, w: t.app.documents.facets(w),
     f"{LISTS}spread": lambda t, w: named(t.app.documents.spread(w, limit=9)),
-    "chat/follow_ups/resolution.py FollowUps.resolve": followed,
+    "chat/follow_ups.py FollowUps.resolve": followed,
     f"{WORDS}search": lambda t, w: t.app.words.search(QUERY, w, limit=9),
     f"{WORDS}searches": lambda t, w: t.app.words.searches([QUERY, "margin"], w, limit=9),
     f"{WORDS}holding": lambda t, w: t.app.words.holding("filter", w, limit=9),
     f"{WORDS}is_known": lambda t, w: t.app.words.is_known("Nimbus", w),
+    f"{WORDS}respelled": lambda t, w: t.app.words.respelled("the nimbuz filter", w),
     f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
     f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
     "search/cache/words.py CachedWords.within": held,
@@ -191,12 +220,10 @@ CASES = {
     **{f"search/tsvector.py TsvectorWords.{name}": case for name, case in WORD_INDEX.items()},
     "search/hybrid.py HybridRetriever.search": lambda t, w: t.app.retriever.search(QUERY, w),
     "search/hybrid.py HybridRetriever.confidence": (
-        lambda t, w: t.app.retriever.confidence("NB-7001-C", w, t.app.retriever.search(QUERY, w))
-    ),
-    "search/hybrid.py HybridRetriever.missing_identifiers": (
-        lambda t, w: t.app.retriever.missing_identifiers("What is the NB-7001-D?", w)
+        lambda t, w: t.app.retriever.confidence("What is the NB-7001-D?", w)
     ),
     "search/hybrid.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
+    "render/evidence.py evidence_of": opened,
     "search/background.py QuestionBackground.spread": (
         lambda t, w: QuestionBackground(t.app.engine, t.app.index).spread(
             t.app.embedder.embed([QUERY])[0], w

@@ -19,12 +19,13 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks.askers.reading import Asked, Panel, is_held, is_marked
+from benchmarks.baselines import BASELINES, Baselines
 from rag.citations.markers import cited_numbers
 from rag.cli.ingest import ingest_paths
 from rag.language.sentences import split_sentences
 from rag.language.words import STOP_WORDS
 from rag.records import EVERYTHING, Answer, Failed, Hit
-from rag.regression.results import ending
+from rag.regression.report import ending
 from rag.seams import Embedder, SessionHandle
 from rag.search.query import words_of
 from rag.settings import Settings
@@ -128,16 +129,26 @@ def _panels(answer: Answer, session: SessionHandle) -> list[Panel]:
 
 
 def put_all(application: Application, questions: Sequence[Asked]) -> Iterator[tuple[Told, Any]]:
-    """Each with the baseline's passages, and those of words alone."""
+    """Each with what search finds, and each of the plainest searches."""
+    plain = Baselines(
+        application.embedder, application.index, application.words, application.second
+    )
     for asked in questions:
         hits = application.retriever.search(asked.question, EVERYTHING, limit=8)
         base = plain_panels(asked.question, hits, application.embedder)
-        words = application.retriever.by_words(asked.question, EVERYTHING, limit=SHOWN)
-        by_words = [Panel(hit.chunk.document_name, hit.passage, ()) for hit in words]
+        others = {
+            name: _panels_of(application, [key for key, _ in ranking[:SHOWN]])
+            for name, ranking in plain.rankings(asked.question).items()
+        }
         try:
-            yield put(application, asked), (base, by_words)
+            yield put(application, asked), (base, others)
         except Exception as error:  # noqa: BLE001 - what breaks is what is measured
-            yield Told(asked, repr(error), None, ()), (base, by_words)
+            yield Told(asked, repr(error), None, ()), (base, others)
+
+
+def _panels_of(application: Application, chunk_ids: Sequence[str]) -> list[Panel]:
+    chunks = application.documents.chunks(chunk_ids, EVERYTHING)
+    return [Panel(chunks[key].document_name, chunks[key].text, ()) for key in chunk_ids]
 
 
 # ── Figures ──────────────────────────────────────────────────────────────────────────────────
@@ -156,13 +167,18 @@ def report(kind: str, rows: Sequence[tuple[Told, Any]]) -> None:
         print(f"{kind:10} told first {share(said)}   failed {sum(bool(t.failed) for t in told)}")
         return
     base = [each for _, (each, _) in rows]
-    words = [each for _, (_, each) in rows]
+    others = {name: [each[name] for _, (_, each) in rows] for name in BASELINES}
     print(f"{kind:10} {len(told)} questions")
     print(f"  shown    product {share([t.right for t in told])}", end="   ")
-    print(f"search {share([_any(p, t.asked) for p, t in zip(base, told, strict=True)])}", end="   ")
-    print(f"words {share([_any(p, t.asked) for p, t in zip(words, told, strict=True)])}")
+    for name, panels in {"search": base, **others}.items():
+        shown = [_any(p, t.asked) for p, t in zip(panels, told, strict=True)]
+        print(f"{name} {share(shown)}", end="   ")
+    print()
     print(f"  first    product {share([t.first for t in told])}", end="   ")
-    print(f"search {share([_any(p[:1], t.asked) for p, t in zip(base, told, strict=True)])}")
+    for name, panels in {"search": base, **others}.items():
+        first = [_any(p[:1], t.asked) for p, t in zip(panels, told, strict=True)]
+        print(f"{name} {share(first)}", end="   ")
+    print()
     print(f"  marked where the first is right  product {share(_marked(told))}", end="   ")
     print(f"plain {share(_marked_in(base, told))}")
     claims = [right for t in told for right in t.claims]
@@ -198,6 +214,18 @@ def after_others(questions: Sequence[Asked]) -> list[Asked]:
     return turned
 
 
+def library_of(folder: Path, cache: Path) -> Application:
+    """Over a folder that is ingested once, with both models' vectors."""
+    settings = Settings(data_dir=cache)
+    if not cache.exists():
+        ingest_paths(settings, [folder], console=Console(quiet=True))
+    application = build(settings)
+    if application.second is not None:
+        for _ in application.second.make_missing():
+            pass
+    return application
+
+
 @click.command()
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True)
 @click.option("--cache", type=click.Path(path_type=Path), required=True)
@@ -216,10 +244,7 @@ def main(
     found: list[tuple[Told, Any]] = []
     for name in folders or json.loads((HERE / "sources.json").read_text(encoding="utf-8")):
         mine = [each for each in questions if each.folder == name]
-        settings = Settings(data_dir=cache / name)
-        if not (cache / name).exists():
-            ingest_paths(settings, [data / name], console=Console(quiet=True))
-        application = build(settings)
+        application = library_of(data / name, cache / name)
         try:
             found += put_all(application, mine)
         finally:

@@ -20,7 +20,7 @@ from benchmarks.cards.sets import sets_of
 from benchmarks.corpora import data_option, packaged
 from rag.chat.card import card_of
 from rag.records import ShownPassage, Source
-from rag.records.cards import OPEN
+from rag.records.answers import OPEN
 
 MEASURED = (
     "sample", "emanual", "anthropic_docs", "flask", "meshtastic", "sec10q", "zmk", "prometheus",

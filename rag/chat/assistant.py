@@ -5,14 +5,14 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 from rag.chat.answers import Answering, EarlierTurns
 from rag.chat.context import ContextBuilder
 from rag.chat.draft import Draft
-from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.follow_ups import NO_TURN, FollowUps, LastTurn, topic_of
 from rag.chat.shown_sources import PreparedContext, QuestionSources
 from rag.citations.markers import cited_numbers
 from rag.citations.wrapping import unwrapped
@@ -29,11 +29,13 @@ from rag.errors import (
 from rag.language.languages import phrases
 from rag.memory.context import as_messages
 from rag.records import (
+    NO_FILTERS,
     Answer,
     ChatMessage,
     Discarded,
     Event,
     Failed,
+    Filters,
     Finished,
     Hit,
     Judged,
@@ -133,9 +135,28 @@ class Assistant:
         turn = session.begin_again(index)
         return self._metrics.watched(self._turn(session, lambda: turn, wishes))
 
-    def resolve(self, session: SessionHandle, question: str) -> Resolution:
-        """The question as it would be searched for now."""
-        return self._resolved(session, question, self._past(session))
+    def search(
+        self,
+        session: SessionHandle,
+        question: str,
+        limit: int | None = None,
+        *,
+        filters: Filters = NO_FILTERS,
+        readable: Readable | None = None,
+    ) -> tuple[Resolution, list[Hit]]:
+        """The question as it stands in its conversation, and what is found for it now.
+
+        `readable` are some of the collections that the session asks.
+        """
+        question = unwrapped(question).question
+        last, within = self._last(session, self._past(session)), readable or session.within()
+        resolution = self._followups.resolve(question, last, within)
+        return self._followups.search(
+            question,
+            last,
+            resolution,
+            lambda asked: self._hits(asked, within, limit=limit, filters=filters),
+        )
 
     def context(self, session: SessionHandle) -> dict[str, Any]:
         """The messages that would be sent now, the next question apart, and statistics."""
@@ -159,7 +180,7 @@ class Assistant:
 
     def preview(self, session: SessionHandle, question: str) -> tuple[ChatMessage, ...]:
         """What a model would be sent for a question beside the sources found; stores nothing."""
-        resolution = self.resolve(session, question)
+        resolution, _ = self.search(session, question)
         resolved = resolution.query if resolution.is_followup else ""
         return self._memory.preview(session, question, resolved)
 
@@ -204,8 +225,9 @@ class Assistant:
         question, within = unwrapped(turn.question.content).question, session.within()
         self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
-            past = self._past(session, turn, draft.wishes)
-            resolution = self._resolved(session, question, past)
+            messages = self._past(session, turn, draft.wishes)
+            last = self._last(session, messages, is_stored=draft.wishes.past is None)
+            resolution = self._followups.resolve(question, last, within)
             resolution = self._going_on(session, turn) or resolution
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
@@ -215,14 +237,14 @@ class Assistant:
         if direct is not None:
             yield from self._say(session, turn, direct, draft)
             return
-        yield Resolved(resolution.query, resolution.is_followup, resolution.method)
-
         named = resolution.source_numbers
         known = {source.number for source in session.sources(named)} if named else set()
         taken = session.source_count() if named else 0
         with draft.trace.part("retrieval") as span:
-            found = self._find(session, resolution, within, draft)
+            found = self._find(session, question, last, resolution, draft)
             span.note(sources=len(found.sources), by_words_alone=_by_words_alone(draft))
+        draft.resolution = resolution = found.resolution
+        yield Resolved(resolution.query, resolution.is_followup, resolution.method)
         yield Sources(found.sources)
 
         compacted = self._memory.before_turn(session) if draft.wishes.past is None else None
@@ -233,7 +255,7 @@ class Assistant:
 
         with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, shown)
-            answer = self._answering.gated(session, found, draft, answer, past)
+            answer = self._answering.gated(session, found, draft, answer, succeeded(messages))
             if answer.set_aside is not None:
                 span.note(set_aside=answer.set_aside.reason)
             span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
@@ -274,32 +296,51 @@ class Assistant:
                 return Resolution(before.resolved_query, is_followup=True, method="rules")
         return None
 
-    def _resolved(self, session: SessionHandle, question: str, past: EarlierTurns) -> Resolution:
-        """With the documents that the last answer cited first."""
-        question = unwrapped(question).question
-        resolution = self._followups.resolve(question, past, session.within())
-        numbers = cited_numbers(past[-1][1])[:CITED_LAST] if past else []
-        if not numbers:
-            return resolution
-        cited = frozenset(source.document_id for source in session.sources(numbers))
-        return replace(resolution, before=replace(resolution.before, documents=cited))
+    def _last(
+        self, session: SessionHandle, messages: Sequence[Message], *, is_stored: bool = True
+    ) -> LastTurn:
+        """The newest turn that found something, else the newest; with what it cited first."""
+        pairs = pairs_of(messages)
+        if not pairs:
+            return NO_TURN
+        question, answer = next(
+            (pair for pair in reversed(pairs) if cited_numbers(pair[1].content)), pairs[-1]
+        )
+        asked = unwrapped(question.content).question
+        whole = session.messages(answer.index, answer.index + 1) if is_stored else ()
+        resolved = next((each.resolved_query for each in whole if each.resolved_query), "")
+        numbers = cited_numbers(answer.content)[:CITED_LAST]
+        sources = {source.number: source for source in session.sources(numbers)} if numbers else {}
+        return LastTurn(
+            topic_of(asked, resolved or asked),
+            sources.get(numbers[0]) if numbers else None,
+            frozenset(source.document_id for source in sources.values()),
+            tuple(succeeded(messages)),
+        )
 
     def _past(
         self,
         session: SessionHandle,
         turn: OpenTurn | None = None,
         wishes: AnswerOptions = NO_OPTIONS,
-    ) -> EarlierTurns:
-        """The newest turns that succeeded before this one."""
+    ) -> Sequence[Message]:
+        """The newest turns before this one."""
         if wishes.past is not None:
-            return succeeded(as_messages(wishes.past))[-self._limits.past_turns :]
+            return as_messages(wishes.past)[-2 * self._limits.past_turns :]
         end = session.read().message_count if turn is None else turn.question.index
-        start = max(0, end - 2 * self._limits.past_turns)
-        return succeeded(session.said(start, end))
+        return session.said(max(0, end - 2 * self._limits.past_turns), end)
 
-    def _hits(self, resolution: Resolution, within: Readable, draft: Draft) -> list[Hit]:
-        """By words alone, and marked so, while the vectors are away."""
-        limit, words = self._limits.sources, resolution.lexical_query or resolution.query
+    def _hits(
+        self,
+        resolution: Resolution,
+        within: Readable,
+        draft: Draft | None = None,
+        *,
+        limit: int | None = None,
+        filters: Filters = NO_FILTERS,
+    ) -> list[Hit]:
+        """By words alone, and marked so in a draft, while the vectors are away."""
+        limit, words = limit or self._limits.sources, resolution.lexical_query or resolution.query
         try:
             return self._retriever.search(
                 resolution.dense_query or resolution.query,
@@ -307,22 +348,34 @@ class Assistant:
                 lexical_query=words,
                 before=resolution.before,
                 limit=limit,
+                filters=filters,
             )
         except (ModelError, IndexAway) as error:
-            draft.notices.append(Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE))
+            if draft is None:
+                raise
+            notice = Notice(NoticeKind.WORDS_ALONE, WORDS_ALONE)
+            draft.notices += [] if notice in draft.notices else [notice]
             if is_due("words alone"):
                 log.warning("searched by words alone", extra={"error": type(error).__name__})
             return self._retriever.by_words(words, within, before=resolution.before, limit=limit)
 
     def _find(
-        self, session: SessionHandle, resolution: Resolution, within: Readable, draft: Draft
+        self,
+        session: SessionHandle,
+        question: str,
+        last: LastTurn,
+        resolution: Resolution,
+        draft: Draft,
     ) -> QuestionSources:
         """The sources that a question names, such as [3]; retrieval for any other question."""
+        within = session.within()
         named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if named:
             whole = {source.number: 1.0 for source in named}
             return QuestionSources(tuple(named), whole, resolution, within)
-        hits = self._hits(resolution, within, draft)
+        resolution, hits = self._followups.search(
+            question, last, resolution, lambda asked: self._hits(asked, within, draft)
+        )
         found = session.register(hits)
         about = resolution.before.documents if resolution.is_followup else ()
         relevance = {
@@ -426,9 +479,16 @@ def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:
 
 def succeeded(messages: Sequence[Message]) -> EarlierTurns:
     """Questions with the answers that came to a good end, oldest first."""
-    past: list[tuple[str, str]] = []
-    for question, answer in pairwise(messages):
-        is_pair = question.role == Role.USER and answer.role == Role.ASSISTANT
-        if is_pair and question.turn == answer.turn and answer.status is MessageStatus.COMPLETE:
-            past.append((unwrapped(question.content).question, answer.content))
-    return past
+    return [(unwrapped(q.content).question, answer.content) for q, answer in pairs_of(messages)]
+
+
+def pairs_of(messages: Sequence[Message]) -> list[tuple[Message, Message]]:
+    """Questions and the answers to them that came to a good end, oldest first."""
+    return [
+        (question, answer)
+        for question, answer in pairwise(messages)
+        if question.role == Role.USER
+        and answer.role == Role.ASSISTANT
+        and question.turn == answer.turn
+        and answer.status is MessageStatus.COMPLETE
+    ]

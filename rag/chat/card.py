@@ -7,16 +7,25 @@ from rag.chat.evidence import EvidenceReader
 from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in
 from rag.chat.passage_units import with_tables_joined
 from rag.citations.markers import as_it_stands, neutralise
+from rag.language.languages import Language
 from rag.language.names import Lexicon
 from rag.language.words import language_of
-from rag.records import Card, Mention, MissingIdentifier, ShownPassage, Source
-from rag.records.cards import OPEN
+from rag.records import (
+    Card,
+    Certainty,
+    Confidence,
+    Mention,
+    MissingIdentifier,
+    ShownPassage,
+    Source,
+)
+from rag.records.answers import OPEN
 from rag.seams import WriteRequest
 
 MOST_SHOWN = 6  # passages, the folded ones among them
-# The documents hardly answer where the best passage is less relevant than this …
-WEAK = 0.1
-NEAR = 0.4  # … and no sentence of the open ones is as near to the question by meaning.
+WEAK = 0.1  # relevance of the best, below which the search's word is taken that nothing answers
+NEAR = 0.4  # a sentence so near to the question by meaning may answer where the search is not sure
+FOUND = Confidence()
 UNKNOWN_RELEVANCE = 0.5
 MOST_MENTIONS = 3
 Mentions = Callable[[str], Mention | None]
@@ -27,7 +36,7 @@ def card_of(
     embed: EmbedTexts,
     lexicon: Sequence[str] = (),
     mentions: Mentions = lambda _: None,
-    missing: Sequence[MissingIdentifier] = (),
+    confidence: Confidence = FOUND,
 ) -> Card:
     """The card; without passages where nothing was found.
 
@@ -37,27 +46,38 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
-    names = Lexicon(lexicon)
-    if missing:
-        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(request.question, missing))
+    names, spoken = Lexicon(lexicon), language_of(request.question, *texts)
+    if confidence.missing:
+        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, confidence.missing))
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
-    if _relevance(request, sources) < WEAK and nearest < NEAR:
-        hardly = language_of(request.question).speech["hardly"]
-        return Card(tuple(map(_shown, sources, texts)), hardly)
+    is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
+    if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
+        return Card(tuple(map(_shown, sources, texts)), spoken.speech["hardly"])
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
-    lead = decide(EvidenceReader(request.question, lexicon).read(sources, embed), sources)
+    evidence = EvidenceReader(request.question, lexicon, spoken).read(sources, embed)
+    lead = decide(evidence, sources, spoken)
     return Card(
         passages,
         mentions=tuple(each for each in told if each is not None),
         lead=lead.text,
+        perhaps="" if lead.text else _choices(spoken, sources, confidence),
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
     )
 
 
-def _unknown_codes(question: str, missing: Sequence[MissingIdentifier]) -> str:
-    speech = language_of(question).speech
+def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
+    """Two or three documents, where it is not sure that one of them answers."""
+    titles = {each.document_id: each.document_title or each.document_name for each in sources}
+    few = [as_it_stands(title) for title in list(titles.values())[:OPEN]]
+    if confidence.certainty is not Certainty.PERHAPS or len(few) < 2:
+        return ""
+    return spoken.speech["perhaps"].format(documents=", ".join(few))
+
+
+def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> str:
+    speech = spoken.speech
     told = []
     for each in missing:
         told.append(speech["unknown_code"].format(code=as_it_stands(each.written)))

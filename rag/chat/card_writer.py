@@ -7,7 +7,7 @@ from rag.chat.highlights import EmbedTexts, once
 from rag.chat.markdown import markdown_of
 from rag.chat.prompts import says_declined
 from rag.chat.stop_sequences import cut_at_stop
-from rag.records import Mention, MissingIdentifier, Readable
+from rag.records import Confidence, Mention, Readable
 from rag.seams import ModelDelta, WriteRequest
 from rag.tokens import count_tokens
 
@@ -25,14 +25,14 @@ class CardWriter:
         *,
         lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
         mentions: Callable[[str, Readable], Mention | None] = lambda name, within: None,
-        missing: Callable[[str, Readable], Sequence[MissingIdentifier]] = lambda text, within: (),
+        confidence: Callable[[str, Readable], Confidence] = lambda text, within: Confidence(),
     ) -> None:
-        """`lexicon` gives the product names of documents, as they are at each question, `missing`
-        the codes of a question that no document holds."""
+        """`lexicon` gives the product names of documents, as they are at each question,
+        `confidence` says whether they answer it at all."""
         self._embed = embed
         self._lexicon = lexicon
         self._mentions = mentions
-        self._missing = missing
+        self._confidence = confidence
 
     def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
         yield from cut_at_stop(self._card(request), request.wishes, count=count_tokens)
@@ -46,7 +46,7 @@ class CardWriter:
             embed,
             names,
             lambda name: self._mentions(name, within),
-            self._missing(request.question, within),
+            self._confidence(request.question, within),
         )
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)

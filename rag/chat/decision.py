@@ -14,9 +14,9 @@ from rag.citations.markers import neutralise
 from rag.language.amounts import UNIT_SIGNS, Figure, agree
 from rag.language.dates import dates
 from rag.language.figures import read_figures
-from rag.language.languages import phrases
+from rag.language.languages import ENGLISH, Language, phrases
 from rag.language.sentences import split_sentences
-from rag.language.words import language_of, stem
+from rag.language.words import stem
 from rag.records import Source
 
 SURE = 0.9  # likeness from which evidence is said
@@ -43,8 +43,12 @@ class Lead:
 NOTHING = Lead()
 
 
-def decide(evidence: Sequence[SourceEvidence], sources: Sequence[Source]) -> Lead:
-    """The lead; nothing where no evidence is near enough to be said."""
+def decide(
+    evidence: Sequence[SourceEvidence],
+    sources: Sequence[Source],
+    language: Language = ENGLISH,
+) -> Lead:
+    """The lead in a language; nothing where no evidence is near enough to be said."""
     if not evidence or evidence[0].likeness < SURE:
         return NOTHING
     best = evidence[0]
@@ -54,7 +58,7 @@ def decide(evidence: Sequence[SourceEvidence], sources: Sequence[Source]) -> Lea
     if not denials:
         return Lead(_quoted(best), (best,))
     first, *rest = _by_precedence([best, *denials], sources)
-    words = language_of(first.quote).speech["otherwise"]
+    words = language.speech["otherwise"]
     rest = rest[:MOST_DENIALS]
     told_after = "; ".join(map(_quoted, rest))
     return Lead(words.format(first=_quoted(first), others=told_after), (first, *rest))

@@ -17,6 +17,7 @@ from rag.errors import ModelError
 from rag.language.amounts import UNIT_SIGNS, Figure
 from rag.language.blocks import cells_of, plain
 from rag.language.figures import read_figures
+from rag.language.languages import Language
 from rag.language.names import Lexicon
 from rag.language.words import content_words, language_of, stem, tokens
 from rag.records import Source
@@ -59,9 +60,11 @@ class Asked:
 class EvidenceReader:
     """Reads sources for one question."""
 
-    def __init__(self, question: str, lexicon: Iterable[str] = ()) -> None:
+    def __init__(
+        self, question: str, lexicon: Iterable[str] = (), language: Language | None = None
+    ) -> None:
         self._lexicon = _lowered(tuple(lexicon))
-        self._language = language_of(question)
+        self._language = language or language_of(question)
         names = tuple(dict.fromkeys(self.names(question)))
         own = {word for name in names for word in self._words(name)}
         words = tuple(w for w in dict.fromkeys(self._content(question)) if w not in own)

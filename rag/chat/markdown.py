@@ -28,6 +28,8 @@ def _paragraphs(card: Card) -> Iterator[str]:
         yield DECLINE
     if card.said or card.lead:
         yield card.said or card.lead
+    if card.perhaps:
+        yield in_words(card.perhaps)
     for passage in card.open:
         yield f"{in_words(passage.heading)} [{passage.number}]"
         yield _quoted(passage)

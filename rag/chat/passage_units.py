@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from rag.language.layout import LineKind
-from rag.language.sentences import Sentence, read_sentences
+from rag.language.sentences import LineKind, Sentence, read_sentences
 
 # A table's header, some of its rows, and behind a gap the header again.
 _REPEATED = re.compile(r"^(\|.*\n\|[-:| ]+\n)((?:\|.*\n)+)\n+\1", re.MULTILINE)

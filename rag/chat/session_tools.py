@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rag.chat.tools import BadArguments, Toolbox, ToolResult, tool_spec
 from rag.citations.markers import neutralise
 from rag.errors import UserError
-from rag.records import ContextPreferences, Hit, Source, Summary
+from rag.records import ContextPreferences, Filters, Hit, Source, Summary
 from rag.seams import SessionHandle, ToolSpec
 
 MAX_HITS = 20
@@ -22,7 +22,7 @@ TOOLS = ("search_documents", OF_TABLES, *OF_THE_PAST)
 class Actions:
     """What the tools do with the rest of the application."""
 
-    search: Callable[[SessionHandle, str, int], Sequence[Hit]]
+    search: Callable[[SessionHandle, str, int, Filters], Sequence[Hit]]
     prefer: Callable[[SessionHandle, ContextPreferences], None]
     summarize: Callable[[SessionHandle, int, int], Summary]
     find: Callable[[SessionHandle, str, int], Sequence[tuple[int, str, str]]]  # in the past
@@ -44,19 +44,26 @@ class SessionTools:
         """All of them."""
         return Toolbox([getattr(self, name) for name in TOOLS])
 
-    def search_documents(self, query: str, limit: int = 4) -> ToolResult:
-        """Search again in other words, where the sources do not answer."""
-        hits = self._actions.search(self._session, query, _limited(limit))
+    def search_documents(self, query: str, limit: int = 4, filters: str = "") -> ToolResult:
+        """Search again in other words, where the sources do not answer.
+
+        `filters`: "author: A; after: 2025-03-31"; also title, folder, type, tag, before.
+        """
+        chosen = _filters(filters)
+        hits = self._actions.search(self._session, query, _limited(limit), chosen)
         sources = self._session.register(hits)
+        only = ", ".join(f"{name} {value!r}" for name, value in chosen.items())
+        where = f" of {only}" if only else ""
         if not sources:
-            return ToolResult("Nothing in the documents fits.", "found nothing")
+            return ToolResult(f"Nothing in the documents{where} fits.", f"found nothing{where}")
         new = [source for source in sources if source.number not in self._shown]
         old = [source.marker for source in sources if source.number in self._shown]
         self._shown |= {source.number for source in new}
         texts = [_numbered(source) for source in new]
         texts += [f"{', '.join(old)}: given above."] if old else []
         marks = ", ".join(source.marker for source in sources)
-        return ToolResult("\n\n".join(texts), f"found {marks}")
+        texts = [f"Only documents{where} were searched.", *texts] if only else texts
+        return ToolResult("\n\n".join(texts), f"found {marks}{where}")
 
     def query_table(self, question: str) -> ToolResult:
         """Count, add up, average or rank rows of tables, as in "sum of Revenue by Region"."""
@@ -147,6 +154,17 @@ def _limited(limit: int) -> int:
     if not 1 <= limit <= MAX_HITS:
         raise BadArguments(f"'limit' is {limit}; expected a number from 1 to {MAX_HITS}.")
     return limit
+
+
+def _filters(text: str) -> Filters:
+    """`name: value` between semicolons."""
+    pairs = [part.partition(":") for part in text.split(";") if part.strip()]
+    stated = {name.strip().lower(): value.strip(" \"'") for name, _, value in pairs}
+    unknown = [name for name in stated if name not in Filters.__slots__]
+    if unknown:
+        names = ", ".join(Filters.__slots__)
+        raise BadArguments(f"there is no filter {unknown[0][:80]!r}. Use of: {names}.")
+    return Filters(**stated)
 
 
 def _numbered(source: Source) -> str:

@@ -13,7 +13,7 @@ from rag.citations.markers import without_markers
 from rag.language.figures import read_figures
 from rag.language.words import content_words, language_of
 from rag.records import Answer, Source, Verdict
-from rag.records.cards import OPEN
+from rag.records.answers import OPEN
 from rag.seams import Embedder
 
 _LEAST = 0.2  # of an answer's words that stand in what was found, or in the question

@@ -2,8 +2,8 @@
 
 from rag.citations.clauses import says_enough
 from rag.language.languages import phrases
-from rag.language.layout import ENTRY, leads_in
 from rag.language.lazy_patterns import re
+from rag.language.sentences import ENTRY, leads_in
 
 # Words that point back; a sentence that begins with one is quoted with the sentence before it.
 _POINTS_BACK = re.compile(rf"(?:{phrases('points_back')})\b", re.IGNORECASE)

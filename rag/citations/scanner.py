@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import regex
 
 from rag.citations import grammar
-from rag.language.layout import Lines
+from rag.language.sentences import Lines
 from rag.runtime.budget import spend
 
 MAX_RANGE = 20  # numbers; a longer range is text, as is one that runs backwards

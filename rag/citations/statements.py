@@ -13,9 +13,8 @@ from rag.citations.dependence import limits, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
 from rag.language.languages import phrases
-from rag.language.layout import CELL, ENTRY, LineKind, leads_in
 from rag.language.memoisation import memoised
-from rag.language.sentences import Span, read_sentences, trimmed
+from rag.language.sentences import CELL, ENTRY, LineKind, Span, leads_in, read_sentences, trimmed
 
 
 @dataclass(frozen=True, slots=True)

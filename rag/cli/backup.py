@@ -30,10 +30,10 @@ def backup(
 
     TARGET is a folder or a URL, where only what is new is written, or an archive, FILE.zip.
     """
+    from rag.db.audit import AuditTrail
     from rag.operations.backup import back_up
     from rag.operations.repository import opened_for_backup
-    from rag.wiring.backups import library_of
-    from rag.wiring.stores import open_database
+    from rag.wiring.stores import library_of, open_database
 
     if checks:
         _check(target)
@@ -41,6 +41,7 @@ def backup(
     engine = open_database(settings)
     with opened_for_backup(target) as repository, _progress() as report:
         made = back_up(library_of(settings, engine), repository, report=report)
+        AuditTrail(engine).add("library.backed_up", f"{made.id} in {repository.place}")
         gone = repository.keep(keep) if keep is not None else 0
     _tell(made, f"Backup {made.id} in {target}", as_json)
     if gone and not as_json:
@@ -63,7 +64,7 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     from rag.llm.connection import SECRET_FILE, SECRET_VARIABLE
     from rag.operations.repository import opened_for_restore
     from rag.operations.restore import restore as put_back
-    from rag.wiring.backups import empty_library
+    from rag.wiring.stores import empty_library
 
     if count := _vectors_elsewhere(settings):
         raise Conflict(
@@ -107,17 +108,20 @@ def originals(settings: "Settings", folders: tuple[Path, ...]) -> None:
     They are looked for in `originals` of the data folder and in each of FOLDERS, such as the data
     folder of another service.
     """
+    from rag.db.audit import AuditTrail
     from rag.db.blobs import FolderBlobs
     from rag.documents.store import SqlDocumentStore
     from rag.wiring.components import local_originals, open_originals
     from rag.wiring.stores import open_database
 
-    documents = SqlDocumentStore(open_database(settings), open_originals(settings))
+    engine = open_database(settings)
+    documents = SqlDocumentStore(engine, open_originals(settings))
     places = [local_originals(settings)]
     for folder in folders:
         inner = folder / "originals"
         places.append(FolderBlobs(inner if inner.is_dir() else folder))
     brought = sum(documents.bring_originals(place) for place in places)
+    AuditTrail(engine).add("originals.copied", f"{brought} files")
     lacking = documents.without_original()
     click.echo(f"{brought} files were copied; {len(lacking)} documents have none.")
     for name in sorted(lacking.values()):

@@ -44,7 +44,7 @@ class Commands(click.Group):
         except (*OF_CLICK, BrokenPipeError):
             raise
         except Exception as error:
-            raise click.ClickException(ERRORS.told(error)) from error
+            raise click.ClickException(ERRORS.report(error)) from error
 
 
 @click.group(cls=Commands)

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from rag.documents.descriptions import size_in_words
-from rag.documents.reports import counted
+from rag.documents.reports import counted, size_in_words
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.settings import Settings
-from rag.wiring.server_address import running_server
+from rag.wiring.listeners import running_server
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def _data_folder(settings: Settings) -> str:
 
 
 def _database(settings: Settings) -> str:
-    from rag.db.integrity import damage_in_words, damaged_tables
+    from rag.db.engine import damage_in_words, damaged_tables
     from rag.operations import set_back
     from rag.operations.manifest import held_by
     from rag.wiring.stores import open_database
@@ -202,6 +201,7 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
 
 def repair(settings: Settings) -> str:
     """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
+    from rag.db.audit import AuditTrail
     from rag.wiring.building import build
 
     url = running_server(settings.data_dir)
@@ -212,6 +212,7 @@ def repair(settings: Settings) -> str:
         application.look_at_database()  # what a backup alone mends is left as it is
         aside = _damaged_vectors(settings)
         found = str(application.repair(is_asked=True))
+        AuditTrail(application.engine).add("index.repaired", found)
     finally:
         application.stop()
     return f"{found}; what could not be read lies in {aside}" if aside else found
@@ -232,7 +233,7 @@ def _damaged_vectors(settings: Settings) -> Path | None:
 
 
 def _pictures(settings: Settings) -> str:
-    from rag.documents.readers.pictures.languages import check
+    from rag.documents.readers.pictures import check
     from rag.wiring.components import ocr_folder
 
     return check(settings.documents.ocr_languages, ocr_folder(settings))

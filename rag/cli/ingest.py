@@ -58,7 +58,7 @@ def ingest_paths(
     settings: Settings, paths: Sequence[Path], *, console: Console, collection: str = ""
 ) -> IngestCounts:
     """Ingest files and folders with a progress bar, and tell how each file ended."""
-    from rag.wiring.server_address import running_server
+    from rag.wiring.listeners import running_server
 
     files = collect(paths)
     counts = IngestCounts()
@@ -123,7 +123,7 @@ def _follow(
 def _alone(settings: Settings, command: str) -> Iterator["Application"]:
     """The library, while no server holds its index."""
     from rag.web.server import opened
-    from rag.wiring.server_address import running_server
+    from rag.wiring.listeners import running_server
 
     url = running_server(settings.data_dir)
     if url is not None:

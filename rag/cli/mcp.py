@@ -9,8 +9,7 @@ from rag.cli.remote import token_from_environment
 from rag.errors import SetupError
 from rag.llm.connection import SecretBox
 from rag.settings import Settings
-from rag.wiring.listeners import listener_policy
-from rag.wiring.server_address import running_server
+from rag.wiring.listeners import listener_policy, running_server
 
 if TYPE_CHECKING:
     from rag.mcp.library import LibraryApi

@@ -39,7 +39,7 @@ class ModelOffer:
     size: int  # bytes of these files
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         megabytes = f"{self.size / 1e6:,.0f} MB" if self.size else "of unknown size"
         return f"{self.name}: {megabytes}, licence {self.licence}, from {self.hub}"
 
@@ -69,7 +69,7 @@ def models() -> None:
 def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     """Get a model, try it, and use it: an embedding model, a reranker or a judge."""
     offer = look_up(name)
-    click.echo(offer.shown)
+    click.echo(offer.label)
     if not yes:
         click.confirm("Download it?", abort=True)
     folder = _folder(settings) / name.replace("/", "--")
@@ -83,6 +83,7 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     held = DownloadedModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
     (folder / MANIFEST).write_text(json.dumps(asdict(held)), encoding="utf-8")
     path = set_in_file(kind, str(folder.resolve()))
+    _record(settings, "model.added", f"{name} as {kind}")
     click.echo(f"{name} works as {kind}. {'.'.join(SETTING[kind])} is set in {path}.")
     if kind == "embedding":
         click.echo("Run `groundnote reindex`: vectors of two models cannot be compared.")
@@ -114,10 +115,18 @@ def remove(settings: "Settings", name: str) -> None:
             if _is_used(settings, folder, held):
                 set_in_file(held.kind, None)
             shutil.rmtree(folder)
+            _record(settings, "model.removed", name)
             click.echo(f"{name} is deleted.")
             return
     known = ", ".join(held.name for _, held in _held(settings)) or "none"
     raise UserError(f"There is no model {name!r} here; there is {known}.")
+
+
+def _record(settings: "Settings", action: str, subject: str) -> None:
+    from rag.db.audit import AuditTrail
+    from rag.wiring.stores import open_database
+
+    AuditTrail(open_database(settings)).add(action, subject)
 
 
 # ── The hub ──────────────────────────────────────────────────────────────────────────────────
@@ -133,14 +142,14 @@ def look_up(name: str) -> ModelOffer:
     except Exception as error:  # whatever its client raises, which differs by its version
         raise ModelUnavailable(f"{hub.url} has no {name}, or does not answer: {error}") from error
     sizes = {each.rfilename: each.size or 0 for each in info.siblings or ()}
-    files = wanted(sizes)
+    files = model_files(sizes)
     card = info.card_data.to_dict() if info.card_data else {}
     licence = str(card.get("license") or "not stated")
     size = sum(sizes[file] for file in files)
     return ModelOffer(name, info.sha or "main", licence, hub.url, files, size)
 
 
-def wanted(names: Iterable[str]) -> tuple[str, ...]:
+def model_files(names: Iterable[str]) -> tuple[str, ...]:
     """The files that a model is loaded from."""
     every = list(names)
     is_safe = any(each.endswith(".safetensors") for each in every)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rag.cli.remote import RemoteServer, ServerEvent
 from rag.records import Failed
 from rag.settings import Settings
-from rag.wiring.server_address import running_server
+from rag.wiring.listeners import running_server
 
 AskServer = Callable[[str], Iterator[ServerEvent]]  # a question to the events of its turn
 

@@ -87,7 +87,7 @@ class RemoteServer:
                 raise RefusedByServer(_detail(response))
             yield from read_events(response.iter_lines())
 
-    def kept(self, session_id: str) -> dict[str, Any]:
+    def script_of(self, session_id: str) -> dict[str, Any]:
         """A session as a scripted conversation."""
         return self._call("GET", f"/sessions/{session_id}/export", params={"format": "test"})
 

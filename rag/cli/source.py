@@ -82,7 +82,7 @@ def add(  # noqa: PLR0913  (what is said of a source)
 def list_sources(settings: "Settings", as_json: bool) -> None:
     """List sources, and how they stand."""
     with _working(settings) as (_application, book):
-        found = book.told(book.table.sources())
+        found = book.statuses(book.table.sources())
     _tell(found, as_json=as_json)
 
 
@@ -172,7 +172,7 @@ def _finish(
     is_new: bool = False,
 ) -> None:
     """Wait until their syncs have ended, and tell how; ends with 1 where something is left."""
-    from rag.wiring.server_address import running_server
+    from rag.wiring.listeners import running_server
 
     server = running_server(settings.data_dir)
     if server is None:
@@ -198,12 +198,12 @@ def _ended(
 ) -> "SourceStatus | None":
     """None once the source is gone."""
     from rag.records import SyncState
-    from rag.wiring.server_address import running_server
+    from rag.wiring.listeners import running_server
 
     shown = ""
     while True:
         try:
-            told = application.sources.told([application.sources.table.source(source_id)])[0]
+            told = application.sources.statuses([application.sources.table.source(source_id)])[0]
         except NotFound:
             return None
         if told.state not in (SyncState.RUNNING, SyncState.REMOVING):

@@ -45,7 +45,7 @@ def show(told: Iterable[ServerEvent], console: Console) -> dict[str, Any]:
         if name == "resolved" and values["is_followup"]:
             console.print(f"[dim]searched for: {escape(values['query'])}[/dim]")
         elif name == "compaction":
-            console.print(f"[dim]{escape(kept(values['report']))}[/dim]")
+            console.print(f"[dim]{escape(summary_line(values['report']))}[/dim]")
         elif name == "delta":
             written += values["text"]
             _print_text(values["text"], console)
@@ -81,7 +81,7 @@ def _print_text(text: str, console: Console) -> None:
         console.print(table)
 
 
-def kept(report: dict[str, Any]) -> str:
+def summary_line(report: dict[str, Any]) -> str:
     """What a summary holds, in one line."""
     stated = len(report["stated_citations"])
     return (

@@ -66,7 +66,7 @@ def evaluate(settings: "Settings", questions: Path, documents: Path, as_json: bo
 
     from rag.cli.evaluate import evaluate as ask_all
     from rag.regression import report
-    from rag.regression.measures import summary_of
+    from rag.regression.report import summary_of
 
     graded = list(ask_all(settings, questions, documents))
     if as_json:
@@ -79,13 +79,13 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
     """Write a session as a scripted conversation. Raises UserError where the file is there."""
     from rag.cli.remote import RemoteServer
     from rag.errors import UserError
-    from rag.wiring.server_address import running_server
+    from rag.wiring.listeners import running_server
 
     path = Path(named or f"kept-{session_id[:8]}.conversation.json")
     if path.exists():
         raise UserError(f"{path} is there already. Name another file: /keep FILE.")
     url = running_server(settings.data_dir)
-    kept = RemoteServer(url).kept(session_id) if url else _kept_here(settings, session_id)
+    kept = RemoteServer(url).script_of(session_id) if url else _kept_here(settings, session_id)
     path.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 

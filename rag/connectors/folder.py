@@ -2,18 +2,53 @@
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from time import time as now
 
-from rag.connectors.file_filter import file_filter
+from pathspec import GitIgnoreSpec
+
 from rag.connectors.kinds import folder_of
 from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.documents.files import fit_name, is_within, read_steadily
 from rag.errors import SourceAway, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
+
+# ── Which files of a source are wanted: globs as `.gitignore` has them, and no ──
+
+# What programs write before a file is whole, and locks beside an open one.
+PASSING = GitIgnoreSpec.from_lines(
+    ["*.part", "*.partial", "*.filepart", "*.tmp", "*.crdownload", "*.swp", "*~", "~$*", ".~lock.*"]
+)
+
+
+@cache
+def file_filter(include: tuple[str, ...], exclude: tuple[str, ...]) -> Callable[[str], bool]:
+    """Whether a name within a source is wanted. Raises UserError for what is no glob."""
+    included, excluded = _spec(include), _spec(exclude)
+
+    def is_wanted(name: str) -> bool:
+        if PASSING.match_file(name) or excluded.match_file(name):
+            return False
+        return not include or included.match_file(name)
+
+    return is_wanted
+
+
+def _spec(globs: Sequence[str]) -> GitIgnoreSpec:
+    try:
+        return GitIgnoreSpec.from_lines(globs)
+    except ValueError as error:
+        raise UserError(
+            f"One of {', '.join(globs)[:100]} is no pattern of names. Write such as *.pdf, "
+            "drafts/ or manuals/**/*.md."
+        ) from error
+
+
+# ── A folder of this machine, or of a share that it has mounted ───────────────────────────────────
 
 SETTLED_SECONDS = 1.0  # a file that was touched since may still be being written to
 CERTAIN_SECONDS = 2.0  # the coarsest clocks of file systems: two versions may have one time

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from rag.connectors.credentials import check_no_password, opened_address, sealed
-from rag.connectors.file_filter import file_filter
+from rag.connectors.folder import file_filter
 from rag.connectors.kinds import (
     check_open,
     kind_of,
@@ -202,12 +202,12 @@ class SourceRegistry:
 
     # ── How they stand ───────────────────────────────────────────────────────────────────────
 
-    def told(self, sources: Collection[DocumentSource]) -> list[SourceStatus]:
+    def statuses(self, sources: Collection[DocumentSource]) -> list[SourceStatus]:
         """Each with its sync that runs, what waits, what failed, and what can be had back."""
         syncs = self.table.syncs([source.id for source in sources])
-        return [self._told(source, syncs.get(source.id, NO_SYNC)) for source in sources]
+        return [self._status(source, syncs.get(source.id, NO_SYNC)) for source in sources]
 
-    def _told(self, source: DocumentSource, sync: LastSync) -> SourceStatus:
+    def _status(self, source: DocumentSource, sync: LastSync) -> SourceStatus:
         pending = self.table.files(source.id, Standing.ASKED)
         rows = self._undoable(source)
         removed_at = rows[0].removed_at if rows else None

@@ -20,9 +20,8 @@ from rag.connectors.kinds import (
     without_login,
     without_secrets,
 )
-from rag.connectors.removal import remove_source
-from rag.connectors.sync import Outcome, sync
-from rag.connectors.sync_run import Parts, Report, SourceRemoved
+from rag.connectors.sync import Outcome, remove_source, sync
+from rag.connectors.transfer import Parts, Report, SourceRemoved
 from rag.db.audit import acting
 from rag.documents.collections import Collections
 from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError

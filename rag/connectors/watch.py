@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.connectors.file_filter import file_filter
+from rag.connectors.folder import file_filter
 from rag.errors import RagError
 from rag.runtime.error_log import log_throttled
 

@@ -15,7 +15,6 @@ from rag.db.engine import (
     waiting_for_database,
     writing,
 )
-from rag.db.readable import inside, mark_changed, versions
 from rag.db.schema import (
     answer_fingerprints,
     audit,
@@ -28,8 +27,10 @@ from rag.db.schema import (
     embedding_claims,
     holds,
     identifiers,
+    inside,
     jobs,
     logins,
+    mark_changed,
     measurements,
     message_vectors,
     messages,
@@ -48,6 +49,7 @@ from rag.db.schema import (
     tables,
     transcript_hashes,
     uploads,
+    versions,
 )
 
 __all__ = [

@@ -22,9 +22,62 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from rag.db.integrity import WORDS, damage_in_words, damaged_tables, is_damage
 from rag.db.schema import metadata
 from rag.errors import SetupError, StorageFailed
+
+# ── Which tables of a SQLite database are damaged, page by page, and what that means ──────────────
+
+WORDS = "chunks_fts"  # what begins so is made of the chunks, and can be made again
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 ORDER BY name"
+UNREADABLE = "the list of its tables"
+
+
+def damaged_tables(engine: Engine) -> list[str]:
+    """Names of tables whose pages cannot be read; none of PostgreSQL, which checks its own."""
+    if engine.dialect.name != "sqlite":
+        return []
+    with engine.connect() as connection:
+        try:
+            names = list(connection.exec_driver_sql(_TABLES).scalars())
+        except DatabaseError:
+            return [UNREADABLE]
+        return [name for name in names if not _is_whole(connection, name)]
+
+
+def _is_whole(connection: Connection, name: str) -> bool:
+    quoted = name.replace("'", "''")
+    try:
+        found = connection.exec_driver_sql(f"PRAGMA quick_check('{quoted}')")
+        return list(found.scalars()) == ["ok"]
+    except DatabaseError:
+        return False
+
+
+def is_damage(error: BaseException) -> bool:
+    """Whether that is what the database says, and not that it is away or not ours."""
+    told = str(getattr(error, "orig", None) or error)
+    return bool(re.search("malformed|corrupt|vtable constructor failed|not a database", told))
+
+
+def is_of_words(names: list[str]) -> bool:
+    """Whether all that is damaged can be made again from the rest."""
+    return bool(names) and all(name.startswith(WORDS) for name in names)
+
+
+def damage_in_words(names: list[str]) -> str:
+    """What is damaged, and what to do."""
+    if is_of_words(names):
+        return (
+            "The word index of the database is damaged; the documents themselves are whole. "
+            "`groundnote doctor --repair` makes it anew from them."
+        )
+    return (
+        f"The database is damaged ({', '.join(names[:5])}). Stop the server and put the backup of "
+        "the database back; keep the damaged file, of which `sqlite3 FILE .recover` may save more."
+    )
+
+
+# ── Connections: SQLite by default, PostgreSQL by URL; what a full or damaged disk ──
 
 SQLITE_PRAGMAS = ("journal_mode=WAL", "synchronous=NORMAL", "foreign_keys=ON", "busy_timeout=15000")
 
@@ -230,14 +283,15 @@ def revisions() -> list[str]:
     return chain
 
 
-def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> None:
+def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) -> str | None:
     """Make the schema, or bring it to the newest version; several processes may do so at once.
 
     `before` is called with the old revision of a database that has one, by one process at a time.
+    Returns the old one where there was one and it is not the newest.
     """
     revision = revision_of(engine)
     if revision == newest_revision():
-        return  # nearly always, and without loading Alembic
+        return None  # nearly always, and without loading Alembic
     if revision is not None and revision < revisions()[0]:
         raise SetupError(
             f"The database {engine.url.render_as_string()} was made before the first release (its "
@@ -246,13 +300,14 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
             "another database and add the documents again."
         )
     if revision is None and _made_new(engine):
-        return
+        return None
     with _alone(engine, is_needed=before is not None):
         revision = revision_of(engine)
         if before is not None and revision is not None and revision in revisions()[:-1]:
             before(revision)
         with writing(engine, follows_keys=False) as connection:
             upgrade(connection, "head")
+    return None if revision == newest_revision() else revision
 
 
 def _made_new(engine: Engine) -> bool:

@@ -12,6 +12,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, delete, insert, inspect, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
+from rag.db.audit import record
 from rag.db.engine import as_utc, reading, writing
 from rag.db.schema import holds
 from rag.errors import StorageFailed
@@ -59,13 +60,15 @@ def deletions_wait(engine: Engine) -> bool:
 
 def hold_jobs(engine: Engine) -> None:
     """What was queued or due before now waits for somebody who lets it go on."""
-    _place(engine, RESTORE, RESTORE, None)
+    _place(engine, RESTORE, RESTORE, None, "library.restored", "")
 
 
 def release_jobs(engine: Engine) -> bool:
     """Let them go on; False where none waited."""
     with writing(engine) as connection:
-        return bool(connection.execute(delete(holds).where(holds.c.kind == RESTORE)).rowcount)
+        count = connection.execute(delete(holds).where(holds.c.kind == RESTORE)).rowcount
+        record(connection, "jobs.resumed", *([""] if count else []))
+    return bool(count)
 
 
 def restored_at(connection: Connection) -> datetime | None:
@@ -75,7 +78,9 @@ def restored_at(connection: Connection) -> datetime | None:
     return as_utc(since) if since else None
 
 
-def _place(engine: Engine, hold_id: str, kind: str, until: datetime | None) -> None:
+def _place(engine: Engine, hold_id: str, kind: str, until: datetime | None, *deed: str) -> None:
     row = {"id": hold_id, "kind": kind, "since": datetime.now(UTC), "until": until}
     with writing(engine) as connection:
         connection.execute(insert(holds).values(**row))
+        if deed:
+            record(connection, *deed)

@@ -2,7 +2,11 @@
 
 import re
 import unicodedata
+from contextlib import suppress
+from datetime import date
 from pathlib import PurePosixPath
+
+_DAY = re.compile(r"(\d{4})-?(\d\d)-?(\d\d)(?!\d{8})")
 
 BOMS = (
     (b"\xef\xbb\xbf", "utf-8-sig"),
@@ -173,6 +177,14 @@ def word_set(text: str) -> frozenset[str]:
 def name_in_words(name: str) -> str:
     """What a file is called by people: its name without folders and ending."""
     return one_line(PurePosixPath(name).stem.replace("_", " "))
+
+
+def day_in(text: str) -> str:
+    """The day that a date of a file's properties names, "2025-03-31"; "" if it names none."""
+    found = _DAY.match(text.strip())
+    with suppress(ValueError):
+        return date(*map(int, found.groups())).isoformat() if found else ""
+    return ""
 
 
 def one_line(text: str) -> str:

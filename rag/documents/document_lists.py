@@ -6,12 +6,24 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, Row, func, select
 
+from rag.db import chunks as chunk_table
 from rag.db import documents as document_table
-from rag.db import inside, reading, storable
+from rag.db import inside, reading, storable, versions
+from rag.documents.filters import check, facets_of, lets_through
 from rag.documents.reports import READER, report_from
 from rag.documents.store_rows import batches
-from rag.records import Document, DocumentPage, Readable
+from rag.records import (
+    NO_FILTERS,
+    Document,
+    DocumentPage,
+    Facets,
+    FilteredDocuments,
+    Filters,
+    Readable,
+)
 
+LARGEST = 10_000_000  # documents: all
+FACETS_CACHED = 16  # of so many sets of collections
 MOST_WORDS = 50  # looked for: databases take no condition of a thousand parts
 _BY_NAME = (document_table.c.name, document_table.c.id)
 ORDERS = {
@@ -25,6 +37,7 @@ class DocumentLists:
     """The part of the document store that pages and programs list documents with."""
 
     _engine: Engine
+    _facets: dict[Readable, tuple[dict[str, int], Facets]]
 
     def documents(self, within: Readable) -> list[Document]:
         """All, by name."""
@@ -40,8 +53,11 @@ class DocumentLists:
         offset: int = 0,
         words: str = "",
         order: str = "name",
+        filters: Filters = NO_FILTERS,
     ) -> DocumentPage:
         """Some of those that have all of these words in title or name, in one of the ORDERS."""
+        if filters:
+            return self._filtered_page(within, filters, words, order, offset, limit)
         is_wanted = [
             document_table.c.folded.contains(storable(word), autoescape=True)
             for word in list(dict.fromkeys(words.casefold().split()))[:MOST_WORDS]
@@ -53,6 +69,20 @@ class DocumentLists:
             rows = connection.execute(found.limit(limit).offset(offset))
             return DocumentPage([document_from(row) for row in rows], matching, total)
 
+    def _filtered_page(
+        self,
+        within: Readable,
+        filters: Filters,
+        words: str,
+        order: str,
+        offset: int,
+        limit: int,
+    ) -> DocumentPage:
+        check(filters)
+        everything = self.page(within, limit=LARGEST, words=words, order=order)
+        found = [each for each in everything.documents if lets_through(filters, each)]
+        return DocumentPage(found[offset : offset + limit], len(found), everything.total)
+
     def named(self, names: Iterable[str], within: Readable) -> list[Document]:
         """Those of these names."""
         with reading(self._engine) as connection:
@@ -63,6 +93,29 @@ class DocumentLists:
                     select(document_table).where(_open(within), document_table.c.name.in_(some))
                 )
             ]
+
+    def filtered(self, filters: Filters, within: Readable) -> FilteredDocuments:
+        """The documents that all filters let through. Raises UserError."""
+        check(filters)
+        chosen = [each for each in self.documents(within) if lets_through(filters, each)]
+        ids: set[str] = set()
+        with reading(self._engine) as connection:
+            for some in batches(document.id for document in chosen):
+                is_one = chunk_table.c.document_id.in_(some)
+                ids.update(connection.scalars(select(chunk_table.c.id).where(is_one)))
+        return FilteredDocuments(tuple(document.name for document in chosen), frozenset(ids))
+
+    def facets(self, within: Readable) -> Facets:
+        """By what the documents can be filtered; counted anew when they change."""
+        with reading(self._engine) as connection:
+            now = versions(connection, within)
+        cached = self._facets.pop(within, None)
+        if cached is None or cached[0] != now:
+            cached = now, facets_of(self.documents(within))
+        self._facets[within] = cached
+        while len(self._facets) > FACETS_CACHED:
+            self._facets.pop(next(iter(self._facets)), None)
+        return cached[1]
 
     def newest(self, within: Readable, *, limit: int) -> list[Document]:
         """Those that came in last."""

@@ -9,6 +9,7 @@ from sqlalchemy import Engine, Row, Select, delete, func, select, update
 from rag.db import chunks as chunk_table
 from rag.db import documents as document_table
 from rag.db import moved_chunks, reading, removed_chunks, writing
+from rag.db.audit import record
 from rag.documents.store_rows import batches
 from rag.records import Chunk
 
@@ -84,6 +85,7 @@ class IndexDebts:
             connection.execute(update(chunk_table).values(is_embedded=False))
             connection.execute(delete(removed_chunks))
             connection.execute(delete(moved_chunks))
+            record(connection, "index.rebuilt", "")
 
     def removed(self, limit: int) -> list[str]:
         """Ids of deleted chunks that the vector index may still hold."""

@@ -1,22 +1,30 @@
 """What a reader finds, in reading order, put together into sections."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from pathlib import PurePosixPath
 from textwrap import dedent, indent
+from typing import Any
 
 from rag.documents import names
-from rag.documents.cleaning import name_in_words, one_line, shorten, tidy
+from rag.documents.cleaning import day_in, name_in_words, one_line, shorten, tidy
 from rag.documents.reports import READER
 from rag.documents.runs import Mark, Run, unseen_words
 from rag.documents.tables import clean_rows, raw_table, table_parts
 from rag.errors import TooLarge, Unreadable
+from rag.language.grids import headed
 from rag.language.sentences import CODE_INDENT
 from rag.records import ParsedDocument, RawTable, ReadingReport, Section
 
 TITLE_CHARS = 160
 HEADING_CHARS = 120
 DEEPEST_PATH = 6
+MOST_TAGS = 50
+PROGRAMS = {"python-docx", "openpyxl", "steve canny"}  # that sign files in nobody's name
+FOLDER_PAGES = {"index", "_index", "readme"}
 
 
 @dataclass(slots=True)
@@ -47,6 +55,9 @@ class Outline:
         self.title = ""  # readers that know a better one than the only top heading set it
         self.fallback_title = ""  # used before the file's name
         self.products: list[str] = []  # declared by the document itself
+        self.author = ""
+        self.date = ""  # in any form
+        self.tags: list[str] = []
         self.pages = 0
         self.pictures = 0
         self.recognised = 0  # pages that were read by OCR
@@ -66,6 +77,15 @@ class Outline:
         self._page: int | None = None
         self._last_was_entry = False
         self._marks: list[str] = []  # of the entries that are open, the outermost first
+
+    def take_properties(self, core: Any) -> None:
+        """Those of an Office file, as any of the libraries has them."""
+        self.fallback_title = core.title or ""
+        author = getattr(core, "author", None) or getattr(core, "creator", None) or ""
+        self.author = "" if author.lower() in PROGRAMS else author
+        day = core.modified or core.created
+        self.date = day.date().isoformat() if isinstance(day, datetime) else ""
+        self.tags.extend(re.split(r"[,;]", core.keywords or ""))
 
     def heading(self, level: int, text: str) -> None:
         """Begin a section below the last heading of a smaller level (1 is outermost)."""
@@ -125,6 +145,8 @@ class Outline:
     def table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
         """The first row is the header, or all are values."""
         self.rows(list(enumerate(rows, start=1)))
+        if has_header:
+            rows, has_header = headed(clean_rows(rows))
         self.part_of_table(rows, has_header=has_header)
 
     @property
@@ -179,8 +201,10 @@ class Outline:
 
     @property
     def stem(self) -> str:
-        """The file's name in words."""
-        return name_in_words(self.name)
+        """The file's name in words; a page that stands for its folder is called as that."""
+        path = PurePosixPath(self.name)
+        folder = path.parent.name
+        return name_in_words(folder if folder and path.stem.lower() in FOLDER_PAGES else self.name)
 
     def finish(self) -> ParsedDocument:
         """Raises Unreadable if no text was found."""
@@ -214,6 +238,9 @@ class Outline:
             (*self.left_out, *self._unseen_words()),
             self.recognised,
             READER,
+            shorten(one_line(self.author), HEADING_CHARS),
+            day_in(self.date),
+            tuple(dict.fromkeys(filter(None, map(one_line, self.tags))))[:MOST_TAGS],
         )
 
     def _unseen_words(self) -> list[str]:

@@ -1,23 +1,25 @@
-"""What was read of a file, as a record and in words."""
+"""What was read of a file, as a record and in words; how documents are spoken of."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from rag.documents.kinds import FileKind
 from rag.records import ReadingReport
 
 NAMED_PAGES = 8
-READER = 1  # counts up when the readers find more or read it otherwise: `groundnote reread`
+READER = 2  # counts up when the readers find more or read it otherwise: `groundnote reread`
 
 
 def report_from(stored: Mapping[str, Any]) -> ReadingReport:
     """As `stored_report` wrote it; documents of before there were reports have an empty one."""
-    return ReadingReport(**{**stored, "left_out": tuple(stored.get("left_out", ()))})
+    lists = {name: tuple(stored.get(name, ())) for name in ("left_out", "tags")}
+    return ReadingReport(**{**stored, **lists})
 
 
 def stored_report(report: ReadingReport) -> dict[str, Any]:
     """As JSON takes it."""
-    return asdict(report) | {"left_out": list(report.left_out)}
+    return asdict(report) | {"left_out": list(report.left_out), "tags": list(report.tags)}
 
 
 def counted(count: int, thing: str) -> str:
@@ -50,4 +52,23 @@ def in_words(report: ReadingReport) -> str:
 def left_out(report: ReadingReport) -> list[str]:
     """Each thing that is not searchable, with the reason."""
     pictures = f"{counted(report.pictures, 'picture')}: text in pictures is not read"
-    return [pictures, *report.left_out] if report.pictures else list(report.left_out)
+    things = [pictures, *report.left_out] if report.pictures else list(report.left_out)
+    refused = f"what newer readers find, for they refuse the file: {report.refused.rstrip('.')}"
+    return [*things, refused] if report.refused else things
+
+
+def kind_in_words(media_type: str) -> str:
+    """The kind of a document in one word."""
+    return next((kind.word for kind in FileKind if kind == media_type), media_type)
+
+
+def size_in_words(count: int) -> str:
+    """Bytes as people read them: "1.4 MB"."""
+    if count < 1000:
+        return f"{count} bytes"
+    value = count / 1000
+    for unit in ("kB", "MB"):
+        if value < 1000:
+            return f"{value:.1f} {unit}" if value < 10 else f"{value:.0f} {unit}"
+        value /= 1000
+    return f"{value:.1f} GB"

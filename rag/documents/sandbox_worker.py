@@ -72,7 +72,7 @@ def from_json(message: bytes) -> ParsedDocument:
         sections,
         found["media_type"],
         tuple(found["names"]),
-        tuple(RawTable(**table) for table in found["tables"]),
+        tuple(RawTable(**table | {"typed": tuple(table["typed"])}) for table in found["tables"]),
         report_from(found["report"]),
     )
 

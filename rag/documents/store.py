@@ -3,7 +3,7 @@
 import threading
 from collections import OrderedDict, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from rag.documents.document_lists import DocumentLists, document_from
 from rag.documents.files import IncomingFile
 from rag.documents.index_changes import IndexDebts, chunk_from, chunk_query
 from rag.documents.originals import Originals
+from rag.documents.reports import READER, stored_report
 from rag.documents.store_rows import (
     StoredDocument,
     batches,
@@ -113,6 +114,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             OrderedDict()
         )
         self._lexicon_turn = threading.Lock()
+        self._facets = {}
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
 
@@ -138,6 +140,17 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """An upload said what a document says already."""
         with writing(self._engine) as connection:
             mark_arrived(connection, [file.job_id])
+
+    def note_refusal(self, document_id: str, reason: str) -> None:
+        """The newest readers refuse its file: it keeps its text, and is not offered again."""
+        is_it = document_table.c.id == document_id
+        with writing(self._engine) as connection:
+            row = connection.execute(select(document_table).where(is_it)).first()
+            if row is not None:
+                report = replace(document_from(row).report, refused=reason, reader=READER)
+                connection.execute(
+                    update(document_table).where(is_it).values(report=stored_report(report))
+                )
 
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
@@ -167,7 +180,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """
         with writing(self._engine) as connection:
             for some in batches(wanted):
-                rename_documents(connection, some)
+                pairs = rename_documents(connection, some)
+                record(connection, "document.renamed", *(f"{old} to {new}" for old, new in pairs))
 
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 

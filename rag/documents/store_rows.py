@@ -87,11 +87,13 @@ def _note_earlier(
             connection.execute(insert(earlier_chunks), gone)
 
 
-def rename_documents(connection: Connection, wanted: Sequence[tuple[str, str, str]]) -> None:
+def rename_documents(
+    connection: Connection, wanted: Sequence[tuple[str, str, str]]
+) -> list[tuple[str, str]]:
     """Call them, by id, otherwise, with another link: their chunks stay, nothing is embedded again.
 
     A title that was only a name is the new name. One that is gone, or whose collection has another
-    of that name, stays as it is.
+    of that name, stays as it is. Returns the old and the new name of those that have another.
     """
     table, names = document_table.c, {name for _id, name, _url in wanted}
     is_wanted = table.id.in_([document_id for document_id, _name, _url in wanted])
@@ -119,6 +121,8 @@ def rename_documents(connection: Connection, wanted: Sequence[tuple[str, str, st
         before = {key: (rows[key].name, rows[key].title) for key in heads}
         _head_chunks(connection, {key: heads[key] for key in heads if heads[key] != before[key]})
         mark_changed(connection, {rows[key].collection_id for key in heads})
+    pairs = [(rows[each["its_id"]].name, each["name"]) for each in renamed]
+    return [(old, new) for old, new in pairs if old != new]
 
 
 def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -> None:

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from rag.documents.cleaning import one_line
+from rag.language.grids import joined_name
+from rag.language.numerals import parse_figure
 from rag.records import RawTable
 
 PART_WORDS = 80  # of one small table: about a chunk
@@ -23,7 +25,28 @@ WIDE_ROW_WORDS = 60  # header and first rows together
 PIECE = re.compile(r"\d{1,2}|[^\W\d]{1,7}|[^\w\s]")
 REPEATED_CHARS = 200  # of a cell that reaches over several: a longer one is said once
 Cells = Sequence[str]
+
+
+class TypedCell(str):
+    """What is written in a cell, with the value that its file holds, and where it stands there."""
+
+    __slots__ = ("origin", "value")
+    value: float | None  # None: text, or a formula without a stored result
+    origin: str  # B7
+
+    def __new__(cls, text: str, value: float | None = None, origin: str = "") -> "TypedCell":
+        cell = super().__new__(cls, text)
+        cell.value, cell.origin = value, origin
+        return cell
+
+
 Spanning = tuple[str, int, int]  # a cell: its text, and over how many columns and rows it reaches
+
+
+def typed_cell(text: str, value: object, origin: str) -> str:
+    """The cell of a value that the file holds; what is no figure is its text."""
+    is_figure = isinstance(value, int | float) and not isinstance(value, bool)
+    return TypedCell(text, float(value), origin) if is_figure else text  # type: ignore[arg-type]
 
 
 def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[str]]:
@@ -54,7 +77,7 @@ def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[s
     if heads < 2 or len(grid) <= heads:
         return grid
     columns_above = zip_longest(*grid[:heads], fillvalue="")
-    header = [" ".join(dict.fromkeys(filter(None, cells))) for cells in columns_above]
+    header = list(map(joined_name, columns_above))
     return [header, *grid[heads:]]
 
 
@@ -86,7 +109,19 @@ def raw_table(name: str, locator: str, rows: Sequence[tuple[int, Cells]]) -> Raw
     for number, row in rows:  # `csv` writes a carriage return without quotes: a row would end there
         cells = (cell.replace("\r", "\n") for cell in row)
         writer.writerow([number, *cells, *padding[len(row) :]])
-    return RawTable(name, locator, written.getvalue(), width, len(rows))
+    return RawTable(name, locator, written.getvalue(), width, len(rows), _typed(rows, width))
+
+
+def _typed(rows: Sequence[tuple[int, Cells]], width: int) -> tuple[int, ...]:
+    """Columns with values of the file's own: there `1.234` is written in no convention."""
+    values = [0] * width
+    for _number, row in rows:
+        for column, cell in enumerate(row):
+            if isinstance(cell, TypedCell) and cell.value is not None:
+                values[column] += 1
+            elif parse_figure(cell):
+                values[column] -= len(rows)  # a figure that somebody wrote as text
+    return tuple(column for column, count in enumerate(values) if count > 0)
 
 
 def table_parts(rows: Sequence[Cells]) -> Iterator[str]:

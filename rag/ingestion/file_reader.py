@@ -13,9 +13,9 @@ from rag.documents.files import IncomingFile
 from rag.documents.sandbox import GuardedLoader
 from rag.documents.store import KnownDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
-from rag.errors import Conflict, NotFound, Unreadable, UserError
+from rag.errors import Conflict, NotFound, TooLarge, Unreadable, UserError
 from rag.records import Chunk, Document, Right
-from rag.runtime.parallel import as_done
+from rag.runtime.lanes import as_done
 from rag.runtime.progress import Progress, Stage
 from rag.seams import Embedder
 from rag.tables.store import Origin, TableStore, profiles
@@ -92,6 +92,8 @@ class FileReader:
                 return Progress(file.name, Stage.UNCHANGED, document_id=known.id)
             return self._parse(replace(file, owner=known.owner), data, content_hash, known.id)
         except UserError as error:
+            if file.is_again and isinstance(error, Unreadable | TooLarge):
+                self._store.note_refusal(file.document_id, str(error))
             return _failed(file.name, error)
 
     def _known(self, file: IncomingFile) -> KnownDocument | None:

@@ -18,8 +18,7 @@ from rag.documents.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelError
 from rag.ingestion.file_reader import FileReader, RightOf
 from rag.records import EVERYTHING, Chunk, Document
-from rag.runtime.lanes import Lane
-from rag.runtime.parallel import Prefetch
+from rag.runtime.lanes import Lane, Prefetch
 from rag.runtime.progress import Progress, Stage, Unsearchable
 from rag.seams import ChunkIndex, Embedder, Matrix
 from rag.tables.store import TableStore

@@ -314,7 +314,11 @@ class BackgroundJobs:
         if self._reread is None:
             return
         refused = []
-        with limited(Budget(math.inf, owner=running.job.owner)):  # each file has its own limits
+        owner = running.job.owner
+        with (
+            acting(owner, "a job"),
+            limited(Budget(math.inf, owner=owner)),  # each file has limits of its own
+        ):
             for done, total, report in self._reread(running.job.subject):
                 running.report(done, total)
                 refused += [report.reason] if report.stage is Stage.FAILED else []

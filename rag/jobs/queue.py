@@ -139,7 +139,7 @@ class JobQueue:
 
         What cannot be begun now, because a server is away, is tried again.
         """
-        self._stopping = threading.Event()
+        self._begin_anew()
         self._may_submit.clear()
         start = partial(self._start_at_last, first)
         threading.Thread(target=start, name="start of jobs", daemon=True).start()
@@ -155,11 +155,17 @@ class JobQueue:
 
     def start(self) -> None:
         """Begin to work, with what a killed process left first."""
-        self._stopping = threading.Event()
+        self._begin_anew()
         self._start()
+
+    def _begin_anew(self) -> None:
+        """Threads that were told to stop, and still end a job, do not go on."""
+        if self._stopping.is_set():
+            self._stopping = threading.Event()
 
     def _start(self, first: Callable[[], None] = lambda: None) -> None:
         if self._threads:
+            self._may_submit.set()
             return
         try:
             first()

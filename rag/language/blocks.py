@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
 
-from rag.language.layout import CELL, ENTRY, asks, leads_in
-from rag.language.sentences import Sentence, Span, read_sentences
+from rag.language.sentences import CELL, ENTRY, Sentence, Span, asks, leads_in, read_sentences
 
 _MARKUP = re.compile(r"\*\*|__(?=\S)|(?<=\S)__|`+|(?<!\w)[*_](?=\S)|(?<=\S)[*_](?!\w)")
 _MOST_WINDOWS = 400  # of one text: longer ones are read to there

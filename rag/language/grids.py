@@ -4,19 +4,20 @@ The one finder of headers, for the text of sheets and for tables that are asked.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
 from rag.language.amounts import UNIT_SIGNS
 from rag.language.dates import is_date
 from rag.language.languages import phrases
-from rag.language.numerals import Quantity, parse_figure, sign_of
+from rag.language.numerals import CURRENCIES, Quantity, parse_figure, sign_of
 
 HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 TOTAL = re.compile(rf"{phrases('totals')}|\u2211", re.IGNORECASE)
+MONEY = {sign.casefold() for sign in CURRENCIES.values()}  # which only the first row may bear
 FileRow = tuple[int, list[str]]  # with its number in the file
 
 
@@ -114,6 +115,18 @@ def _grid(rows: Sequence[FileRow]) -> Grid | None:
     return Grid(names, body, rows[at][0]) if body and len(names) > 1 else None
 
 
+def headed(rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], bool]:
+    """A table that stands alone, its header in one row, and whether it has one.
+
+    `rows` are equally long; a first row that says what those below it say is none.
+    """
+    if len(rows) < 2 or (start := _header_at(rows[:HEADER_LOOK])):
+        return [*map(list, rows)], True
+    if start is None or (depth := _header_depth(rows[:4])) < 2:
+        return [*map(list, rows)], start is not None
+    return [list(_names(rows[:depth])), *map(list, rows[depth:])], True
+
+
 def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
     """The first row about as full as the rows are that has words where figures follow."""
     width = max(_filled(row) for row in rows)
@@ -125,12 +138,14 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
 
 
 def _is_value(cell: str, below: Sequence[str]) -> bool:
-    """Whether a cell is a figure as those below it are: `10 mm` above 20 is a name."""
+    """Whether a cell is a figure as those below it are: `10 mm` above 20 is a name, `$10` none."""
     if not _is_figure(cell):
         return False
     figure = parse_figure(cell.strip())
     others = [found for each in below if (found := parse_figure(each.strip()))]
-    return not figure or not others or any(_unit(other) == _unit(figure) for other in others)
+    if not figure or not others or _unit(figure) in MONEY:
+        return True
+    return any(_unit(other) == _unit(figure) for other in others)
 
 
 def _unit(figure: Quantity) -> str:
@@ -189,9 +204,7 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
             reach = cell.strip() or (reach if below.strip() else "")
             above.append(reach)
         under = [f"({cell.strip('[]() ')})" if are_units and cell else cell for cell in header[1]]
-        joined = [
-            " ".join(dict.fromkeys(f"{a} {b}".split())) for a, b in zip(above, under, strict=True)
-        ]
+        joined = list(map(joined_name, zip(above, under, strict=True)))
     seen: dict[str, int] = {}
     names = []
     for index, name in enumerate(joined, start=1):
@@ -199,6 +212,11 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
         seen[base.casefold()] = count = seen.get(base.casefold(), 0) + 1
         names.append(base if count == 1 else f"{base} ({count})")
     return tuple(names)
+
+
+def joined_name(parts: Iterable[str]) -> str:
+    """One name of a header in several rows, no word of it twice."""
+    return " ".join(dict.fromkeys(word for part in parts for word in part.split()))
 
 
 def totals(rows: Sequence[Sequence[str]]) -> list[bool]:
@@ -238,6 +256,11 @@ def _adds_up(rows: Sequence[Sequence[str]], flags: Sequence[bool], position: int
 
 def _filled(row: Sequence[str]) -> int:
     return sum(1 for cell in row if cell.strip())
+
+
+def is_formula(text: str) -> bool:
+    """Whether a cell says how it is computed instead of what comes of it."""
+    return text.startswith("=") and len(text) > 1
 
 
 def is_blank(text: str) -> bool:

@@ -8,8 +8,6 @@ from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple
 
-import snowballstemmer
-
 from rag.language.languages import ENGLISH, LANGUAGES, Language, all_words
 
 STOP_WORDS = all_words("function_words")
@@ -26,6 +24,7 @@ _stemmers: dict[str, Any] = {}
 _turn = Lock()
 REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
 _TOLD_APART = 1  # by so many function words more, a text is taken for a language
+_SURE = 2  # … whatever stands around it
 
 
 class Token(NamedTuple):
@@ -45,9 +44,22 @@ def tokens(text: str) -> Iterator[Token]:
     return (Token(found[0], found.start(), found.end()) for found in _TOKEN.finditer(text))
 
 
+def language_of(text: str, *around: str) -> Language:
+    """The language that most function words of a text belong to; English where none tells.
+
+    A few words may hold one of another language by chance ("aero 5 pro warranty"): where they tell
+    too little, what stands `around` decides, such as the passages that were found.
+    """
+    language, is_sure = _language_told(text)
+    if is_sure:
+        return language
+    others = (_language_told(each) for each in around)
+    return next((other for other, is_told in others if is_told), language)
+
+
 @lru_cache(maxsize=4096)
-def language_of(text: str) -> Language:
-    """The language that most function words of a text belong to; English where none tells."""
+def _language_told(text: str) -> tuple[Language, bool]:
+    """A text's language, and whether it tells it by more than one word, or asks in it."""
     begun = text[:4000]
     lowered = [token.lowered for token in tokens(begun) if not _is_in_a_name(begun, token.start)]
     letters = Counter(begun.lower())
@@ -57,7 +69,10 @@ def language_of(text: str) -> Language:
         for language in LANGUAGES
     }
     best = max(LANGUAGES, key=lambda each: scores[each])
-    return best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
+    best = best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
+    others = max(score for language, score in scores.items() if language is not best)
+    asks = bool(lowered) and lowered[0] in best.words["question_words"]
+    return best, asks or scores[best] >= others + _SURE
 
 
 def _is_in_a_name(text: str, start: int) -> bool:
@@ -77,7 +92,9 @@ def stem_of(word: str, rules: str) -> str:
     """
     with _turn:
         if rules not in _stemmers:
-            _stemmers[rules] = snowballstemmer.stemmer(rules)
+            from snowballstemmer import stemmer  # a page is shown without it
+
+            _stemmers[rules] = stemmer(rules)
         return str(_stemmers[rules].stemWord(word))
 
 

@@ -4,8 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from rag.language.languages import ENGLISH, LANGUAGES
-from rag.language.languages.detection import spoken
+from rag.language.languages import ENGLISH, LANGUAGES, spoken
 from rag.language.names import find_names
 from rag.library.mentions import files_named
 from rag.library.unread_files import UnreadFile

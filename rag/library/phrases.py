@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
-from rag.documents.descriptions import kind_in_words, size_in_words
+from rag.documents.reports import kind_in_words, size_in_words
 from rag.language.languages import ENGLISH, Language
 from rag.records import Document, Section
 from rag.render.gate import in_words

@@ -16,6 +16,7 @@ from pathlib import Path
 from sqlalchemy import Engine, delete, func, insert, select
 
 from rag.db import model_connections, reading, writing
+from rag.db.audit import record
 from rag.errors import SetupError
 
 SECRET_VARIABLE = "GROUNDNOTE_SECRET_KEY"
@@ -108,8 +109,10 @@ class ModelConnections:
 
     def keep(self, connected: ModelConnection, standing: str = IN_USE) -> None:
         """In place of what was kept under the same standing."""
+        used, tried = ("model.connected", connected.model), ("model.server", connected.base_url)
         self._write(
             standing,
+            used if standing == IN_USE else tried,
             base_url=connected.base_url,
             model=connected.model,
             api_key=self._box.close(connected.api_key),
@@ -118,13 +121,14 @@ class ModelConnections:
 
     def forget(self) -> None:
         """The model in use and the one that was tried, with their keys."""
-        self._write(IN_USE, base_url="", model="", api_key="", choices=[])
+        nothing = {"base_url": "", "model": "", "api_key": "", "choices": []}
+        self._write(IN_USE, ("model.disconnected", ""), **nothing)
         with writing(self._engine) as connection:
             connection.execute(
                 delete(model_connections).where(model_connections.c.standing == TRIED)
             )
 
-    def _write(self, standing: str, **values: object) -> None:
+    def _write(self, standing: str, deed: tuple[str, str], **values: object) -> None:
         """The version goes up also where nothing is left, so that other processes see it."""
         where = model_connections.c.standing == standing
         with writing(self._engine) as connection:
@@ -133,3 +137,4 @@ class ModelConnections:
             connection.execute(delete(model_connections).where(where))
             row = {"standing": standing, "version": version, "changed_at": datetime.now(UTC)}
             connection.execute(insert(model_connections), [row | values])
+            record(connection, *deed)

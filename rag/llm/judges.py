@@ -1,6 +1,7 @@
 """Judges of statements: a language model, or a cross-encoder for inference on this disk."""
 
 import json
+import logging
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,11 +11,12 @@ from typing import Any
 
 from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply, needs_extra
 from rag.records import ChatMessage, Role, Verdict
-from rag.runtime.short_calls import reply_in_time
+from rag.runtime.cancellation import reply_in_time
 from rag.seams import ChatModel
 from rag.seams.judges import JudgeVerdict, OpenStatement
 from rag.seams.patience import JUDGEMENT, Patience
 
+log = logging.getLogger(__name__)
 AT_ONCE = 8  # statements in one call: a reply that is cut off loses few
 MOST_CALLS = 12  # for one answer
 MAX_TOKENS_EACH = 120
@@ -84,7 +86,8 @@ class ModelJudge:
         )
         told = _verdicts(reply)
         if not told:
-            text = f"{self.name} gave no verdicts but said {reply.strip()[:80]!r}."
+            log.warning("a judge replied in another form", extra={"reply": reply.strip()[:80]})
+            text = f"{self.name} did not answer in the form that was asked for."
             failures.append(failure or UnreadableReply(text))
         return {places[n - 1]: each for n, each in told.items() if 0 < n <= len(places)}
 

@@ -168,9 +168,8 @@ class OpenAIChatModel:
         tools = [tool.name for tool in request.tools]
         tools += [tool["function"]["name"] for tool in passed_on]
         tools = tools if self._habits.asking.written_calls else []
-        keeps_json = request.keeps_json or "response_format" in request.passed_on
         holds = self._habits.thinks_unopened
-        return ArrivingReply(ReplyParser(tools, holds=holds, keeps_json=keeps_json))
+        return ArrivingReply(ReplyParser(tools, holds=holds))
 
     def _client(self) -> "OpenAI":
         with self._opening:

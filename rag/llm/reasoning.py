@@ -13,11 +13,11 @@ from rag.llm.reply_marks import (
     BARE_INFO,
     CLOSE,
     CLOSE_OR_CALL,
-    ELEMENT,
-    HELD_STARTS,
     LEADING,
     NEXT_TURN,
     NEXT_TURN_SO_FAR,
+    STRIPPED_ANSWER,
+    STRIPPED_THOUGHT,
     THOUGHT_NAME,
     TOKENS,
     TOKENS_AT_END,
@@ -45,15 +45,12 @@ class ReplyParser:
     their opening mark, so that nothing may be shown before their end.
     """
 
-    def __init__(
-        self, tools: Collection[str] = (), *, holds: bool = False, keeps_json: bool = False
-    ) -> None:
+    def __init__(self, tools: Collection[str] = (), *, holds: bool = False) -> None:
         self.calls: list[ToolCall] = []
         self.thought_unopened = False  # thoughts were closed that nothing had opened
         self.thought = False
         self._line_calls = LineCalls(tools)
         self._tools = tools
-        self._keeps_json = keeps_json  # because JSON was asked for
         self._buffer = ""
         self._final = False
         self._blank = ""  # white space that waits for a word
@@ -88,59 +85,27 @@ class ReplyParser:
         if self.thought:
             self._state = self._text
             return bool(self._buffer)
-        for begins, ends in HELD_STARTS:
-            found = begins.match(self._buffer, partial=not self._final)
-            if found is None:
-                continue
-            if found.partial:
+        stripped = STRIPPED_THOUGHT.match(self._buffer, partial=not self._final)
+        if stripped is not None:
+            if stripped.partial:
                 return False
-            self._close, self._state = ends, self._hold
+            self._close, self._state = STRIPPED_ANSWER, self._hold
             return True
-        element = ELEMENT.match(self._buffer, partial=not self._final)
-        if element is not None and (element.partial or element["name"] not in self._tools):
-            if not element.partial:
-                self._close = regex.compile(rf"</{element['name']}>")
-                self._state = self._hold
-            return not element.partial
         leading = LEADING.match(self._buffer, partial=not self._final)
         if leading is not None:
             return False if leading.partial else self._drop(leading.end())
         self._state = self._text
-        return self._keeps_json or self._unwrap_json()
-
-    def _unwrap_json(self) -> bool:
-        """An answer that is a value in a JSON object, perhaps in a fence; calls are none."""
-        begins = _JSON.match(self._buffer, partial=not self._final)
-        if begins is None:
-            return True
-        whole = None if begins.partial else text_tool_calls.whole_json(self._buffer[begins.end() :])
-        length, value = whole or (0, None)
-        rest = self._buffer[begins.end() + length :]
-        if not self._final and (whole is None or (begins[0] and not _GOES_PAST.match(rest))):
-            self._state = self._start
-            return False
-        rest = _FENCE_END.sub("", rest, count=1)
-        called = {name for name, _ in text_tool_calls.calls_in_value(value)}
-        said = None if called & {*self._tools} else text_tool_calls.answer_in(value)
-        if said is not None and not TOKENS_AT_END.sub("", rest).strip():
-            self._buffer = said + rest
         return True
 
     def _hold(self) -> bool:
         """Until the thoughts end; if they never do, it was text."""
         assert self._close is not None
         found = self._close.search(self._buffer)
-        element = ELEMENT.match(self._buffer)
-        if found is not None and element and "<" in self._buffer[element.end() : found.start()]:
-            self._state = self._text  # a document
-            return True
         if found is not None and self._buffer[found.end() :].strip():
             self.thought_unopened |= bool(CLOSE.fullmatch(found[0]))
             self.thought = True
             self._buffer, self._state = self._buffer[found.end() :], self._start
             return True
-        if found is not None and self._final:
-            self._buffer = self._buffer[element.end() : found.start()] if element else ""
         if self._final:
             self._state = self._text
         return self._final
@@ -375,9 +340,6 @@ class ReplyParser:
         return True
 
 
-_JSON = regex.compile(r"(?:(?:`{3,}|~{3,})(?:json)?\s*)?(?=\{\s*[\"'}])")
-_FENCE_END = regex.compile(r"\s*(?:`{3,}|~{3,})\s*")
-_GOES_PAST = regex.compile(_FENCE_END.pattern + r"[^\s`~]")
 _FENCE = regex.compile(r" {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^\n`]*)\n")
 _FENCE_AT_END = regex.compile(r" {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^\n`<]*)(?:\n|$|(?=<))")
 _GOES_ON = regex.compile(

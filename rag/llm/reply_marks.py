@@ -6,13 +6,11 @@ calls, what answers, what ends a turn.
 
 from functools import cache
 
-from rag.language.languages import any_pattern, read_lists
 from rag.language.lazy_patterns import regex
 
-_SAID = {name: any_pattern(told) for name, told in read_lists("aloud").items()}
 _T = (  # words for thoughts
     r"(?:(?:\w{1,20}:)?(?:think(?:ing|_?fast|_?on|_?off)?|thoughts?|thought_process|thinking_process"
-    r"|reasoning|reflection|deliberation|scratch_?pad|planning|cot|analysis"
+    r"|reason(?:ing(?:_\w{1,10})?)?|rationale|chain_of_thought|ant_?thinking|reflection|deliberation|scratch_?pad|planning|cot|analysis"
     r"|(?:inner|internal)_(?:monologue|thoughts?)))"
 )
 _A = r"(?:(?:final_?)?(?:answer|response|output|reply|result|solution)|final)"  # for the answer
@@ -40,7 +38,7 @@ _CHANNEL = (
 _CALLS = (
     rf"(?:<(?:{_BAR}?\w{{1,20}}[:|｜])?|<\|open\|>)(?:{_BAR}?{_C}(?::\w{{1,20}})?\|?|invoke(?=\s)"
     rf"|execute_\w{{1,20}})(?:[\s=][^<>\n]{{1,80}})?(?:>|<\|sep\|>)"
-    r"|\[TOOL_CALLS?\]"
+    r"|\[TOOL_CALLS?\]|<TOOLCALL>"
     rf"|<{_BAR}(?:\w{{0,20}}(?i:(?:tool|action|function)[\w▁]{{0,20}}(?:{_B}|prefix))"
     rf"|python_tag|START_ACTION|tool_calls?){_BAR}>"
 )
@@ -80,48 +78,19 @@ CLOSE = regex.compile(rf"(?i:{_CLOSES}|</details>|<\|end\|>)")
 CLOSE_OR_CALL = regex.compile(rf"{CLOSE.pattern}|(?P<stays><tool_call>(?=\s*[{{<]))")
 THOUGHT_NAME = regex.compile(_T)
 
-# Thoughts whose opening mark the chat template has swallowed, or the server has stripped:
-# how they begin, and where they end. Text that begins so is held back to see which it is.
-_ALOUD = rf"(?:{_SAID['begins']})(?=[\s,.!:;—–])|(?:{_SAID['begins_unspaced']})"
-_FINAL_CHANNEL = (
+# Harmony's channels whose marks a server has stripped: how thoughts begin, and where they end.
+# Text that begins so is held back to see which it is.
+STRIPPED_THOUGHT = regex.compile(
+    r"(?:assistant)?(?:analysis|commentary)\s{0,2}(?=[\p{Lu}\"'“(0-9])"
+)
+STRIPPED_ANSWER = regex.compile(
     r"(?:<\|start\|>)?assistant\s{0,2}(?:<\|channel\|>)?final(?:<\|message\|>)?"
     r"|(?<=[.!?…\n])\s{0,2}final(?=\s{0,2}\p{Lu})"
-)
-_BOLD = r"(?:\*\*|#{1,4} )?"
-_THINKS_ALOUD = rf"(?i:{_SAID['heads_thoughts']})"
-_ANSWERS = _SAID["heads_answer"]
-_ANSWER_LINE = (
-    rf"(?:^|\n)\s{{0,3}}{_BOLD}(?:{_ANSWERS}(?:\*\*)?:(?:\*\*)?(?=[^*])"
-    rf"|(?<=\*\*|# ){_ANSWERS}(?:\*\*)?[ ]*\n|Here is my response:)"
-)
-HELD_STARTS = (
-    (
-        regex.compile(r"(?:assistant)?(?:analysis|commentary)\s{0,2}(?=[\p{Lu}\"'“(0-9])"),
-        regex.compile(_FINAL_CHANNEL),
-    ),
-    (
-        regex.compile(
-            rf"{_BOLD}{_THINKS_ALOUD}(?:\*\*)?:|Here is my thought process:"
-            rf"|(?:\*\*|#{{1,4}} )(?!Analysis){_THINKS_ALOUD}(?:\*\*)?[ ]*\n"
-        ),
-        regex.compile(f"(?i:{_CLOSES})|{_ANSWER_LINE}"),
-    ),
-    (regex.compile(_ALOUD), CLOSE),
-)
-# Any other element that an answer begins with is a thought if more follows, else its wrapping.
-_HTML = (
-    r"(?:a|abbr|b|blockquote|br|center|code|dd|del|details|div|dl|dt|em|h[1-6]|hr|html|i|img|ins|kbd"
-    r"|li|mark|ol|p|pre|q|s|section|small|span|strong|sub|summary|sup|svg|t[abdhr]\w*|u|ul|var)"
-)
-ELEMENT = regex.compile(
-    rf"<(?!(?i:{_A}|{_T}|{_HTML}|\w*(?:tool|function|invoke|execute)\w*|source)s?\b)"
-    r"(?P<name>[A-Za-z]\w{2,30})>"
 )
 LEADING = regex.compile(
     r"assistant\s{0,2}final(?=\s{0,2}[\p{Lu}\"“])|assistant\n+|final(?=\p{Lu})"
     r"|(?:GPT4 Correct )?(?:Assistant|ASSISTANT): |\*\*Assistant:\*\* "
     r"|### (?:Response|Assistant|Answer):?[ \n]"
-    rf"|{_BOLD}(?:Final )?[Aa]nswer(?:\*\*)?:(?:\*\*)?[ \n]"
 )
 # Another turn of the conversation, which the model goes on to make up.
 NEXT_TURN = regex.compile(

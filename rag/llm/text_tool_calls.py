@@ -23,10 +23,6 @@ _ARGUMENTS = (
     "arguments", "parameters", "args", "input", "tool_input", "action_input", "params", "kwargs",
 )  # fmt: skip
 _INSIDE = ("tool_calls", "tool_call", "function_call", "function")
-_ANSWERS = (
-    "answer", "final_answer", "final", "response", "content", "text", "output", "reply", "message",
-    "result", "summary",
-)  # fmt: skip
 WrittenCalls = list[tuple[str, str]]
 
 
@@ -103,7 +99,6 @@ _PAIRS = regex.compile(
     r"|<(?P<key>\w+)>\s*(?P<value>[^<]*?)\s*</\g<key>>",
     regex.DOTALL,
 )
-_SAID = regex.compile(r"\W*?(?:\[(?P<said>[^\]\n]+)\]|\n?[\w ]*[Ii]nput\W*:\s*(?P<said>[^\n]+))")
 _AT_ONCE = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
 
 
@@ -118,9 +113,6 @@ def _values_behind(text: str) -> dict[str, Any] | None:
     if begins is not None:
         value = _decode(text[begins.end() :])[1]
         return value if isinstance(value, dict) else None
-    match = _SAID.match(text)
-    if match is not None:
-        return {"query": match["said"].strip().strip("\"'")}
     return {} if regex.match(r"[\"'>\s]*</", text) else None
 
 
@@ -239,16 +231,6 @@ def whole_json(text: str) -> tuple[int, Any] | None:
     return length, value
 
 
-def answer_in(value: Any) -> str | None:
-    """The text that a JSON object gives as the answer."""
-    if not isinstance(value, Mapping):
-        return None
-    given = next((value[key] for key in _ANSWERS if key in value), None)
-    if isinstance(given, list) and given and all(isinstance(each, str) for each in given):
-        return "\n\n".join(given)
-    return given if isinstance(given, str) else answer_in(given)
-
-
 # ── At the beginning of a line, while it arrives ─────────────────────────────────────────────
 
 
@@ -262,22 +244,18 @@ class LineCall:
 
 
 _ANY = regex.compile(r"\{\s*\"name\":\s*\"\w+\",\s*\"(?:arguments|parameters)\":\s*\{")
-_LABEL = (  # "Action: ", ">>>", "print(", "commentary to=functions."
-    r"(?:[^\w\s`]{0,4}(?:[A-Za-z]{1,14}[^\w\s`][^\w\n`]{0,3}){0,2}"
-    r"|(?:assistant)?(?:analysis|commentary)? ?to=(?:functions\.)?)"
-)
 
 
 class LineCalls:
-    """Sees calls without any mark around them: JSON, Python, "Action:" with its input."""
+    """Sees calls without any mark around them: JSON, and a list of calls in Python."""
 
     def __init__(self, names: Collection[str]) -> None:
         self._names = names
         named = "|".join(map(regex.escape, sorted(names))) or r"(?!)"
         self._begins = regex.compile(
             r"(?P<json>\{\s*[\"']|\[\s*\{\s*[\"']|functools\s*\[)"
-            rf"|{_LABEL}(?:(?i:call|await) )?(?P<name>{named})(?:\.call)?"
-            r"(?:\(|\[|(?:[ ]json)?\s?[^\w\s,;.`]|(?P<alone>[ ]*\n))"
+            r"|(?:\[|>>>|<function=|(?:commentary )?(?:to=)?functions\.)?"
+            rf"(?P<name>{named})(?:\(|(?:[ ]json|=)?\s?\{{|(?P<alone>[ ]*\n))"
         )
 
     def read(self, text: str, *, final: bool) -> LineCall | None:

@@ -11,7 +11,7 @@ import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
 from mcp.types import ToolAnnotations
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from rag.mcp.library import CLIENT, Asker, LibraryApi, Refused, bearer_of
 
@@ -26,6 +26,19 @@ MOST_LISTED = 1000
 FETCHED_CHARS = 100_000  # of a document; longer ones say where the rest begins
 P = ParamSpec("P")
 FromThread = TypeVar("FromThread")
+
+
+class SearchFilters(BaseModel):
+    """Days are written 2025-03-31; `before` is the day behind the last."""
+
+    title: str = ""
+    author: str = ""
+    folder: str = ""
+    type: str = ""
+    tag: str = ""
+    after: str = ""
+    before: str = ""
+
 
 Limit = Annotated[int, Field(ge=1, le=MOST_FOUND)]
 Caller = Context[Any, Any]
@@ -85,6 +98,7 @@ class _Tools:
             self.list_tables,
             self.list_documents,
             self.list_collections,
+            self.list_facets,
         ):
             server.add_tool(_told(tool), name=tool.__name__, annotations=reads)
         server.add_tool(self.ask, name="ask", annotations=says)
@@ -109,12 +123,26 @@ class _Tools:
         caller: Caller,
         collection: str | None = None,
         limit: Limit | None = None,
+        filters: SearchFilters | None = None,
     ) -> dict[str, Any]:
-        """Find places in the documents. Each result has an id for `fetch`."""
+        """Find places in the documents. Each result has an id for `fetch`.
+
+        `filters` leave out all other documents; `list_facets` has their values.
+        """
         found = self._post(
-            caller, "/search", query=query, limit=limit or FOUND, collections=_one(collection)
+            caller,
+            "/search",
+            query=query,
+            limit=limit or FOUND,
+            collections=_one(collection),
+            filters=filters and filters.model_dump(exclude_defaults=True),
         )
-        return {"results": [self._result(hit) for hit in found["hits"]]}
+        results = {"results": [self._result(hit) for hit in found["hits"]]}
+        return results | ({"filtered": found["filtered"]} if found.get("filtered") else {})
+
+    def list_facets(self, caller: Caller, collection: str | None = None) -> dict[str, Any]:
+        """By what the documents can be filtered, with how many have each value."""
+        return dict(self._get(caller, "/facets", collection=collection or ""))
 
     def fetch(self, id: str, caller: Caller, start: int = 0) -> dict[str, Any]:
         """Read what a search found, in its section; or a document by its id, from `start` on."""

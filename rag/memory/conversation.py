@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from threading import Lock, RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag.citations.markers import cited_numbers, renumber
 from rag.errors import ModelError, NotFound, UserError
@@ -30,6 +30,9 @@ from rag.memory.summary import (
 from rag.records import LineEdit, Message, MessageStatus, Readable, Role, Summary, SummaryLine
 from rag.runtime.cancellation import HangUp
 from rag.seams import Embedder, SessionHandle, TokenCounter
+
+if TYPE_CHECKING:  # it loads numpy
+    from rag.memory.embedding import KnownLanguages
 
 MOST_PARAGRAPHS = 100_000  # of all sessions together, some 100 MB
 CAUGHT_UP = 400  # messages embedded in one go
@@ -62,6 +65,7 @@ class ConversationMemory:
         """`names` gives the product names that documents use; `max_tokens` is of a request."""
         self._count = count
         self._embedder = embedder
+        self._known: KnownLanguages | None = None
         self._names = names
         self._summariser = summariser
         self._writing: dict[tuple[str, str], HangUp] = {}  # sessions of which a model writes now
@@ -142,16 +146,22 @@ class ConversationMemory:
             session.save_vectors({index: each.reshape(-1) for index, each in rows.items()})
 
     def _meanings(self, session: SessionHandle, past: History, question: str) -> dict[int, float]:
-        """How near paragraphs are; nothing without an embedder, or while it is away."""
+        """How near paragraphs are; nothing without an embedder, or while it is away.
+
+        Nor in a language that its model does not know: there words do alone.
+        """
         if self._embedder is None:
             return {}
-        from rag.memory.embedding import near
+        from rag.memory.embedding import KnownLanguages, near
 
         dimensions = self._embedder.dimensions
         for index, vectors in session.vectors_besides(past.vectors.keys()).items():
             if vectors.size % dimensions == 0 and index < len(past.said):
                 past.vectors[index] = vectors.reshape(-1, dimensions)
+        self._known = self._known or KnownLanguages(self._embedder.embed)
         try:
+            if past.phrases not in self._known:
+                return {}
             return near(past, question, self._embedder.embed)
         except ModelError:
             return {}  # the words do alone

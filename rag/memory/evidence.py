@@ -8,7 +8,7 @@ from functools import lru_cache
 from rag.citations.dependence import depends
 from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.statements import Statement, read_statements
-from rag.language.layout import asks
+from rag.language.sentences import asks
 from rag.memory.paragraphs import size
 from rag.records import Role
 

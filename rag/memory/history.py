@@ -10,9 +10,8 @@ from typing import Any
 
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
-from rag.language.layout import asks
 from rag.language.names import Lexicon, find_names
-from rag.language.sentences import split_sentences
+from rag.language.sentences import asks, split_sentences
 from rag.memory.evidence import SpokenMessage, TurnEvidence
 from rag.memory.paragraphs import read_paragraphs, size
 from rag.memory.phrases import SummaryPhrases, fenced, phrases_of

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.citations.scanner import Marker
-from rag.language.layout import LineKind, leads_in
-from rag.language.sentences import Sentence, read_sentences
+from rag.language.sentences import LineKind, Sentence, leads_in, read_sentences
 from rag.seams import TokenCounter
 
 USUAL = 600  # bytes of UTF-8, some 150 tokens: as much is one paragraph

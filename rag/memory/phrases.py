@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 
-from rag.language.languages import read_lists
-from rag.language.languages.detection import spoken
+from rag.language.languages import read_lists, spoken
 
 OPENS, CLOSES = "<earlier_turns>", "</earlier_turns>"
 _TAG = re.compile(r"<(?=\s*/?\s*earlier_turns)", re.IGNORECASE)

@@ -20,8 +20,7 @@ from rag.memory.phrases import all_phrases, unfenced
 from rag.memory.summary import SummaryDraft
 from rag.memory.verifier import Verifier, Witness, is_excusable, is_taken_out, is_typed
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
-from rag.runtime.cancellation import HangUp
-from rag.runtime.short_calls import reply_in_time
+from rag.runtime.cancellation import HangUp, reply_in_time
 from rag.seams import ChatModel, TokenCounter
 from rag.seams.patience import SUMMARY, Patience
 
@@ -350,14 +349,12 @@ def _hold_unnumbered(verifier: Verifier, line: SummaryLine, held: _HeldLine) -> 
     elif message is not None and not is_typed(line.text):
         held.lines.append(replace(line, mark=LineMark.UNCHECKED, messages=(message,), numbers=()))
     else:
-        sentence = verifier.nearest_sentence(line.text, at)
-        if sentence is None:
-            held.dropped += 1
-            return
-        quoted = verifier.evidence.quotation(at, sentence)
-        held.failed.append(
-            _FailedClause(replace(line, messages=(at,), numbers=()), ((at, quoted),))
-        )
+        sentences = verifier.sentences_behind(line.text, at)
+        held.dropped += not sentences
+        own = replace(line, messages=(at,), numbers=())
+        for sentence in sentences:
+            quoted = verifier.evidence.quotation(at, sentence)
+            held.failed.append(_FailedClause(own, ((at, quoted),)))
 
 
 def _written(

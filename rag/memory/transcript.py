@@ -19,6 +19,7 @@ from rag.records import Role, Summary, SummarySection
 from rag.seams import TokenCounter
 
 if TYPE_CHECKING:
+    from rag.memory.embedding import KnownLanguages
     from rag.memory.trimmer import SummaryWriting
 
 MessageDict = Mapping[str, Any]
@@ -41,6 +42,7 @@ class Transcript(History):
 
     lexicon: Lexicon = field(kw_only=True)
     embed: Embed | None = None
+    languages: "KnownLanguages | None" = None  # that its model knows
     messages: list[dict[str, Any]] = field(default_factory=list)  # snapshots, as they were read
     leading: int = 0  # system messages at the beginning, which are never summarised
     systems: list[int] = field(default_factory=list)  # system messages that come later
@@ -118,6 +120,8 @@ class Transcript(History):
             return {}
         from rag.memory.embedding import embed_paragraphs, near, texts_of
 
+        if self.languages is not None and self.phrases not in self.languages:
+            return {}  # words do better alone
         new = [at for at in self.index.of_message if at not in self.vectors]
         self.vectors |= embed_paragraphs(texts_of(self, new), self.embed)
         return near(self, question, self.embed)

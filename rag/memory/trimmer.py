@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rag.errors import TooLarge
 from rag.language.names import Lexicon
@@ -23,6 +23,9 @@ from rag.memory.transcript import (
 )
 from rag.records import Role, Summary, SummaryReport
 from rag.tokens import count_tokens
+
+if TYPE_CHECKING:  # it loads numpy
+    from rag.memory.embedding import KnownLanguages
 
 TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
@@ -122,6 +125,7 @@ class HistoryTrimmer:
         self._wait = wait
         self._lexicon = Lexicon(products)
         self._embed = embed
+        self._languages = None if embed is None else _languages_of(embed)
         self._transcripts: list[Transcript] = []  # the one used last stands last
         self._lock = threading.Lock()
 
@@ -163,7 +167,12 @@ class HistoryTrimmer:
             known = ((seen.common(messages), seen) for seen in reversed(self._transcripts))
             usable = [each for each in known if 0 < each[0] >= each[1].covered]
             if not usable:
-                return Transcript(count_tokens, lexicon=self._lexicon, embed=self._embed)
+                return Transcript(
+                    count_tokens,
+                    lexicon=self._lexicon,
+                    embed=self._embed,
+                    languages=self._languages,
+                )
             common, best = max(usable, key=itemgetter(0))
             self._transcripts = [
                 transcript for transcript in self._transcripts if transcript is not best
@@ -194,6 +203,12 @@ class HistoryTrimmer:
                 seen.draft, seen.writing = seen.writing.draft or seen.draft, None
         seen.room = room
         seen.summary = _summary(seen, end, room)
+
+
+def _languages_of(embed: Embed) -> "KnownLanguages":
+    from rag.memory.embedding import KnownLanguages
+
+    return KnownLanguages(embed)
 
 
 class SummaryWriting:

@@ -17,19 +17,14 @@ from rag.language.figures import read_figures
 from rag.language.languages import LANGUAGES, Language, read_lists, words
 from rag.language.names import find_names
 from rag.language.synonyms import canonical
-from rag.language.words import (
-    UNSPACED,
-    is_function_word,
-    language_of,
-    stem,
-    tokens,
-)
+from rag.language.words import UNSPACED, is_function_word, language_of, stem, tokens
 from rag.memory.evidence import Claim, SpokenSentence, TurnEvidence, read_evidence
 from rag.records import LineEdit, SummaryLine
 
 LEAST_ORDER = 0.8  # of shared stems that stand in the same order
 SAME_LINE = 0.9  # of stems in common: what a person took out, said again
 LEAST_SHARED = 0.5  # of a clause's stems that one message holds: it speaks of something there
+MOST_BEHIND = 3  # sentences that a clause without a number is quoted by
 MOST_LATER = 400  # messages that may replace a value, or that a line without a number is of
 _LISTS = read_lists("framing")
 
@@ -251,10 +246,22 @@ class Verifier:
         nothing = SpokenSentence(line.text)
         return self.replacement(line.text, Witness(at, nothing, Claim(line.text)))
 
-    def nearest_sentence(self, clause: str, message: int) -> SpokenSentence | None:
-        """Of a message that which shares most with a clause."""
-        sentences = self.evidence.sentences(message)
-        return max(sentences, key=lambda each: shared(clause, each.text), default=None)
+    def sentences_behind(self, clause: str, message: int) -> list[SpokenSentence]:
+        """Of a message that which shares most with a clause, then those that share what is left."""
+        left = list(self.evidence.sentences(message))
+        missing = _things(read_wording(clause, language_of(clause)))
+        chosen: list[SpokenSentence] = []
+        while left and len(chosen) < MOST_BEHIND:
+            things = {
+                each: _things(read_wording(each.text, language_of(each.quotation))) for each in left
+            }
+            best = max(left, key=lambda each: len(missing & things[each]))
+            if chosen and not missing & things[best]:
+                break
+            chosen.append(best)
+            left.remove(best)
+            missing -= things[best]
+        return sorted(chosen, key=self.evidence.sentences(message).index)
 
 
 def carries(
@@ -358,9 +365,12 @@ def is_excusable(clause: str, quoted: str) -> bool:
 def shared(clause: str, text: str) -> float:
     """The share of a clause's stems, figures and codes that a text holds."""
     language = language_of(text)
-    ours, theirs = read_wording(clause, language), read_wording(text, language)
-    one = {*ours.stems, *ours.figures, *ours.codes}
-    return len(one & {*theirs.stems, *theirs.figures, *theirs.codes}) / max(1, len(one))
+    one = _things(read_wording(clause, language))
+    return len(one & _things(read_wording(text, language))) / max(1, len(one))
+
+
+def _things(wording: Wording) -> set[object]:
+    return {*wording.stems, *wording.figures, *wording.codes}
 
 
 def _spoken_share(clause: str, text: str) -> float:

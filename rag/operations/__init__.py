@@ -1,16 +1,16 @@
 """What must exist beside the database and in it: told as it is, and made again where it can be."""
 
-from rag.operations.checksums import Places
-from rag.operations.indexes import Differences, check_room, compare, repair
 from rag.operations.manifest import (
     Manifest,
+    Places,
     note_manifest,
     read_manifest,
     refuse_emptied,
     refuse_foreign,
     set_back,
 )
-from rag.operations.rows import documents_of, tables_without_rows
+from rag.operations.restore import Differences, check_room, compare, repair
+from rag.operations.snapshot import documents_of, tables_without_rows
 
 __all__ = [
     "Differences",

@@ -15,7 +15,7 @@ from rag.db import documents, jobs, sessions, source_files, tables
 from rag.db.blobs import Blobs, FolderBlobs, blocks
 from rag.db.holds import deletions_put_off, has_holds
 from rag.errors import StorageFailed
-from rag.operations.checksums import ENDING, FileRecord
+from rag.operations.manifest import ENDING, FileRecord
 from rag.operations.repository import BackupManifest, BackupRepository, folder_beside, room_for
 from rag.operations.snapshot import Snapshot, size_of, taken
 
@@ -180,7 +180,7 @@ class _Copying:
                 digest = _Digest()
                 for _block in digest.over(blocks(blobs.open(name))):
                     pass
-                return digest.noted()
+                return digest.record()
         return _written(self._target, file.name, blocks(blobs.open(name)))
 
 
@@ -197,14 +197,14 @@ class _Digest:
             self._digest.update(part)
             yield part
 
-    def noted(self) -> FileRecord:
+    def record(self) -> FileRecord:
         return FileRecord(self._size, self._digest.hexdigest())
 
 
 def _written(target: Blobs, name: str, parts: Iterable[bytes]) -> FileRecord:
     digest = _Digest()
     target.write(name, digest.over(parts))
-    return digest.noted()
+    return digest.record()
 
 
 def _needed(library: Library, connection: Connection) -> Iterator[NeededFile]:

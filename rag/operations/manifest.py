@@ -5,6 +5,7 @@ a good one. Beside what is noted here it is told as what it is. Vectors and word
 are compared with the database, chunk by chunk.
 """
 
+import hashlib
 import json
 import secrets
 from collections.abc import Mapping, Set
@@ -12,14 +13,82 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from sqlalchemy import Engine, func, select
+from sqlalchemy import ColumnElement, Engine, func, select
 
 from rag.db import collections, documents, reading, sessions, tables, versions, writing
 from rag.documents.index_changes import IndexDebts
 from rag.errors import SetupError
-from rag.operations.checksums import FileRecord, Places, kept_by
 from rag.records import EVERYTHING
+
+# ── Rows of tables, beside the database: which must be there, how long they are, ──
+
+ENDING = ".parquet"
+BLOCK = 1 << 20
+
+
+class FileRecord(NamedTuple):
+    """A file as it was when it was noted."""
+
+    size: int
+    checksum: str  # SHA-256
+
+
+Noted = Mapping[str, FileRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Folders of this machine; None: elsewhere, and not looked at."""
+
+    rows: Path | None
+
+    def rows_of(self, table_id: str) -> Path | None:
+        return None if self.rows is None else self.rows / f"{table_id}{ENDING}"
+
+
+def kept_by(engine: Engine, places: Places, before: Noted) -> dict[str, FileRecord]:
+    """Rows that the database names, as they are where they are new here.
+
+    What was noted stays so as long as it is named: a file that is gone is missed.
+    """
+    rows = {}
+    for key in _ids(engine, tables.c.id):
+        file = places.rows_of(key)
+        if key in before:
+            rows[key] = before[key]
+        elif file is not None and file.is_file():
+            rows[key] = FileRecord(file.stat().st_size, checksum(file))
+    return rows
+
+
+def _ids(engine: Engine, column: ColumnElement[str]) -> set[str]:
+    with reading(engine) as connection:
+        return set(connection.execute(select(column)).scalars())
+
+
+def is_as_noted(path: Path | None, kept: FileRecord, *, reads: bool) -> bool:
+    """Whether it is there in its length, and, if it is read, with its content."""
+    if path is None:
+        return True
+    try:
+        is_whole = path.stat().st_size == kept.size
+        return is_whole and (not reads or checksum(path) == kept.checksum)
+    except OSError:
+        return False
+
+
+def checksum(path: Path) -> str:
+    """Of the content, read in blocks."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+# ── What must exist, written beside the database as it was when it was last looked at ─────────────
 
 FILE = "manifest.json"
 

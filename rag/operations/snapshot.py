@@ -13,15 +13,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from sqlalchemy import Connection, Engine, MetaData, create_engine, text
 
 from rag.db import metadata, migrate, open_engine, restored_schema
 from rag.db.blobs import BLOCK, blocks
+from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.db.holds import hold_jobs
-from rag.db.integrity import damage_in_words, damaged_tables, is_of_words
 from rag.errors import SetupError, StorageFailed
+from rag.operations.manifest import Noted, Places, is_as_noted
+from rag.records import EVERYTHING
+
+if TYPE_CHECKING:
+    from rag.tables.store import TableStore
 
 SQLITE_NAME = "groundnote.sqlite.gz"
 TABLE_ENDING = ".copy.gz"
@@ -222,3 +227,24 @@ def _compressed(parts: Iterable[bytes]) -> Iterator[bytes]:
         if packed := packer.compress(part):
             yield packed
     yield packer.flush()
+
+
+# ── Tables whose rows are gone: a folder was deleted, a file was cut off or is another one ────────
+
+
+def tables_without_rows(
+    tables: "TableStore", places: Places, rows: Noted, *, reads: bool = False
+) -> set[str]:
+    """Ids of tables whose rows cannot be read, or are not those that were noted."""
+    ids = tables.ids(EVERYTHING)
+    noted = ((key, kept) for key, kept in rows.items() if key in ids)
+    changed = {k for k, kept in noted if not is_as_noted(places.rows_of(k), kept, reads=reads)}
+    return tables.files.lacking(ids) | changed
+
+
+def documents_of(tables: "TableStore", table_ids: set[str]) -> dict[str, str]:
+    """Names of the documents of these, by id."""
+    of = (
+        [table for table in tables.tables(EVERYTHING) if table.id in table_ids] if table_ids else []
+    )
+    return {each.document_id: each.document_name for each in of}

@@ -1,5 +1,6 @@
 """Documents, their parts, and what a search finds of them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -34,6 +35,48 @@ class ReadingReport:
     left_out: tuple[str, ...] = ()  # what, and why, for people
     recognised: int = 0  # pages, of those above, and pictures, that were read by OCR
     reader: int = 0  # which readers read it; 0: those of before they were counted
+    author: str = ""  # as the file itself says, or its front matter
+    date: str = ""  # the same: a day of the calendar, "2025-03-31"
+    tags: tuple[str, ...] = ()
+    refused: str = ""  # why newer readers refuse the file; its text is what older ones read
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Which documents are searched; what is empty filters nothing.
+
+    Texts are compared in any case. A title has all of the words; a folder holds its folders' files.
+    """
+
+    title: str = ""
+    author: str = ""
+    folder: str = ""
+    type: str = ""  # as `FileKind.word` calls it
+    tag: str = ""
+    after: str = ""  # the first day that counts, "2025-03-31"
+    before: str = ""  # the first day that does not
+
+    def __bool__(self) -> bool:
+        return any(value for _, value in self.items())
+
+    def items(self) -> tuple[tuple[str, str], ...]:
+        """Those that filter, by name."""
+        named = ((name, str(getattr(self, name))) for name in self.__slots__)
+        return tuple((name, value) for name, value in named if value)
+
+
+NO_FILTERS = Filters()
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredDocuments:
+    """What filters leave of the documents that somebody may read."""
+
+    names: tuple[str, ...]
+    chunk_ids: frozenset[str]
+
+
+Facets = Mapping[str, Mapping[str, int]]  # documents by value, by the name of a filter
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +131,8 @@ class Certainty(StrEnum):
 class Confidence:
     """What a search says of a question as a whole."""
 
-    certainty: Certainty
-    documents: tuple[str, ...] = ()  # names of those that may answer, where it is not sure
-    missing: tuple["MissingIdentifier", ...] = ()
+    certainty: Certainty = Certainty.FOUND
+    missing: tuple["MissingIdentifier", ...] = ()  # codes of it that nobody has
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ class RawTable:
     rows: str
     width: int  # cells in a row, its number apart
     row_count: int
+    typed: tuple[int, ...] = ()  # columns, from 0, whose figures are figures in the file, too
 
 
 class ColumnType(StrEnum):
@@ -44,6 +45,7 @@ class TableColumn:
     high: str = ""
     examples: tuple[str, ...] = ()  # the most frequent values
     note: str = ""  # what had to be assumed: "day before month"
+    missing: int = 0  # cells with a formula whose result the file does not hold
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,7 @@ from dataclasses import replace
 
 from markupsafe import Markup
 
-from rag.regression.report import difference
-from rag.regression.results import Check, PlayedTurn, Replay
+from rag.regression.report import Check, PlayedTurn, Replay, difference
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1d2329; --soft: #5b6670; --line: #d9dee3; --bad: #a3231f;

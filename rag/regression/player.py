@@ -29,7 +29,7 @@ from rag.regression.expectations import (
     of_answer,
     stands_beside,
 )
-from rag.regression.results import Check, CitedSource, PlayedTurn, ending
+from rag.regression.report import Check, CitedSource, PlayedTurn, ending
 from rag.regression.script import (
     Add,
     Ask,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from rag.regression.results import Replay
+    from rag.regression.report import Replay
 
 ENDINGS = (".conversation.json", ".conversation.yaml", ".conversation.yml")
 MODELS = ("none", "recorded", "live")

@@ -12,10 +12,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rag.errors import RagError, SetupError, UserError
-from rag.regression.libraries import PACKAGE, Libraries, without_model
+from rag.regression.libraries import (
+    PACKAGE,
+    Libraries,
+    RecordedModel,
+    Recorder,
+    recording_of,
+    without_model,
+)
 from rag.regression.player import OWNER, Player, Position, configure
-from rag.regression.recordings import RecordedModel, Recorder, recording_of
-from rag.regression.results import PlayedTurn, Replay
+from rag.regression.report import PlayedTurn, Replay
 from rag.regression.script import Restart, documents_of
 from rag.regression.script_file import ENDINGS, read_script
 from rag.seams import Embedder

@@ -1,19 +1,232 @@
 """Results of replays and measures as text for people, and JSON and JUnit for programs."""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Protocol
 from xml.etree import ElementTree
 
+from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 from rich.markup import escape
 
 from rag.errors import UserError
-from rag.regression.measures import Graded, summary_of
-from rag.regression.results import Check, PlayedTurn, Replay
-from rag.regression.script_file import read_text
+from rag.language.languages import ENGLISH
+from rag.records import Event, Failed, Finished
+from rag.regression.script_file import ScriptFile, read_text, validated
+from rag.seams import SessionHandle
+
+# ── What came of a replayed conversation, turn by turn ────────────────────────────────────────────
+
+
+def ending(events: Iterable[Event]) -> Finished | Failed:
+    """The event that a turn ended with; what a judge says afterwards is read, but not it."""
+    return [event for event in events if isinstance(event, Finished | Failed)][-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One expectation of one turn."""
+
+    turn: int  # from 1
+    expectation: str
+    held: bool
+    got: str = ""  # what there was instead
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSource:
+    """A source as an answer cites it."""
+
+    number: int
+    document: str
+    place: str
+    verdict: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlayedTurn:
+    """One turn, with what it gave."""
+
+    number: int  # from 1
+    action: str
+    said: str  # the question, or what was done
+    answer: str = ""
+    resolved: str = ""  # the question as it was searched for, where that is another
+    cited: tuple[CitedSource, ...] = ()
+    summary: str = ""
+    recalled: tuple[str, ...] = ()  # what a model would be sent for each probe, beside the summary
+    tokens: int = 0  # of what a model would be sent after this turn
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.held)
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """How one conversation went."""
+
+    title: str
+    file: str
+    turns: tuple[PlayedTurn, ...] = ()
+    error: str = ""  # of the file: nothing, or not all, could be replayed
+    seconds: float = 0.0
+
+    @property
+    def name(self) -> str:
+        """What the conversation is called by."""
+        return Path(self.file).name.split(".")[0]
+
+    @property
+    def checks(self) -> tuple[Check, ...]:
+        return tuple(check for turn in self.turns for check in turn.checks)
+
+    @property
+    def failures(self) -> tuple[Check, ...]:
+        return tuple(check for check in self.checks if not check.held)
+
+    @property
+    def passed(self) -> bool:
+        return not self.error and not self.failures
+
+    @property
+    def outcome(self) -> tuple[object, ...]:
+        """What two runs of the same must have in common."""
+        return self.error, self.turns
+
+
+# ── Results of replays and measures as text for people, and JSON and JUnit for programs ───────────
+
+# ── How good answers are, measured against questions whose answers are known ──────────────────────
+
+_ARTICLE = re.compile(ENGLISH.patterns["articles"])
+
+
+class KnownQuestion(BaseModel):
+    """One line of a questions file; without `document` the library does not answer it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    question: Annotated[str, Field(min_length=1)]
+    kind: str = ""
+    answer: str | None = None
+    document: str | None = None  # that answers it
+    also: tuple[str, ...] = ()  # other documents that do
+    key: str | None = None  # words of the document that a good answer holds
+
+
+@dataclass(frozen=True, slots=True)
+class Graded:
+    """One question with what came of it."""
+
+    question: KnownQuestion
+    answered: str
+    declined: bool
+    documents: tuple[str, ...]  # cited, in order of their first citation
+
+    @property
+    def is_answerable(self) -> bool:
+        return self.question.document is not None
+
+    @property
+    def cites_first(self) -> bool:
+        """Whether the first citation is of a document that answers."""
+        right = {self.question.document, *self.question.also}
+        return bool(self.documents) and self.documents[0] in right
+
+    @property
+    def f1(self) -> float:
+        return token_f1(self.answered, self.question.answer or "")
+
+
+class Answers(Protocol):
+    """What is being measured."""
+
+    def ask(self, session: SessionHandle, question: str) -> Iterator[Event]: ...
+
+
+def read_questions(path: Path) -> list[KnownQuestion]:
+    """Read a JSON Lines file.
+
+    Raises:
+        UserError: it is missing or empty, or a line is no question; names the line.
+    """
+    lines = read_text(path).splitlines()
+    results = [
+        _question(path, line, number) for number, line in enumerate(lines, start=1) if line.strip()
+    ]
+    if not results:
+        raise UserError(f"{path} holds no question.")
+    return results
+
+
+def _question(path: Path, line: str, number: int) -> KnownQuestion:
+    try:
+        data = json.loads(line)
+    except ValueError as error:
+        raise UserError(f"{path}, line {number}: not JSON; {error}.") from error
+    return validated(KnownQuestion, ScriptFile(path, data, {(): number}))
+
+
+def grade(question: KnownQuestion, assistant: Answers, session: SessionHandle) -> Graded:
+    """Ask one question in a session of its own."""
+    last = ending(assistant.ask(session, question.question))
+    if isinstance(last, Failed):
+        return Graded(question, "", declined=True, documents=())
+    answer = last.message.answer
+    by_number = {source.number: source.document_name for source in last.sources}
+    numbers = [citation.number for citation in answer.citations] if answer else []
+    return Graded(
+        question,
+        last.message.content,
+        declined=answer is not None and answer.declined,
+        documents=tuple(dict.fromkeys(by_number[n] for n in numbers if n in by_number)),
+    )
+
+
+def token_f1(text: str, gold: str) -> float:
+    """Overlap of words, articles and markers apart, as in SQuAD (Rajpurkar et al., EMNLP 2016)."""
+    ours, theirs = Counter(_words(text)), Counter(_words(gold))
+    common = sum((ours & theirs).values())
+    if common == 0:
+        return 0.0
+    precision, recall = common / sum(ours.values()), common / sum(theirs.values())
+    return 2 * precision * recall / (precision + recall)
+
+
+def _words(text: str) -> list[str]:
+    plain = re.sub(r"\[[\d, –-]+\]", " ", text.lower())
+    return [word for word in re.findall(r"\w+", plain) if not _ARTICLE.fullmatch(word)]
+
+
+def summary_of(graded: Sequence[Graded]) -> dict[str, Any]:
+    """Means over all questions; a measure without questions is None."""
+    answerable = [g for g in graded if g.is_answerable]
+    others = [g for g in graded if not g.is_answerable]
+    answers = _mean([not g.declined for g in answerable])
+    declines = _mean([g.declined for g in others])
+    both = None if answers is None or declines is None else (answers + declines) / 2
+    return {
+        "questions": len(graded),
+        "first_citation_right": _mean([g.cites_first for g in answerable]),
+        "token_f1": _mean([g.f1 for g in answerable if g.question.answer]),
+        "answered": answers,
+        "declined": declines,
+        "balanced_accuracy": both,
+    }
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return round(sum(values) / len(values), 4) if values else None
+
+
+# ── Results of replays and measures as text for people, and JSON and JUnit for programs ───────────
 
 SHOWN = 700  # characters of an answer that are shown where it is not what was expected
 VERSION = 1

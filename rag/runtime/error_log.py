@@ -49,7 +49,7 @@ class ErrorLog:
     def __init__(self) -> None:
         self.folder: Path | None = None
 
-    def told(self, error: BaseException) -> str:
+    def report(self, error: BaseException) -> str:
         """A sentence for people, after the error was written down."""
         kept = self.keep(error)
         where = f"The details are in {kept}" if kept else "The details could not be written down"
@@ -83,7 +83,7 @@ class ErrorLog:
 
     def _of_a_thread(self, ended: threading.ExceptHookArgs) -> None:
         if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
-            _say(self.told(ended.exc_value))
+            _say(self.report(ended.exc_value))
 
     def _unraisable(self, ended: Any) -> None:
         if ended.exc_value is not None:
@@ -99,7 +99,7 @@ class _OneLine(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        told = f": {self._log.told(error)}" if error is not None else ""
+        told = f": {self._log.report(error)}" if error is not None else ""
         _say(f"{record.getMessage()}{told}")
 
 

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from rag.records import Chunk, Document, DocumentPage, Readable, Section
+from rag.records import (
+    NO_FILTERS,
+    Chunk,
+    Document,
+    DocumentPage,
+    FilteredDocuments,
+    Filters,
+    Readable,
+    Section,
+)
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     pass
@@ -40,6 +49,7 @@ class DocumentStore(Protocol):
         offset: int = 0,
         words: str = "",
         order: str = "name",
+        filters: Filters = NO_FILTERS,
     ) -> DocumentPage:
         """Some of those that have all of these words in title or name.
 
@@ -48,6 +58,12 @@ class DocumentStore(Protocol):
 
     def chunks(self, chunk_ids: Sequence[str], within: Readable) -> dict[str, Chunk]:
         """Those that exist."""
+
+    def filtered(self, filters: Filters, within: Readable) -> FilteredDocuments:
+        """The documents that all filters let through. Raises UserError."""
+
+    def lexicon(self, within: Readable) -> tuple[str, ...]:
+        """The product names of the documents, without repeats."""
 
     def is_empty(self, within: Readable) -> bool:
         """Whether there is no document at all."""

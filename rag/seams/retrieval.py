@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from rag.records import NO_EARLIER_TOPICS, Confidence, EarlierTopics, Hit, Readable
+from rag.records import (
+    NO_EARLIER_TOPICS,
+    NO_FILTERS,
+    Confidence,
+    EarlierTopics,
+    Filters,
+    Hit,
+    Readable,
+)
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     import numpy as np
@@ -87,18 +95,21 @@ class Retriever(Protocol):
         lexical_query: str = "",
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
+        filters: Filters = NO_FILTERS,
     ) -> list[Hit]:
         """Best first, near-duplicates folded, each with its neighbourhood; [] when nothing fits.
 
         An empty `lexical_query` means the same as `dense_query`. What was said `before` leads the
-        search, by its weights; how relevant a hit is says the question alone.
+        search, by its weights; how relevant a hit is says the question alone. Of documents that
+        the `filters` do not let through nothing is found.
 
         Raises:
+            UserError: a filter is none.
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
 
-    def confidence(self, query: str, within: Readable, hits: Sequence[Hit]) -> Confidence:
-        """Of what `search` found for a query: whether it answers, and which codes nobody has."""
+    def confidence(self, query: str, within: Readable) -> Confidence:
+        """Whether the documents answer a query at all, and which of its codes nobody has."""
 
     def by_words(
         self,

@@ -82,15 +82,12 @@ class Fts5Words:
     def _by_rare(
         self, connection: Connection, plan: Plan, within: Readable, limit: int
     ) -> dict[int, float]:
-        """Terms of one weight are one query; FTS5 scores each term, and they add up."""
-        scores: dict[int, float] = {}
-        terms = [each.term for each in plan.rare]
-        for weight in sorted({term.weight for term in terms}, reverse=True):
-            match = _match(" OR ", [term for term in terms if term.weight == weight], within)
-            found = connection.execute(self._SCORES, {"match": match, "limit": limit})
-            for row, scored in found.all():
-                scores[row] = scores.get(row, 0.0) + weight * scored
-        return scores
+        """FTS5 scores each term, and they add up."""
+        if not plan.rare:
+            return {}
+        match = _match(" OR ", [each.term for each in plan.rare], within)
+        found = connection.execute(self._SCORES, {"match": match, "limit": limit})
+        return {row: float(scored) for row, scored in found.all()}
 
     def _ranked(
         self,

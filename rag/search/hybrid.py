@@ -18,15 +18,17 @@ from rag.errors import IndexAway
 from rag.language.names import Lexicon
 from rag.records import (
     NO_EARLIER_TOPICS,
+    NO_FILTERS,
     Certainty,
     Chunk,
     Confidence,
     EarlierTopics,
+    Filters,
     Hit,
-    MissingIdentifier,
     Readable,
 )
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
+from rag.search.arrangement import arranged
 from rag.search.background import QuestionBackground, Spread, usual_spread
 from rag.search.confidence import certainty, relevance
 from rag.search.embedders.local import Vector
@@ -40,8 +42,9 @@ COVERAGE = 3.0  # standard deviations that a passage with all words of a questio
 EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
 NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
 PREFERRED = 0.9  # … for one of a document cited last
-CHOICES = 3  # documents that are named where it is not sure that they answer
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
+FILTERED = 5_000  # chunks of filtered documents that are all compared; of more, the nearest of
+MORE_CANDIDATES = 4_000  # … so many
 RERANKED = 30  # candidates that a reranker reads
 
 
@@ -85,17 +88,25 @@ class HybridRetriever:
         lexical_query: str = "",
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
+        filters: Filters = NO_FILTERS,
     ) -> list[Hit]:
         """See `rag.seams.Retriever`.
 
         Raises:
+            UserError: a filter is none.
             ModelUnavailable: the embedding server cannot be reached.
             IndexAway: nor can the vector index, or it holds nothing.
         """
         dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
         if not dense_query or limit <= 0:
             return []
-        scores = self._scores(dense_query, lexical_query, within, before)
+        dense_query, lexical_query = (
+            self._lexical.respelled(text, within) for text in (dense_query, lexical_query)
+        )
+        only = self._documents.filtered(filters, within).chunk_ids if filters else None
+        if only == frozenset():
+            return []
+        scores = self._scores(dense_query, lexical_query, within, before, only)
         best = self._by_names(lexical_query, ranked(scores.total), within)
         found = self._read(dense_query, best, within, limit, before.documents)
         return [
@@ -111,29 +122,37 @@ class HybridRetriever:
     def _by_names(
         self, query: str, best: list[tuple[str, float]], within: Readable
     ) -> list[tuple[str, float]]:
-        """Those first that hold a product's name just as it is asked for, not a longer one's."""
+        """Those first that hold a product's name just as it is asked for, not a sibling's.
+
+        A document that is called by another product says little of this one.
+        """
         names = _lexicon_of(tuple(self._documents.lexicon(within)))
-        asked = {name.text.casefold() for name in names.find(query.lower())}
+        asked = _names_in(query, names)
         if not asked:
             return best
         chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
-        gains = {
-            key: NAMED
-            * sum(
-                asked <= {name.text.casefold() for name in names.find(text.lower())}
-                for text in (chunk.embedded_text, chunk.document_title)
-            )
-            for key, chunk in chunks.items()
-        }
+        gains = {key: NAMED * _naming(asked, chunk, names) for key, chunk in chunks.items()}
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
-        self, dense_query: str, lexical_query: str, within: Readable, before: EarlierTopics
+        self,
+        dense_query: str,
+        lexical_query: str,
+        within: Readable,
+        before: EarlierTopics,
+        only: Collection[str] | None,
     ) -> _Scores:
         words = self._by_words(lexical_query, within, before)
         named = self._identifiers.look_up(lexical_query, within)
         wanted = dict.fromkeys((*named.exact, *named.near, *words))
-        standing, nearness = self._standing(dense_query, before, within, list(wanted))
+        limit = CANDIDATES
+        if only is not None and len(only) <= FILTERED:
+            wanted = dict.fromkeys(sorted(only))
+        elif only is not None:
+            limit = MORE_CANDIDATES
+        standing, nearness = self._standing(dense_query, before, within, list(wanted), limit)
+        if only is not None:
+            standing = {key: score for key, score in standing.items() if key in only}
         said = [(_either(text), weight) for text, weight in before.words if text.strip()]
         queries = dict.fromkeys((dense_query, lexical_query, *(text for text, _ in said)))
         found = self._lexical.coverages(list(queries), within, list(standing))
@@ -151,7 +170,12 @@ class HybridRetriever:
         return _Scores(total, nearness, coverage)
 
     def _standing(
-        self, query: str, before: EarlierTopics, within: Readable, wanted: Sequence[str]
+        self,
+        query: str,
+        before: EarlierTopics,
+        within: Readable,
+        wanted: Sequence[str],
+        limit: int = CANDIDATES,
     ) -> tuple[dict[str, float], dict[str, float]]:
         """Of the nearest and those wanted besides: how they stand out, and how near they are.
 
@@ -161,7 +185,7 @@ class HybridRetriever:
         texts, weights = [query, *(text for text, _ in said)], [1.0, *(w for _, w in said)]
         rows = self._embedder.embed(texts)
         own, vector = _unit(rows[0]), _mixed(rows, weights)
-        [nearest] = self._index.nearest(vector[None], within, limit=CANDIDATES)
+        [nearest] = self._index.nearest(vector[None], within, limit=limit)
         if wanted and not nearest:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
         second, others = self._second_standing(texts, weights, within)
@@ -196,25 +220,21 @@ class HybridRetriever:
         """Of the model: what lies between texts that have nothing to do with each other."""
         return usual_spread(self._embedder.embed)
 
-    def confidence(self, query: str, within: Readable, hits: Sequence[Hit]) -> Confidence:
+    def confidence(self, query: str, within: Readable) -> Confidence:
         """See `rag.seams.Retriever`."""
-        query = _either(query)
+        query = self._lexical.respelled(_either(query), within)
         named = self._identifiers.look_up(query, within)
-        if not query or not hits:
-            return Confidence(Certainty.NOTHING, (), named.missing)
-        names = tuple(dict.fromkeys(hit.chunk.document_name for hit in hits))[:CHOICES]
         if named.exact:
-            return Confidence(Certainty.FOUND, (), named.missing)
-        vector = self._embedder.embed([query])[0]
-        [nearest] = self._index.nearest(vector[None], within, limit=1)
-        first = self._usual.nearness(max((cosine for _, cosine in nearest), default=0.0))
-        coverage = self._lexical.coverage(query, within, [hits[0].chunk.id])[hits[0].chunk.id]
-        found = certainty(first, self._second_nearness(query, within), coverage)
-        return Confidence(found, names if found is Certainty.PERHAPS else (), named.missing)
-
-    def missing_identifiers(self, query: str, within: Readable) -> tuple[MissingIdentifier, ...]:
-        """The codes of a query that no readable document holds, each with those near to it."""
-        return self._identifiers.look_up(_either(query), within).missing
+            return Confidence(Certainty.FOUND, named.missing)
+        standing, nearness = (
+            self._standing(query, NO_EARLIER_TOPICS, within, ()) if query else ({}, {})
+        )
+        if not standing:
+            return Confidence(Certainty.NOTHING, named.missing)
+        coverage = self._lexical.coverage(query, within, list(standing))
+        best = max(standing, key=lambda key: standing[key] + COVERAGE * coverage[key])
+        first, second = max(nearness.values()), self._second_nearness(query, within)
+        return Confidence(certainty(first, second, coverage[best]), named.missing)
 
     def _second_nearness(self, query: str, within: Readable) -> float | None:
         rows = self._second.questions([query]) if self._second is not None else None
@@ -235,6 +255,7 @@ class HybridRetriever:
         query = _either(query)
         if not query or limit <= 0:
             return []
+        query = self._lexical.respelled(query, within)
         best = ranked(self._by_words(query, within, before))
         found = self._read("", best, within, limit, before.documents)
         [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])
@@ -271,7 +292,7 @@ class HybridRetriever:
             deep = len(best) if preferred else max(RERANKED, (many + 1) * limit)
             chunks = self._documents.chunks([key for key, _ in best[:deep]], within)
             candidates = self._reranked(query, _candidates(best[:deep], chunks, preferred))
-            chosen = _folded(candidates, many * limit)
+            chosen = arranged(_folded(candidates, many * limit))
             texts = self._documents.section_texts(
                 list(dict.fromkeys(map(section_of, chosen))), within
             )
@@ -306,6 +327,17 @@ def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[s
 def _lexicon_of(names: tuple[str, ...]) -> Lexicon:
     """Indexed once, until it changes; people type names in any case."""
     return Lexicon(name.lower() for name in names)
+
+
+def _naming(asked: set[str], chunk: Chunk, names: Lexicon) -> float:
+    """1 for what holds all products asked for; a title of theirs is half as much, another's −1."""
+    titled = _names_in(chunk.document_title, names)
+    is_named = asked <= titled or asked <= _names_in(chunk.embedded_text, names)
+    return is_named + (asked <= titled) / 2 - bool(titled and not titled & asked)
+
+
+def _names_in(text: str, names: Lexicon) -> set[str]:
+    return {name.text.casefold() for name in names.find(text.lower())}
 
 
 def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rapidfuzz.distance import OSA
-from sqlalchemy import Connection, Engine, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Engine, and_, func, or_, select
 
 from rag.db import chunks, inside, reading
 from rag.db import identifiers as table
@@ -68,16 +68,23 @@ def _size(connection: Connection, within: Readable) -> int:
 def _holders(
     connection: Connection, codes: Iterable[str], within: Readable
 ) -> dict[str, Sequence[str]]:
-    """Passages by the codes that any holds."""
+    """Passages by the codes that any holds; figures alone may be written with stops there."""
+    wanted = set(codes)
+    is_one: ColumnElement[bool] = table.c.code.in_(sorted(wanted))
+    figures = sorted(filter(str.isdigit, wanted))
+    if figures:
+        is_parted = table.c.code.contains(".")
+        is_one = or_(is_one, and_(is_parted, func.replace(table.c.code, ".", "").in_(figures)))
     query = (
         select(table.c.code, table.c.chunk_id)
         .join(chunks, chunks.c.id == table.c.chunk_id)
-        .where(table.c.code.in_(sorted(codes)), inside(chunks.c.collection_id, within))
-        .limit(MOST_PASSAGES * max(1, len(list(codes))))
+        .where(is_one, inside(chunks.c.collection_id, within))
+        .limit(MOST_PASSAGES * max(1, len(wanted)))
     )
     results: dict[str, list[str]] = {}
     for row in connection.execute(query):
-        results.setdefault(row.code, []).append(row.chunk_id)
+        code = row.code if row.code in wanted else row.code.replace(".", "")
+        results.setdefault(code, []).append(row.chunk_id)
     return dict(results)
 
 

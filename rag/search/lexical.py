@@ -1,5 +1,6 @@
 """Chunks by words: BM25 over the database's own index (SQLite FTS5, PostgreSQL tsvector)."""
 
+import re
 import threading
 import time
 from collections.abc import Sequence
@@ -12,13 +13,13 @@ from sqlalchemy import Connection, Engine, select, text
 
 from rag.db import chunks, inside, reading
 from rag.errors import StorageFailed
-from rag.language.words import language_of
+from rag.language.words import stem_of
 from rag.records import Readable
 from rag.search.cache.words import CachedWords, CollectionWords, Lexemes
 from rag.search.fts5 import Fts5Words
-from rag.search.query import REMEMBERED, Term, names_in, terms_of, words_of
+from rag.search.query import REMEMBERED, Term, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
-from rag.search.vocabulary import CountChunks, Vocabulary
+from rag.search.vocabulary import Vocabulary
 from rag.search.word_index import (
     MOST_COUNTED,
     MOST_SCORED,
@@ -71,7 +72,7 @@ class LexicalIndex:
         with reading(self.engine) as connection:
             own = self._held.within(connection, within)
             if own is not None:
-                return [own.search(self._lexemes(connection, own, q), limit) for q in queries]
+                return [own.search(self._lexemes(connection, q), limit) for q in queries]
             known = self._knowing(connection)
             plans = [Plan.of(self._asked(connection, known, q, within)) for q in queries]
             look = partial(self._words.search, connection)
@@ -93,9 +94,32 @@ class LexicalIndex:
         with reading(self.engine) as connection:
             own = self._held.within(connection, within)
             if own is not None:
-                return bool(own.holding(self._lexemes(connection, own, word), 1))
-            terms = self._terms(connection, self._knowing(connection), word, within)
-            return any(self._words.frequencies(connection, terms, within, 1))
+                is_held = bool(own.holding(self._lexemes(connection, word), 1))
+            else:
+                is_held = any(self._words.frequencies(connection, terms_of(word), within, 1))
+            return is_held or bool(self._slips(connection, own, word.lower(), within))
+
+    def respelled(self, query: str, within: Readable) -> str:
+        """The query with words that no text holds as those that one slip of the keyboard away do.
+
+        A name stays as it is, and all where most words are unknown: it is another language's.
+        """
+        with reading(self.engine) as connection:
+            own = self._held.within(connection, within)
+            slips = self._slips(connection, own, query, within)
+        for word, stem in slips.items():
+            meant = self._written(stem, within)
+            query = re.sub(rf"\b{re.escape(word)}\b", meant or word, query, flags=re.IGNORECASE)
+        return query
+
+    def _written(self, stem: str, within: Readable) -> str:
+        """A word of this stem as some text has it."""
+        found = self.holding(stem, within, limit=1)
+        query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(found))
+        with reading(self.engine) as connection:
+            texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
+        words = dict.fromkeys(word for each in texts for word in words_of(each))
+        return next((word for word in words if stem_of(word, self._words.stemmer) == stem), "")
 
     def coverage(self, query: str, within: Readable, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
@@ -116,7 +140,7 @@ class LexicalIndex:
             if own is None:
                 known = self._knowing(connection)
                 return [self._covered(connection, known, q, within, chunk_ids) for q in queries]
-            asked = [self._lexemes(connection, own, query) for query in queries]
+            asked = [self._lexemes(connection, query) for query in queries]
             return [own.coverage(each, chunk_ids) for each in asked]
 
     def _covered(
@@ -128,11 +152,10 @@ class LexicalIndex:
         chunk_ids: Sequence[str],
     ) -> dict[str, float]:
         asked = self._asked(connection, known, query, within)
-        weighed = [each for each in asked if each.term.counts]
         size = self._size(connection, known, within)
-        weights = [idf(size, each.frequency) for each in weighed]
+        weights = [idf(size, each.frequency) for each in asked]
         readable = _readable(connection, chunk_ids, within)
-        holders = self._words.holders(connection, [each.term for each in weighed], readable)
+        holders = self._words.holders(connection, [each.term for each in asked], readable)
         held = dict.fromkeys(chunk_ids, 0.0)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
@@ -146,27 +169,27 @@ class LexicalIndex:
         known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
         asked = known_to_all.get(query)
         if asked is None:
-            terms = self._terms(connection, known, query, within)
-            asked = self._weighed(connection, known, terms, within)
+            asked = self._weighed(connection, known, terms_of(query), within)
             if len(known_to_all) >= REMEMBERED:
                 known_to_all.clear()
             known_to_all[query] = asked
         return asked
 
-    def _lexemes(self, connection: Connection, own: CollectionWords, query: str) -> Lexemes:
-        return self._words.lexemes(connection, _meant(own.vocabulary, query, own.vocabulary.held))
+    def _lexemes(self, connection: Connection, query: str) -> Lexemes:
+        return self._words.lexemes(connection, terms_of(query))
 
-    def _terms(
-        self, connection: Connection, known: _KnownWords, query: str, within: Readable
-    ) -> list[Term]:
-        """What to look up, in the documents' own words where the query's are none of them."""
+    def _slips(
+        self, connection: Connection, own: CollectionWords | None, query: str, within: Readable
+    ) -> dict[str, str]:
+        if own is not None:
+            return own.vocabulary.slips(query, own.vocabulary.held)
+        vocabulary = self._knowing(connection).vocabulary
 
         @cache
         def held_within(stem: str) -> int:
             return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
 
-        held = known.vocabulary.held if within.ids is None else held_within
-        return _meant(known.vocabulary, query, held)
+        return vocabulary.slips(query, vocabulary.held if within.ids is None else held_within)
 
     def _size(self, connection: Connection, known: _KnownWords, within: Readable) -> int:
         return known.size if within.ids is None else chunk_count(connection, within)
@@ -188,7 +211,7 @@ class LexicalIndex:
             WeighedTerm(
                 term,
                 found := counted.get(term, frequency or 0),
-                term.weight * idf(size, found),
+                idf(size, found),
                 is_guess=frequency is not None
                 and (found > MOST_SCORED or len(self._words.tokens(term)) > 1),
             )
@@ -239,11 +262,3 @@ def _readable(connection: Connection, chunk_ids: Sequence[str], within: Readable
         return chunk_ids
     is_open = inside(chunks.c.collection_id, within)
     return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))
-
-
-def _meant(vocabulary: Vocabulary, query: str, held: CountChunks) -> list[Term]:
-    """Two words of a query may mean one of the documents."""
-    terms, spoken = terms_of(query), language_of(query)
-    if spoken.joins_words:
-        terms = list(vocabulary.related(terms, spoken.stemmer, held))
-    return list(dict.fromkeys(vocabulary.meant(terms, names_in(query), held)))

@@ -71,8 +71,7 @@ class Plan:
 
     def together(self) -> Iterator[list[Term]]:
         """Common terms whose common chunks are candidates, the most promising first."""
-        words = [each.term for each in self.common if each.term.counts][:TOGETHER]
-        words = words or [each.term for each in self.common[:1]]
+        words = [each.term for each in self.common[:TOGETHER]]
         for many in range(len(words), 1 if self.rare else 0, -1):
             yield words[:many]
 

@@ -220,6 +220,10 @@ class ConversationFinder:
             return FoundSession(conversation.session, Recognised.ANSWERS, is_certain, claim)
         return self.branch(matches[0], past, is_certain=is_certain)
 
+    def knows(self, past: Sequence[ImportedMessage]) -> bool:
+        """Whether an answer of a session stands there."""
+        return bool(self._matches(past))
+
     def waiting_for(self, key: str) -> FoundSession | None:
         """The session whose last answer made these calls, for who brings the results first."""
         known = self.table.named(self.owner, key)

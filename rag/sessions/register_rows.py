@@ -14,8 +14,7 @@ from rag.citations.register import assign_numbers, brought_source
 from rag.db import chunks, documents, earlier_chunks, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import NOTHING, ImportedMessage, Readable, Role, Source
-from rag.sessions.rows import source_columns, source_from
-from rag.sessions.session_key import IS_MINE, OWNED, SessionKey, found
+from rag.sessions.rows import IS_MINE, OWNED, SessionKey, found, source_columns, source_from
 
 HIGHEST_IMPORTED = 9_999
 PLACEHOLDER = "This source was not brought along when the conversation was imported."

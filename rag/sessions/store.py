@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rag.citations.register import as_source
 from rag.db import messages, reading, sessions, storable, writing
+from rag.db.audit import record
 from rag.errors import Conflict, NotFound
 from rag.records import (
     EVERYTHING,
@@ -28,8 +29,7 @@ from rag.records import (
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
 from rag.sessions import branches, leases, register_rows, summary_rows, transcript, vector_rows
-from rag.sessions.rows import session_from
-from rag.sessions.session_key import IS_MINE, SessionKey, absent
+from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 
 Arguments = ParamSpec("Arguments")
 Returned = TypeVar("Returned")
@@ -159,6 +159,7 @@ class SqlSession:
         with self._numbering() as (connection, _):
             branches.leave(connection, [self.id])
             connection.execute(delete(sessions).where(sessions.c.id == self.id))
+            record(connection, "session.deleted", self.id)
 
     # Branches
 
@@ -452,16 +453,20 @@ class SqlConversationStore:
             return transcript.search(connection, scope, text, limit=limit)
 
     def delete_unused_since(self, moment: datetime) -> int:
-        return self._delete(sessions.c.last_used_at < moment)
+        return self._delete(sessions.c.last_used_at < moment, "session.expired")
 
     def delete_expired(self) -> int:
         """Those of which nothing but their numbers was to be kept for a while."""
         return self._delete(sessions.c.expires_at < self._clock())
 
-    def _delete(self, old: Any) -> int:
+    def _delete(self, old: Any, action: str = "") -> int:
+        """Each is written down as an action, if there is one."""
         with writing(self._engine) as connection:
             branches.leave(connection, select(sessions.c.id).where(old))
-            return connection.execute(delete(sessions).where(old)).rowcount
+            gone = delete(sessions).where(old).returning(sessions.c.id)
+            ids = list(connection.execute(gone).scalars())
+            record(connection, action, *(ids if action else []))
+        return len(ids)
 
     def interrupt_lost(self, *, is_alone: bool = False) -> int:
         """End answers whose process died while it wrote them; returns how many."""

@@ -13,8 +13,7 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 from rag.db import sessions, storable, summaries
 from rag.records import ContextPreferences, LineEdit, Summary, SummaryLine, SummaryReport
 from rag.seams import Overview
-from rag.sessions.rows import session_from, summary_from
-from rag.sessions.session_key import IS_MINE, OWNED, SessionKey, absent, found
+from rag.sessions.rows import IS_MINE, OWNED, SessionKey, absent, found, session_from, summary_from
 
 ON_REQUEST = -1  # the epoch of summaries made on request: it never was, and is never over
 SHOWN = (

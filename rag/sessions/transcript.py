@@ -1,6 +1,6 @@
 """Messages of one session in the database: append, end, read, search.
 
-Statements ask for the session's owner themselves (see `rag.sessions.session_key`). A function that
+Statements ask for the session's owner themselves (see `rag.sessions.rows`). A function that
 is given a session's id alone is called inside a transaction in which that was made sure.
 """
 
@@ -33,8 +33,18 @@ from rag.db import answer_fingerprints, message_vectors, messages, sessions, sto
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session
 from rag.seams import FoundMessage, FoundMessages, OpenTurn
-from rag.sessions.rows import SAID, brief_message_from, details_of, message_from
-from rag.sessions.session_key import IS_MINE, OWNED, SessionKey, absent, check, found
+from rag.sessions.rows import (
+    IS_MINE,
+    OWNED,
+    SAID,
+    SessionKey,
+    absent,
+    brief_message_from,
+    check,
+    details_of,
+    found,
+    message_from,
+)
 
 SNIPPET_CHARS = 80  # on each side of a match
 TITLE_CHARS = 80

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from rag.db import message_vectors as table
-from rag.sessions.session_key import OWNED, SessionKey, found
+from rag.sessions.rows import OWNED, SessionKey, found
 
 _ITS = (table.c.session_id == bindparam("its_id"), OWNED)
 _OF = select(table.c.index, table.c.vector).where(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rag.errors import NotFound, UserError
+from rag.language.words import language_of
 from rag.records import (
     Message,
     MessageStatus,
@@ -19,10 +20,11 @@ from rag.records import (
 from rag.seams import TABLES, DirectAnswer, SessionHandle
 from rag.tables.bounds import LONGEST_QUESTION, refuse_long
 from rag.tables.execution.result import TableResult, result_from
-from rag.tables.execution.sentences import describe_result
+from rag.tables.execution.sentences import describe_result, offer_words
 from rag.tables.follow_ups import changed
 from rag.tables.library import TableLibrary
-from rag.tables.plan import Choice, TablePlan, in_words, plan_from
+from rag.tables.matcher import may_be_added
+from rag.tables.plan import Choice, Kind, TablePlan, plan_from
 from rag.tables.vocabulary import IDLE, may_ask_rows
 from rag.tables.wordforms import normalised
 
@@ -30,6 +32,7 @@ PAST = 10  # entries of the conversation that feed follow-ups
 OFFERED = 3  # readings
 LEFT_UNSAID = 1  # word of an offer
 MOST_CELLS = 3  # rows that are looked up
+_NO_SUMS = (Kind.COUNT, Kind.DISTINCT, Kind.MIN, Kind.MAX)
 Planner = Callable[[str, Sequence[Choice]], TableResult | None]
 SHOW = IDLE | {"again", "continue", "open", "use", "table", "it", "result"}
 
@@ -182,12 +185,17 @@ class TableAnswers:
         *,
         is_asked: bool = False,
     ) -> TableResult | None:
-        """A model's plan, where there is a model, rows are asked for and words are not enough."""
-        if self._planner is None or self.claimed(choices) is not None:
+        """What a model's plan gives, where there is a model and rows are asked for.
+
+        It reads the question first; what it adds up is looked at as what words add up.
+        """
+        if self._planner is None or not (is_asked or may_ask_rows(question)):
             return None
-        if not (is_asked or may_ask_rows(question)):
-            return None
-        return self._planner(question, choices or self.library.likely(question, within))
+        result = self._planner(question, choices or self.library.likely(question, within))
+        if result is None or result.is_sql:
+            return result
+        table = self.table_of(result, within)
+        return result if table is None or is_sound(plan_from(result.plan), table) else None
 
     def claimed(self, choices: Sequence[Choice]) -> Choice | None:
         """The one reading that may be claimed: others that are as good give the same."""
@@ -224,7 +232,8 @@ class TableAnswers:
             if 0 < len(result.rows) <= MOST_CELLS:
                 sources.append(self.keep(session, result))
         offered = self.offered(question, choices)
-        labels = {label_of(each, offered): each.plan.as_dict() for each in offered}
+        code = language_of(question).code
+        labels = {label_of(each, offered, code): each.plan.as_dict() for each in offered}
         offers = tuple(Offer(label, plan) for label, plan in labels.items())
         if not (sources or offers):
             return None
@@ -254,19 +263,24 @@ class TableAnswers:
         )
 
 
-def label_of(choice: Choice, among: Sequence[Choice]) -> str:
+def is_sound(plan: TablePlan, table: Table) -> bool:
+    """Whether nothing is added up that names rows, such as years, or has several units."""
+    columns = {column.name: column for column in table.columns}
+    added = [m for m in plan.measures if m.kind not in _NO_SUMS and m.column in columns]
+    return all(may_be_added(columns[m.column], m.kind, table.row_count) for m in added)
+
+
+def label_of(choice: Choice, among: Sequence[Choice], code: str = "en") -> str:
     """A plan as a button in plain words; with the table's name where several are offered."""
-    words = in_words(choice.plan)
-    several = len({each.table.id for each in among}) > 1
-    return f"{words[:1].upper()}{words[1:]}{f' ({choice.table.label})' if several else ''}"
+    words = offer_words(choice.plan, choice.table.label, code)
+    is_named = len({each.table.id for each in among}) == 1 or choice.table.label in words
+    return words if is_named else f"{words} ({choice.table.label})"
 
 
 def _notes(choice: Choice) -> tuple[str, ...]:
     """What is known of the columns whose values are compared, put in order or added up."""
     plan: TablePlan = choice.plan
-    compared = {filter_.column for filter_ in plan.filters if filter_.op not in ("is", "is not")}
-    compared |= {measure.column for measure in plan.measures} | {each.by for each in plan.order}
-    used = [column for column in choice.table.columns if column.name in compared and column.note]
+    used = [each for each in choice.table.columns if each.name in plan.compared and each.note]
     return tuple(f"{each.name}: {each.note}." for each in used)
 
 

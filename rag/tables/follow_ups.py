@@ -75,9 +75,16 @@ def _edited(matched: Matched, last: TablePlan) -> TablePlan:
 def _with_conditions(matched: Matched, plan: TablePlan) -> TablePlan:
     """A value takes the place of the values of its column."""
     found = matched.filters()
-    named = {(each.column, each.part) for each in found}
-    kept = (e for e in plan.filters if (e.column, e.part) not in named or _adds(e, found))
+    kept = (e for e in plan.filters if not _is_replaced(e, found) or _adds(e, found))
     return replace(plan, filters=(*kept, *found))
+
+
+def _is_replaced(kept: Filter, filters: Sequence[Filter]) -> bool:
+    """Whether one of these is of the same column, and of the same part of its dates or of all."""
+    return any(
+        each.column == kept.column and (each.part == kept.part or not (each.part and kept.part))
+        for each in filters
+    )
 
 
 def _adds(kept: Filter, filters: Sequence[Filter]) -> bool:

@@ -107,7 +107,8 @@ class TableWords:
         for column in self.table.columns:
             for half in (column.name, _BRACKETS.sub("", column.name)):
                 words = [word for word in spelled_words(half).split() if word not in UNITS]
-                for form in (spelled_words(half).split(), words):
+                turned = words[::-1] if len(words) == 2 else words  # "dry torque": Torque, dry
+                for form in (spelled_words(half).split(), words, turned):
                     for way in _ways(form):
                         found[way].append(column.name) if column.name not in found[way] else None
         return found
@@ -282,6 +283,12 @@ def _figures(words: Sequence[str], start: int) -> Iterator[Piece]:
 _PLACES = ["value", "column", "rows", "time", "adjective", "part", "compared", "number"]
 
 
+def may_be_added(column: TableColumn, kind: Kind, rows: int) -> bool:
+    """Whether one figure of its figures means something: not of years, numbers of rows, units."""
+    names = is_identifier(column) or has_years(column) or numbers_rows(column, rows)
+    return not (names or is_mixed(column) or (kind is Kind.SUM and column.unit == "%"))
+
+
 def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Of pieces that overlap the longest; those that say as much of the same words beside it."""
 
@@ -357,6 +364,9 @@ class Matched:
         kinds = ("column", "value", "rows", "time", "number")
         said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
         is_sure = is_shape and not left and not any(piece.is_part for piece in used)
+        is_sure = is_sure and not any(
+            self.table.by_name[name].missing for name in plan.compared if name in self.table.by_name
+        )
         return TableReading(replace(plan, table=self.table.table.id), tuple(left), is_sure, said)
 
     # ── Conditions ───────────────────────────────────────────────────────────────────────────
@@ -575,10 +585,7 @@ class Matched:
             yield TablePlan("", filters, keys, (Measure(Kind.COUNT),)), False
         for column in columns:
             wanted = kind or (Kind.SUM if is_added(column) else Kind.AVERAGE)
-            is_sound = not is_identifier(column) and not has_years(column)
-            is_sound = is_sound and not numbers_rows(column, self.table.table.row_count)
-            is_sound = is_sound and not is_mixed(column)
-            is_sound = is_sound and (wanted is not Kind.SUM or column.unit != "%")
+            is_sound = may_be_added(column, wanted, self.table.table.row_count)
             plan = TablePlan("", filters, keys, (Measure(wanted, column.name),))
             yield plan, bool(kind) and not keys and is_sound
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from rag.errors import UserError
 from rag.records import ChatMessage, Role, Table
-from rag.runtime.short_calls import json_object, reply_soon
+from rag.runtime.cancellation import json_object, reply_soon
 from rag.seams import ChatModel
 from rag.seams.patience import TABLE_PLAN
 from rag.tables.execution.engine import OWN_NAME

@@ -132,6 +132,12 @@ class TablePlan:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def compared(self) -> frozenset[str]:
+        """The columns whose values are compared, put in order or added up."""
+        named = {each.column for each in self.filters if each.op not in (Op.IS, Op.NOT)}
+        return frozenset(named | {m.column for m in self.measures} | {o.by for o in self.order})
+
 
 @dataclass(frozen=True, slots=True)
 class Choice:
@@ -319,20 +325,20 @@ def in_words(plan: TablePlan) -> str:
         side = "after" if plan.step.rows > 0 else "before"
         of = " and ".join(map(filter_words, plan.step.of))
         parts.append(f"the row {side} the one with {of}")
-    parts += [] if _is_extreme(plan) else _order_words(plan)
+    parts += [] if is_extreme(plan) else _order_words(plan)
     if plan.each:
         parts.append(f"in each {' and '.join(map(key_words, plan.each))}")
     return ", ".join(parts)
 
 
-def _is_extreme(plan: TablePlan) -> bool:
+def is_extreme(plan: TablePlan) -> bool:
     """Rows at an end: their name, and what they are ordered by."""
     by = plan.order[0].by if plan.order else ""
     return bool(plan.limit and not plan.measures and by in plan.columns and plan.columns[1:])
 
 
 def _subject_words(plan: TablePlan) -> str:
-    if _is_extreme(plan):
+    if is_extreme(plan):
         end, count = plan.order[0], "" if plan.limit == 1 else f"{plan.limit} "
         rows = " and ".join(column_words(column) for column in plan.columns if column != end.by)
         return f"the {count}{rows} with the {_side(end)} {column_words(end.by)}"

@@ -23,8 +23,14 @@ from rag.web.serving.slow_clients import BACKLOG, open_server
 from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.components import index_folder
-from rag.wiring.listeners import UNIX, is_loopback, listener_policy
-from rag.wiring.server_address import forget_address, running_server, write_address
+from rag.wiring.listeners import (
+    UNIX,
+    forget_address,
+    is_loopback,
+    listener_policy,
+    running_server,
+    write_address,
+)
 from rag.wiring.stores import open_database
 
 M_ARENA_MAX = -8  # of malloc.h

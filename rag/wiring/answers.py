@@ -1,23 +1,26 @@
 """How the parts that find and answer are put together; loaded when the first of them is needed."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from rag.chat.answers import Answering, Checks, DirectSources
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.card_writer import CardWriter
 from rag.chat.context import ContextBuilder, MemoryRules
-from rag.chat.follow_ups.resolution import CUE_WORDS, FollowUps
+from rag.chat.follow_ups import FollowUps
 from rag.chat.model_writer import ModelWriter
 from rag.chat.session_tools import Actions
 from rag.chat.tool_budget import ToolOffer, ToolRoom
+from rag.errors import IndexAway, ModelError
 from rag.library.answers import LibraryAnswers
 from rag.library.notices import Remarks
 from rag.library.unread_files import UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
-from rag.records import Verdict
+from rag.records import Confidence, Readable, Verdict
 from rag.seams import Embedder, SessionHandle, Writer
 from rag.seams.judges import OpenStatement
 from rag.seams.patience import FOLLOW_UP, SUMMARY
@@ -155,7 +158,7 @@ def assistant_of(application: "Application") -> Assistant:
         lambda texts: application.embedder.embed(texts),
         lexicon=documents.lexicon,
         mentions=mentions,
-        missing=lambda text, within: application.retriever.missing_identifiers(text, within),
+        confidence=partial(_confidence, application),
     )
     writer: Writer = without_model
     if model is not None:
@@ -175,8 +178,7 @@ def assistant_of(application: "Application") -> Assistant:
             model=model if follow_up.use_model else None,
             lexicon=documents.lexicon,
             is_word=mentions.is_word,
-            cue_words=follow_up.cue_words or CUE_WORDS,
-            max_turns=follow_up.max_turns if follow_up.enabled else 0,
+            is_enabled=follow_up.enabled,
             patience=FOLLOW_UP.set_to(follow_up.timeout_seconds),
         ),
         application.memory,
@@ -201,6 +203,13 @@ def _others(application: "Application") -> dict[str, Writer]:
     return others
 
 
+def _confidence(application: "Application", question: str, within: Readable) -> Confidence:
+    """Nothing is said of it where a model or an index is away."""
+    with suppress(ModelError, IndexAway):
+        return application.retriever.confidence(question, within)
+    return Confidence()
+
+
 def _beside(application: "Application", mentions: NameMentions) -> DirectSources:
     settings = application.settings
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
@@ -212,7 +221,9 @@ def _beside(application: "Application", mentions: NameMentions) -> DirectSources
 def _tools(application: "Application") -> ToolRoom:
     retriever, memory = application.retriever, application.memory
     actions = Actions(
-        search=lambda session, query, limit: retriever.search(query, session.within(), limit=limit),
+        search=lambda session, query, limit, filters: retriever.search(
+            query, session.within(), limit=limit, filters=filters
+        ),
         prefer=lambda session, wanted: session.prefer(wanted),
         summarize=memory.summarize,
         find=application.remembered.found,

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.db.integrity import damage_in_words, damaged_tables, is_of_words
+from rag.db.audit import acting
+from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.ingestion.rereading import kept_files
@@ -49,8 +50,7 @@ from rag.wiring.components import (
 from rag.wiring.lazy import once
 from rag.wiring.model_connection import ConnectedModel
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
-from rag.wiring.sources import book_of, syncs_of, watch_of
-from rag.wiring.stores import open_database
+from rag.wiring.stores import book_of, open_database, syncs_of, watch_of
 
 if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.chat.assistant import Assistant
@@ -441,7 +441,9 @@ class Application:
         hours, expired = self.settings.sessions.ttl_hours, self.store.delete_expired()
         if hours is None:
             return expired
-        return expired + self.store.delete_unused_since(datetime.now(UTC) - timedelta(hours=hours))
+        with acting("", "sessions.ttl_hours"):
+            oldest = datetime.now(UTC) - timedelta(hours=hours)
+            return expired + self.store.delete_unused_since(oldest)
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""

@@ -189,7 +189,7 @@ def open_window(settings: Settings) -> ModelWindow | None:
 def load_limits(settings: Settings) -> "LoadLimits":
     """Bounds of one file."""
     from rag.documents.limits import MEBIBYTE, LoadLimits
-    from rag.documents.readers.pictures.languages import models_for
+    from rag.documents.readers.pictures import models_for
 
     documents = settings.documents
     return LoadLimits(

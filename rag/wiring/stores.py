@@ -2,19 +2,36 @@
 
 import logging
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
-from sqlalchemy import Engine, make_url
+from sqlalchemy import Engine, inspect, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from rag.connectors.kinds import FOLDER, folder_of
+from rag.connectors.registry import SourceRegistry
+from rag.connectors.table import SourceTable
 from rag.db import migrate, open_engine
-from rag.db.integrity import UNREADABLE, damage_in_words, is_damage
+from rag.db.audit import AuditTrail
+from rag.db.blobs import FolderBlobs, open_blobs
+from rag.db.engine import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError, StorageFailed
+from rag.llm.connection import SecretBox
 from rag.operations import refuse_emptied, refuse_foreign
-from rag.operations.restore import refuse_unfinished
+from rag.operations.backup import Library, back_up
+from rag.operations.repository import BackupManifest, BackupRepository
+from rag.operations.restore import EmptyLibrary, refuse_unfinished
+from rag.records import DocumentSource, SyncState
 from rag.runtime.error_log import log_throttled
 from rag.settings import Settings
+from rag.wiring.components import load_limits, local_originals
 
 log = logging.getLogger(__name__)
 OURS = ("groundnote.db", "chroma")
@@ -26,7 +43,9 @@ def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
     refuse_unfinished(settings.data_dir)
     try:
         engine = open_engine(settings.database_url)
-        migrate(engine, before=partial(_back_up, settings, engine) if backs_up else None)
+        older = migrate(engine, before=partial(_back_up, settings, engine) if backs_up else None)
+        if older is not None:
+            AuditTrail(engine).add("database.migrated", f"from {older}")
         refuse_emptied(engine, settings.data_dir)
         refuse_foreign(engine, settings.data_dir)
     except ArgumentError as error:
@@ -43,7 +62,6 @@ def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
 
 
 def _back_up(settings: Settings, engine: Engine, revision: str) -> None:
-    from rag.wiring.backups import BEFORE_MIGRATION, back_up_before_migration
 
     try:
         made = back_up_before_migration(settings, engine)
@@ -71,3 +89,168 @@ def make_data_dir(settings: Settings) -> None:
             f"The data folder {folder} cannot be written ({error.strerror}). Change its rights, or "
             "name another one with GROUNDNOTE_DATA_DIR."
         ) from error
+
+
+# ── Sources of documents: what keeps collections in step with them ────────────────────────────────
+
+BOUNDS_CHARS = 12  # enough to tell two settings of bounds apart
+
+if TYPE_CHECKING:
+    from rag.connectors.sync_jobs import Syncs
+    from rag.wiring.application import Application
+
+
+def book_of(application: "Application") -> SourceRegistry:
+    """What people ask of sources."""
+    return SourceRegistry(
+        SourceTable(application.engine),
+        application.documents,
+        application.settings.sources,
+        lambda source: application.jobs.submit_sync(source),
+        SecretBox(application.settings.data_dir),
+    )
+
+
+def syncs_of(application: "Application") -> "Syncs":
+    """What does the syncs."""
+    from rag.connectors.plan import Limits
+    from rag.connectors.sync_jobs import Syncs
+    from rag.connectors.transfer import Parts
+
+    settings = application.settings.sources
+
+    bounds = load_limits(application.settings)
+    told = sha256(repr(bounds).encode()).hexdigest()[:BOUNDS_CHARS]
+
+    def parts() -> Parts:
+        return Parts(
+            application.sources.table,
+            application.documents,
+            application.ingestion,
+            Limits(settings.most_removed_share, settings.most_removed),
+            bounds.max_bytes,
+            told,
+            timedelta(days=settings.grace_days),
+        )
+
+    folder = application.settings.data_dir / "sources"
+    box = SecretBox(application.settings.data_dir)
+    return Syncs(parts, application.collections, settings, folder, box)
+
+
+def watch_of(application: "Application") -> None:
+    """Have folders looked at when something changes there, until all stops."""
+    from rag.connectors.watch import watch
+
+    book = application.sources
+
+    def watched() -> dict[str, Path]:
+        if book.table.waits_for_yes():
+            return {}
+        return {
+            source.id: folder_of(source.address)
+            for source in book.table.sources()
+            if source.watch and source.kind == FOLDER and _is_under_way(source)
+        }
+
+    watch(watched, book.sync, application.stopping)
+
+
+def _is_under_way(source: DocumentSource) -> bool:
+    """Its first look, which tells what it found, comes before those that watching asks for."""
+    is_new = source.state is SyncState.IDLE and source.last_synced_at is None
+    return not is_new and source.state is not SyncState.REMOVING
+
+
+# ── Backups by the settings: what a library consists of, and where one is put back to ─────────────
+
+BEFORE_MIGRATION = "backups"  # of the data folder
+BACKUPS_KEPT = 3  # of those made before migrations
+
+
+def library_of(settings: Settings, engine: Engine) -> Library:
+    """What a backup keeps."""
+    here, url = local_originals(settings), settings.documents.originals_url
+    values, secrets = without_secrets(settings.model_dump(mode="json"))
+    return Library(
+        engine,
+        (here,) if url is None else (open_blobs(url), here),
+        open_blobs(settings.tables.url or settings.data_dir / "tables"),
+        FolderBlobs(settings.data_dir / "uploads") if engine.dialect.name == "sqlite" else None,
+        settings.data_dir,
+        _version(),
+        values,
+        tuple(secrets),
+    )
+
+
+def empty_library(settings: Settings) -> EmptyLibrary:
+    """Where a backup is put back to."""
+    url = settings.documents.originals_url
+    return EmptyLibrary(
+        settings.data_dir,
+        settings.database_url,
+        lambda: _is_empty(settings.database_url),
+        local_originals(settings) if url is None else open_blobs(url),
+        open_blobs(settings.tables.url or settings.data_dir / "tables"),
+        FolderBlobs(settings.data_dir / "uploads"),
+    )
+
+
+def _is_empty(database_url: str) -> bool:
+    url = make_url(database_url)
+    if url.get_backend_name() == "sqlite":
+        return not Path(url.database or "").exists()
+    engine = open_engine(database_url)
+    try:
+        with engine.connect() as connection:
+            return not inspect(connection).get_table_names()
+    finally:
+        engine.dispose()
+
+
+def back_up_before_migration(settings: Settings, engine: Engine) -> BackupManifest:
+    """A way back, beside the library: its files under second names, its database as it is.
+
+    Raises StorageFailed where the disk has no room for it.
+    """
+    repository = BackupRepository(FolderBlobs(settings.data_dir / BEFORE_MIGRATION))
+    made = back_up(library_of(settings, engine), repository, links=True)
+    repository.keep(BACKUPS_KEPT)
+    return made
+
+
+def without_secrets(values: Mapping[str, Any], path: str = "") -> tuple[dict[str, Any], list[str]]:
+    """Settings that a backup may hold, and the names of those that it may not."""
+    shown: dict[str, Any] = {}
+    secrets: list[str] = []
+    for key, value in values.items():
+        name = f"{path}.{key}" if path else key
+        if name in SECRET_TABLES or key.endswith(SECRET_ENDINGS) or value == MASK:
+            secrets += [name] if value else []
+        elif isinstance(value, Mapping):
+            shown[key], inner = without_secrets(value, name)
+            secrets += inner
+        elif isinstance(value, str) and "@" in value and "://" in value:
+            shown[key] = _without_login(value)
+            secrets += [name] if shown[key] != value else []
+        else:
+            shown[key] = value
+    return shown, secrets
+
+
+MASK = "**********"  # as pydantic shows what is secret
+SECRET_TABLES = ("auth.tokens", "llm.extra_body", "sources.passwords")
+SECRET_ENDINGS = ("_secret", "_token", "password")
+
+
+def _without_login(url: str) -> str:
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def _version() -> str:
+    try:
+        return version("groundnote")
+    except PackageNotFoundError:
+        return "unknown"

@@ -11,8 +11,17 @@ from rag.chat.markdown import gist, markdown_of
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
-from rag.records import Card, DocumentLink, Mention, MissingIdentifier, ShownPassage, Source
-from rag.records.cards import OPEN
+from rag.records import (
+    Card,
+    Certainty,
+    Confidence,
+    DocumentLink,
+    Mention,
+    MissingIdentifier,
+    ShownPassage,
+    Source,
+)
+from rag.records.answers import OPEN
 from rag.render.gate import sanitise
 from rag.seams import WriteRequest
 from tests.fakes import HashEmbedder
@@ -172,6 +181,7 @@ class TestWhatIsMarked:
 
 class TestWhatIsWeak:
     WEAK = asked("How long does a refund take?", REFUNDS, TABLE, relevance=0.01)
+    NOTHING = Confidence(Certainty.NOTHING)
 
     @pytest.mark.parametrize(
         ("question", "said"),
@@ -185,21 +195,38 @@ class TestWhatIsWeak:
         ],
     )
     def test_begins_with_saying_so_in_the_language_of_the_question(self, question, said):
-        assert written(asked(question, REFUNDS, TABLE, relevance=0.01)).startswith(said)
+        writer = CardWriter(embed, confidence=lambda text, within: self.NOTHING)
+        deltas = writer.write(asked(question, REFUNDS, TABLE, relevance=0.01))
+
+        assert "".join(delta.text for delta in deltas).startswith(said)
 
     def test_is_folded_and_nothing_is_marked(self):
-        card = card_of(self.WEAK, embed)
+        card = card_of(self.WEAK, embed, confidence=self.NOTHING)
 
         assert card.is_weak
         assert card.open == ()
         assert [each.number for each in card.folded] == [1, 2]
         assert not any(each.marked for each in card.passages)
 
-    def test_is_not_what_a_sentence_is_near_to_by_meaning(self):
-        def alike(texts):
-            return np.array([[1.0, 0.0]] * len(texts))
+    def test_is_not_what_was_looked_up_or_pointed_at(self):
+        pointed = asked("How long does a refund take?", REFUNDS, TABLE, relevance=0.1)
 
-        assert not card_of(self.WEAK, alike).is_weak
+        assert not card_of(pointed, embed, confidence=self.NOTHING).is_weak
+
+    def test_is_not_what_the_search_is_sure_of(self):
+        assert not card_of(self.WEAK, embed).is_weak
+
+    def test_what_is_not_sure_names_documents_to_choose_from(self):
+        perhaps = Confidence(Certainty.PERHAPS)
+        asked_for = asked("How long does a refund take?", REFUNDS, TABLE, relevance=0.2)
+        card = card_of(asked_for, embed, confidence=perhaps)
+        titles = ", ".join(each.document_title for each in (REFUNDS, TABLE))
+
+        assert not card.is_weak
+        assert card.perhaps == f"Perhaps in one of these: {titles}."
+        assert card.perhaps in "".join(markdown_of(card))
+        alone = asked("How long does a refund take?", REFUNDS, relevance=0.2)
+        assert card_of(alone, embed, confidence=perhaps).perhaps == ""
 
 
 class TestAsText:
@@ -255,7 +282,7 @@ class TestAsText:
     )
     def test_a_code_that_no_document_holds_is_said_first(self, question, words):
         missing = (MissingIdentifier("XK-4471-D", ("XK-4471-B",)),)
-        writer = CardWriter(embed, missing=lambda text, within: missing)
+        writer = CardWriter(embed, confidence=lambda text, within: Confidence(missing=missing))
         found = source(1, "The XK-4471-B is a pump.")
 
         text = "".join(delta.text for delta in writer.write(asked(question, found)))

@@ -118,8 +118,9 @@ class Application:
         self.preferred = []
         self.summarized = []
 
-    def search(self, session, query, limit):
+    def search(self, session, query, limit, filters):
         self.asked.append((query, limit))
+        self.filters = dict(filters.items())
         return self.hits[:limit]
 
     def prefer(self, session, preferences):
@@ -188,6 +189,17 @@ def test_the_model_is_told_of_the_tools_that_can_help(given, names):
 
     assert [spec.name for spec in specs] == ["search_documents", *names]
     assert all(spec.description for spec in specs)
+
+
+def test_a_search_is_filtered_and_says_so(toolbox, outside):
+    outside.hits = [hit("c1", "The Aero 5 weighs 200 g.")]
+
+    found = toolbox.run(call("search_documents", query="weight", filters="Author: A; folder: x/y"))
+    wrong = toolbox.run(call("search_documents", query="weight", filters="writer: A"))
+
+    assert outside.filters == {"author": "A", "folder": "x/y"}
+    assert found.content.startswith("Only documents of author 'A', folder 'x/y' were searched.")
+    assert wrong.content.startswith("Error: there is no filter 'writer'. Use of: title, author")
 
 
 def test_a_source_that_the_model_has_is_not_sent_again(toolbox, session, outside):

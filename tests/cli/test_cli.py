@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag.cli import main
-from rag.wiring.server_address import running_server, write_address
+from rag.wiring.listeners import running_server, write_address
 from tests.openai_server import OpenAIServer, failure
 from tests.waiting import LONG, until
 

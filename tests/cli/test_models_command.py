@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag.cli import main
-from rag.cli.models import wanted
+from rag.cli.models import model_files
 
 pytestmark = pytest.mark.slow
 
@@ -205,8 +205,8 @@ def test_a_model_that_is_not_here_cannot_be_removed(run):
 
 
 def test_no_code_is_got_and_the_safer_weights_are():
-    assert wanted(["model.safetensors", "pytorch_model.bin", "x.py", "config.json"]) == (
+    assert model_files(["model.safetensors", "pytorch_model.bin", "x.py", "config.json"]) == (
         "model.safetensors",
         "config.json",
     )
-    assert wanted(["pytorch_model.bin"]) == ("pytorch_model.bin",)
+    assert model_files(["pytorch_model.bin"]) == ("pytorch_model.bin",)

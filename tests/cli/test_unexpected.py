@@ -128,4 +128,4 @@ class TestTheLog:
         assert errors.keep(ValueError("x")) == tmp_path / "groundnote" / error_log.FILE
 
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
-        assert "could not be written down" in errors.told(ValueError("x"))
+        assert "could not be written down" in errors.report(ValueError("x"))

@@ -12,7 +12,7 @@ from rag.connectors import sync
 from rag.records import EVERYTHING, DocumentSource, Standing
 from rag.settings import Settings
 from rag.wiring.building import build
-from rag.wiring.sources import syncs_of
+from rag.wiring.stores import syncs_of
 from tests.applications import application_of
 from tests.connectors.folder_model import Killed
 from tests.fakes import HashEmbedder
@@ -81,7 +81,7 @@ class Office:
             syncs_of(self.app).run(self.source.id, lambda done, total: None)
 
     def told(self):
-        return self.book.told([self.book.table.source(self.source.id)])[0]
+        return self.book.statuses([self.book.table.source(self.source.id)])[0]
 
     def files(self, *standings):
         return self.book.table.files(self.source.id, *(standings or (Standing.LISTED,)))

@@ -11,7 +11,7 @@ from rag.connectors.kinds import check_open, masked
 from rag.errors import Forbidden, UserError
 from rag.records import SyncState
 from rag.settings import Settings, SourceSettings
-from rag.wiring.sources import syncs_of
+from rag.wiring.stores import syncs_of
 from tests.connectors.remote.site import Site, running
 from tests.connectors.test_secrets import PAGE, locked
 

@@ -66,7 +66,7 @@ def documents(served):
 def is_told(served, told):
     assert (told["state"], REASON in told["reason"]) == ("failed", True)
     source = served.app.sources.table.source(served.source)
-    (in_list,) = served.app.sources.told([source])
+    (in_list,) = served.app.sources.statuses([source])
     assert REASON in "\n".join(_lines(in_list))
     page = served.call("GET", f"/collections/{served.lamps}/sources")
     assert REASON in re.sub(r"\s+", " ", page.text)

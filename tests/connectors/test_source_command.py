@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from rag.cli import main
-from rag.wiring.server_address import running_server
+from rag.wiring.listeners import running_server
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 from tests.waiting import LONG, until

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.connectors import sync_run
+from rag.connectors import transfer
 from rag.connectors.folder import FolderSource, mark_of
 from rag.connectors.transfer import Transfer
 from rag.errors import ModelUnavailable
@@ -121,7 +121,7 @@ class TestTwoSyncs:
         assert len(office.texts()) == 11
 
     def test_whose_source_is_removed_ends_while_it_lists(self, office, monkeypatch):
-        monkeypatch.setattr(sync_run, "ASK_SECONDS", 0.0)
+        monkeypatch.setattr(transfer, "ASK_SECONDS", 0.0)
         for number in range(3):
             office.write(f"{number}.md", f"# Number {number}\n\nIt weighs {number} kg.\n")
         made = office.book.add(source_of(office))
@@ -268,7 +268,7 @@ from pathlib import Path
 from sqlalchemy import event
 from rag.settings import Settings
 from tests.applications import application_of
-from rag.wiring.sources import syncs_of
+from rag.wiring.stores import syncs_of
 app = application_of(Settings(data_dir=Path(sys.argv[1])))
 left = [int(sys.argv[3])]
 def end(_connection):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from rag.connectors.sync_run import SyncRun
+from rag.connectors.transfer import SyncRun
 from rag.jobs import queue
 from rag.records import EVERYTHING, DocumentSource, SyncState
 from tests.deployment.conftest import until
@@ -79,4 +79,4 @@ def test_what_a_dead_host_began_is_taken_up(shared, built, folder, reads, monkey
 
 
 def standing(host, source):
-    return host.sources.told([host.sources.table.source(source.id)])[0]
+    return host.sources.statuses([host.sources.table.source(source.id)])[0]

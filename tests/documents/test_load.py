@@ -67,7 +67,7 @@ class TestMarkdown:
         )
 
         assert (document.title, document.names) == ("Guide to it all", ("Aero 5", "sillbar"))
-        assert texts(document) == ["- products: Aero 5, sillbar\n\nText."]
+        assert texts(document) == ["Text."]
 
     def test_of_front_matter_only_keeps_its_facts(self):
         document = read("a.md", "---\nmodel: ZB-1\ndate: 2020-01-01\nlink: http://x.test\n---\n")

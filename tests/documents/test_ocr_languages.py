@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from rag.cli.doctor import _pictures
-from rag.documents.readers.pictures import languages, ocr
-from rag.documents.readers.pictures.languages import missing, models_for
+from rag.documents.readers import pictures as ocr
+from rag.documents.readers.pictures import missing, models_for
 from rag.errors import SetupError
 from rag.settings import Settings
 from rag.wiring.components import load_limits
@@ -48,7 +48,7 @@ def test_are_examined_and_handed_to_what_reads_files(tmp_path, monkeypatch):
     assert _pictures(settings) == "read in de, cyrillic"
     assert load_limits(settings).ocr_models == (str(tmp_path / "ocr" / CYRILLIC),)
 
-    monkeypatch.setattr(languages, "is_installed", lambda: False)
+    monkeypatch.setattr(ocr, "is_installed", lambda: False)
     with pytest.raises(SetupError, match=r"groundnote\[ocr\]"):
         _pictures(settings)
 

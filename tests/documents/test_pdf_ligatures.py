@@ -6,7 +6,7 @@ import pytest
 
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
-from rag.documents.readers.pdf.ligatures import Ligatures
+from rag.documents.readers.pdf.reader import Ligatures
 
 DIFFERENCES = b"/Differences [30 /f_f /f_i]"
 

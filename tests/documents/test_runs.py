@@ -24,6 +24,8 @@ RAISED, LOWERED, STRUCK, HIDDEN, DELETED = (frozenset({mark}) for mark in Mark)
         ([Run("is vented"), Run("3", RAISED), Run(".")], "is vented [note 3]."),
         ([Run("30 m"), Run("2", RAISED)], "30 m²"),
         ([Run("CO"), Run("2", LOWERED)], "CO2"),
+        ([Run("10"), Run("2", LOWERED)], "10_2"),
+        ([Run("450"), Run("1", RAISED), Run("kg")], "450 [note 1] kg"),
         ([Run("the 1"), Run("st", RAISED), Run(" day")], "the 1st day"),
         ([Run("1", RAISED), Run("restated")], "1 restated"),
         ([Run("90 EUR", STRUCK), Run(" 120 EUR")], "~~90 EUR~~ 120 EUR"),

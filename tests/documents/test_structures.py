@@ -122,6 +122,21 @@ def test_columns_of_a_slide_are_read_one_after_the_other():
 
 
 class TestExcel:
+    def test_hidden_rows_are_told_and_not_searchable(self):
+        from openpyxl import Workbook
+
+        book = Workbook()
+        for row_of_sheet in (["Site", "Beds"], ["Nord", 41], ["Secret", 99], ["Sued", 12]):
+            book.active.append(row_of_sheet)
+        book.active.row_dimensions[3].hidden = True
+        file = io.BytesIO()
+        book.save(file)
+
+        parsed = read("a.xlsx", file.getvalue())
+
+        assert "Secret" not in parsed.sections[-1].text + parsed.tables[0].rows
+        assert parsed.report.left_out == ("sheet Sheet: 1 hidden row",)
+
     def test_digits_codes_notes_and_formulas_are_kept(self):
         from openpyxl import Workbook
         from openpyxl.comments import Comment
@@ -324,6 +339,26 @@ def test_notes_of_an_open_document_sheet_are_read_and_its_hidden_rows_are_not():
     assert "Secret" not in text + document.tables[0].rows
     assert "| South | 12 |" in text
     assert document.report.left_out == ("sheet Halls: 1 hidden row",)
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.md", "a.docx", "a.pdf"])
+def test_one_finder_of_headers_is_asked_in_every_format(name):
+    units = [["Model", "Weight", "Length"], ["", "kg", "mm"], ["X1", "12", "300"], ["X2", "9", "8"]]
+    bare = [["X1", "12", "300"], ["X2", "9", "250"], ["X3", "7", "200"]]
+
+    def table(rows):
+        if name == "a.pdf":
+            return drawn_table(rows, 4)
+        if name == "a.docx":
+            return docx(f"<w:tbl>{''.join(row(*cells) for cells in rows)}</w:tbl>")
+        if name == "a.md":
+            lines = [f"| {' | '.join(cells)} |" for cells in rows]
+            return "\n".join([lines[0], "|---" * 3 + "|", *lines[1:]]).encode()
+        cells = "".join("<tr>" + "".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+        return f"<p>Models</p><table>{cells}</table>".encode()
+
+    assert "| Model | Weight (kg) | Length (mm) |\n" in text_of(name, table(units))
+    assert "|  |  |  |\n| --- | --- | --- |\n| X1 | 12 | 300 |" in text_of(name, table(bare))
 
 
 def test_pages_of_a_book_that_stand_in_no_chapter_are_told_by_name():

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from groundnote import Library
+from rag.documents.reports import left_out
 from rag.documents.store_rows import StoredDocument
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, ReadingReport, SourceState
 
@@ -88,3 +89,7 @@ def test_what_is_refused_now_keeps_its_text_and_is_named(library):
 
     assert "once.pdf" in reports[-1].reason
     assert [each.text for each in store.sections("once", EVERYTHING)] == ["Readable once."]
+    kept = store.document("once", EVERYTHING)
+    assert kept.report.refused == reports[-1].reason
+    assert left_out(kept.report)[-1].startswith("what newer readers find, for they refuse the file")
+    assert store.read_before(EVERYTHING) == []  # it is not offered to them again

@@ -61,6 +61,17 @@ class TestJobQueue:
 
         assert states == [JobState.DONE]
 
+    def test_may_be_started_again_while_it_runs(self, queue):
+        queue.handle("ingest", lambda running: None)
+        queue.start()
+
+        queue.start_soon(lambda: None)
+
+        wait_for(queue, queue.submit("ingest", "prices.csv"), JobState.DONE)
+        threads = list(queue._threads)
+        queue.stop()
+        assert not any(thread.is_alive() for thread in threads)
+
     def test_keeps_the_message_of_an_error_we_raise_on_purpose(self, queue):
         def refuse(running):
             raise Unreadable("scan.pdf", "it holds no text.")

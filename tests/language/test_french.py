@@ -2,7 +2,6 @@
 
 import pytest
 
-from rag.chat.follow_ups.resolution import FollowUps, source_numbers
 from rag.citations.comparison.parser import read
 from rag.citations.dependence import limits, states_something
 from rag.language.figures import read_figures
@@ -12,7 +11,6 @@ from rag.language.sentences import split_sentences
 from rag.language.words import content_words, language_of
 from rag.library.notices import other_language
 from rag.library.questions import courtesy, library_question
-from rag.records import EVERYTHING
 from tests.library.test_remarks import source
 
 FRENCH = next(each for each in LANGUAGES if each.code == "fr")
@@ -131,17 +129,6 @@ def test_what_asks_nothing_is_a_courtesy(text, kind):
 
 def test_a_question_is_no_courtesy():
     assert courtesy("Et quand je pars ?") is None
-
-
-def test_a_follow_up_goes_on_from_the_question_before():
-    before = [("Combien coûte le Kontor 8 en mars ?", "Il coûte 119 € [1].")]
-    resolve = FollowUps(lexicon=lambda within: ("Kontor 8", "Kontor 24")).resolve
-
-    told = resolve("Et le Kontor 24 ?", before, EVERYTHING)
-
-    assert told.query == "Combien coûte le Kontor 24 en mars ?"
-    assert resolve("et en avril ?", before, EVERYTHING).query == f"{before[0][0]} et en avril ?"
-    assert source_numbers("Que dit la source 3 ?") == (3,)
 
 
 def test_a_remark_is_made_in_the_language_of_the_question():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.language.grids import grids, totals
+from rag.language.grids import grids, headed, joined_name, totals
 
 
 def names(*rows):
@@ -31,10 +31,71 @@ def test_a_first_row_that_says_what_those_below_say_is_no_header(first):
     assert names(first, first, first) == ("Column 1", "Column 2", "Column 3")
 
 
+def test_a_first_row_with_signs_of_money_is_no_header():
+    found = names(("Due in 2025", "$100", "$90"), ("Due in 2026", "80", "70"))
+
+    assert found == ("Column 1", "Column 2", "Column 3")
+
+
+def test_what_only_notes_something_below_a_table_is_no_row():
+    rows = [["Part", "Torque", "Pitch"], ["K-1", "20", "1"], ["K-2", "30", "2"]]
+    note = ["Measured dry, at 20 degrees", "", ""]
+
+    (found,) = grids([*enumerate(rows, start=1), (5, note)])
+
+    assert len(found.rows) == 2
+
+
+def test_tables_side_by_side_are_two():
+    rows = [["Part", "Torque", "", "City", "Beds"], ["K-1", "20", "", "Rome", "4"]]
+
+    assert [found.names for found in grids([*enumerate([*rows, rows[1]], start=1)])] == [
+        ("Part", "Torque"),
+        ("City", "Beds"),
+    ]
+
+
+def test_a_blank_column_within_a_table_parts_nothing():
+    assert names(("Part", "", "Torque"), ("K-1", "", "20"), ("K-2", "", "30")) == ("Part", "Torque")
+
+
+def test_names_over_groups_of_columns_belong_to_each_of_them():
+    found = names(
+        ("", "Dry", "", "Oiled", ""), ("Size", "Low", "High", "Low", "High"), ("M8", *"1234")
+    )
+
+    assert found == ("Size", "Dry Low", "Dry High", "Oiled Low", "Oiled High")
+
+
+def test_one_table_in_a_text_is_headed_by_the_same_finder():
+    assert headed([["Size", "10 mm"], ["Dry", "20"]]) == ([["Size", "10 mm"], ["Dry", "20"]], True)
+    bare = [["A", "1", "2"], ["B", "3", "4"]]
+    assert headed(bare) == (bare, False)
+    assert headed([["Model", "Weight"], ["", "kg"], ["X1", "12"]]) == (
+        [["Model", "Weight"], ["", "kg"], ["X1", "12"]],
+        True,
+    )
+    units = [["Model", "Weight", "Length"], ["", "kg", "mm"], ["X1", "12", "300"]]
+    assert headed(units) == ([["Model", "Weight (kg)", "Length (mm)"], units[2]], True)
+
+
 def test_a_row_of_units_belongs_to_the_header():
     found = names(("Model", "Weight", "Length"), ("", "kg", "mm"), ("X1", "12", "300"))
 
     assert found == ("Model", "Weight (kg)", "Length (mm)")
+
+
+@pytest.mark.parametrize(
+    ("parts", "name"),
+    [
+        (("Torque (Nm)", "dry"), "Torque (Nm) dry"),
+        (("Sales", "Sales"), "Sales"),
+        (("Net sales", "sales 2025"), "Net sales 2025"),
+        (("", "Size"), "Size"),
+    ],
+)
+def test_a_name_in_several_rows_has_no_word_twice(parts, name):
+    assert joined_name(parts) == name
 
 
 def test_a_header_that_is_repeated_is_no_row():

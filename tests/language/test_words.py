@@ -35,6 +35,21 @@ def test_tells_the_language(text: str, language: object) -> None:
     assert language_of(text).code == language
 
 
+@pytest.mark.parametrize(
+    ("question", "around", "language"),
+    [
+        ("aero 5 pro warranty", "The warranty begins with the day of the purchase.", "en"),
+        ("aero 5 pro Garantie", "Die Garantie gilt zwei Jahre und beginnt mit dem Kauf.", "de"),
+        ("Garantie?", "Die Garantie gilt zwei Jahre und beginnt mit dem Kauf.", "de"),
+        ("Was kostet das?", "The price of it is in the list of all of the prices.", "de"),
+        ("what is it?", "Die Garantie gilt zwei Jahre und beginnt mit dem Kauf.", "en"),
+        ("aero 5", "", "en"),
+    ],
+)
+def test_a_few_words_are_of_the_language_around_them(question, around, language):
+    assert language_of(question, around).code == language
+
+
 def test_stems_german_as_german() -> None:
     assert stem("Rückerstattungen", "de") == stem("Rückerstattung", "de")
 

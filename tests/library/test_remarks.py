@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.language.languages.detection import spoken
+from rag.language.languages import spoken
 from rag.library.notices import Remarks, other_language
 from rag.library.unread_files import UnreadFile
 from rag.records import EVERYTHING, Answer, NoticeKind, Source

@@ -201,7 +201,7 @@ def test_calls_written_as_text_have_an_id_as_the_protocol_wants():
 
 
 def test_calls_written_as_text_are_none_where_the_server_reads_them():
-    call = 'Action: search\nAction Input: {"query": "five"}'
+    call = '{"name": "search", "arguments": {"query": "five"}}'
     with OpenAIServer(deltas({"content": f"Five days.\n{call}"})) as server:
         model = OpenAIChatModel(server.url, "m", asking=RequestOptions(written_calls=False))
         completion = complete(model, asked(tools=(SEARCH,)))

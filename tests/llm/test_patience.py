@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from rag.chat.follow_ups.resolution import FollowUps
+from rag.chat.follow_ups import FollowUps, LastTurn
 from rag.errors import ModelUnavailable
 from rag.llm.judges import ModelJudge
 from rag.memory.summariser import ApplicationModel
 from rag.records import EVERYTHING
-from rag.runtime.cancellation import HangUp
-from rag.runtime.short_calls import reply_in_time
+from rag.runtime.cancellation import HangUp, reply_in_time
 from rag.seams import patience
 from rag.seams.judges import OpenStatement
 from rag.seams.patience import ANSWER, Patience
@@ -111,10 +110,14 @@ class TestSettings:
 
     def test_of_a_follow_up_lead_to_the_rules(self, settings):
         model = open_model(settings)
-        resolve = FollowUps(model=model, patience=patience.FOLLOW_UP.set_to(0.2)).resolve
+        followups = FollowUps(
+            model=model,
+            lexicon=lambda within: ("Aero 5", "Aero 6"),
+            patience=patience.FOLLOW_UP.set_to(0.2),
+        )
 
-        history = [("What does the Aero 5 cost?", "It costs 5 [1].")]
-        assert resolve("And the Aero 6?", history, EVERYTHING).method == "rules"
+        last = LastTurn("What does the Aero 5 cost?")
+        assert followups.resolve("And the Aero 6?", last, EVERYTHING).method == "rules"
 
     def test_of_a_summary(self, settings):
         limit = patience.SUMMARY.set_to(0.2)

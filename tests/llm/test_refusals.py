@@ -85,6 +85,14 @@ def test_our_own_key_is_not_repeated_whatever_it_looks_like():
     assert server.quote("The key 'open sesame' is not known.") == "The key '…' is not known."
 
 
+@pytest.mark.parametrize("key", ["x", "EMPTY", "none", "ollama", "1234567"])
+def test_a_key_that_is_none_stays_a_word(key):
+    """Local servers need none, and are given any: their messages stay readable."""
+    server = Server("http://127.0.0.1:1/v1", "fake", api_key=key)
+
+    assert server.quote(f"No {key} at 12345678.") == f"No {key} at 12345678."
+
+
 def test_a_number_that_no_window_has_is_not_what_fits():
     told = "limit: 500 requests a minute; maximum context length is 4096 tokens"
 

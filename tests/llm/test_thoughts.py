@@ -38,8 +38,6 @@ THOUGHTS = {
     "Harmony, stripped": f"analysis{THOUGHT}assistantfinal{ANSWER}",
     "Harmony, stripped on lines": f"analysis\n{THOUGHT}\nassistantfinal\n{ANSWER}",
     "answer element": f"<think>{THOUGHT}</think>\n<answer>\n{ANSWER}\n</answer>",
-    "headings": f"Thought: {THOUGHT}\nFinal Answer: {ANSWER}",
-    "headings in bold": f"**Thinking:** {THOUGHT}\n\n**Answer:** {ANSWER}",
 }
 LEFTOVERS = {
     "ChatML": f"{ANSWER}<|im_end|>",
@@ -199,7 +197,6 @@ CALLS = {
     '{"query": "refund"}<|call|>',
     "Claude": '<function_calls>\n<invoke name="search_documents">\n<parameter name="query">refund'
     "</parameter>\n</invoke>\n</function_calls>",
-    "ReAct": 'Action: search_documents\nAction Input: {"query": "refund"}\n',
     "after a thought": f"<think>{THOUGHT}</think>\n" + '<tool_call>{"name": "search_documents", '
     '"arguments": {"query": "refund"}}</tool_call>',
 }

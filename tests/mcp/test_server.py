@@ -81,12 +81,21 @@ class TestTools:
         assert set(tools) == {
             *("search", "fetch", "ask", "check"),
             *("query_table", "list_tables", "list_documents", "list_collections"),
+            "list_facets",
         }
         assert all(tool.description for tool in tools.values())
         assert {name for name, tool in tools.items() if not tool.annotations.read_only_hint} == {
             "ask"
         }
         assert "caller" not in tools["search"].input_schema["properties"]
+
+    def test_filter_and_say_what_was_filtered(self, server):
+        types = call(server, "list_facets")["type"]
+        found = call(server, "search", query="How heavy is it?", filters={"type": "csv"})
+
+        assert types == {"Markdown": 1, "CSV": 1}
+        assert {result["document"] for result in found["results"]} == {"prices.csv"}
+        assert found["filtered"] == {"filters": {"type": "csv"}, "documents": 1}
 
     def test_find_and_fetch_what_was_found(self, server):
         results = call(server, "search", query="How heavy is the Aero 5?")["results"]

@@ -241,6 +241,14 @@ class TestWhatAModelWrites:
         assert LineMark.PUT_BACK in by_mark
         assert {line.section for line in summary.lines} >= {SummarySection.ABOUT}
 
+    def test_that_joins_two_sentences_of_the_user_is_quoted_by_both(self):
+        turn = ("Hi, this is Priya Raman. We need flowers for 84 guests. When?", "Eight weeks [1].")
+        line = "Priya Raman, who is planning her wedding, needs flowers for 84 guests. ‖ m0"
+        _, draft = drafted([turn], f"About the user:\n- {line}", "")
+
+        texts = [line.text for line in draft.lines]
+        assert texts == ["Hi, this is Priya Raman.", "We need flowers for 84 guests."]
+
     def test_is_patched_by_the_next_compaction(self):
         past, draft = drafted(
             GARDEN, "Answered:\n- The Ruby 3 bean needs 6 litres a week [3]. ‖ m7"

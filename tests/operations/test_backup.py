@@ -30,12 +30,12 @@ from rag.operations.repository import BackupRepository, opened_for_backup, opene
 from rag.operations.restore import UNFINISHED, restore
 from rag.records import EVERYTHING, DocumentSource, JobState
 from rag.settings import Settings
-from rag.wiring.backups import empty_library, library_of, without_secrets
 from rag.wiring.building import build
-from rag.wiring.stores import open_database
+from rag.wiring.stores import empty_library, library_of, open_database, without_secrets
 from tests.applications import application_of
 from tests.conftest import postgres_database
 from tests.fakes import HashEmbedder
+from tests.waiting import until
 
 ROOT = Path(__file__).parents[2]
 FILES = {
@@ -321,14 +321,11 @@ class TestBesideALibraryInUse:
         restored = application_of(world.restore())
         restored.jobs.start()
         later = restored.jobs.submit_ingest("later.md", b"# Later\n\nIt came since.")
-        restored.jobs.run_waiting()
-        assert restored.jobs.job(later.id).state is JobState.DONE
+        until(lambda: restored.jobs.job(later.id).state is JobState.DONE)
         assert restored.jobs.job(job.id).state is JobState.QUEUED
         assert run("resume", data_dir=world.root / "two").output == "They go on.\n"
         restored.jobs.submit_ingest("waits.md", b"# Waits\n\nIt waits.")
-        restored.jobs.run_waiting()
-        restored.jobs.run_waiting()
-        assert restored.jobs.job(job.id).state is JobState.DONE
+        until(lambda: restored.jobs.job(job.id).state is JobState.DONE)
         restored.stop()
 
     def test_syncs_wait_for_a_yes(self, world, tmp_path):

@@ -6,8 +6,7 @@ import pytest
 
 from rag.errors import UserError
 from rag.records import ChatMessage, Role
-from rag.regression.libraries import Libraries
-from rag.regression.recordings import RecordedModel, Recorder, recording_of
+from rag.regression.libraries import Libraries, RecordedModel, Recorder, recording_of
 from rag.regression.replay import Replayer, ReplayOptions, files_of
 from rag.seams import ModelRequest
 from rag.settings import Settings

@@ -11,7 +11,7 @@ from rich.console import Console
 from rag.errors import UserError
 from rag.regression import report
 from rag.regression.page import as_page
-from rag.regression.results import Check, CitedSource, PlayedTurn, Replay
+from rag.regression.report import Check, CitedSource, PlayedTurn, Replay
 
 FINE = PlayedTurn(
     1, "ask", "How long?", "Five days [1].", "",

@@ -8,11 +8,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from benchmarks.baselines import BASELINES, DEPTH, Baselines, falls_behind
 from rag.cli.evaluate import evaluate
+from rag.cli.ingest import ingest_paths
+from rag.records import EVERYTHING
 from rag.regression.replay import files_of
+from rag.regression.report import read_questions
 from rag.regression.script_file import read_script
 from rag.settings import Settings
+from rag.wiring.building import build
 
 DATA = Path(__file__).parents[2] / "data"
 FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
@@ -77,6 +83,32 @@ def test_every_kind_has_a_floor(reached):
 @pytest.mark.parametrize("kind", FLOORS)
 def test_questions_are_answered_from_the_right_file_with_the_right_figures(reached, kind):
     assert all(now >= floor for now, floor in zip(reached[kind], FLOORS[kind], strict=True))
+
+
+def test_search_is_no_worse_than_the_plainest_ones(tmp_path_factory):
+    """By the reciprocal rank of a right file; paired by question, beyond chance."""
+    settings = Settings(data_dir=tmp_path_factory.mktemp("compared"))
+    ingest_paths(settings, [DATA / "library"], console=Console(quiet=True))
+    application = build(settings)
+    list(application.second.make_missing())
+    plain = Baselines(
+        application.embedder, application.index, application.words, application.second
+    )
+    ranks = {name: {} for name in ("ours", *BASELINES)}
+    for question in read_questions(DATA / "questions.jsonl"):
+        if question.document:
+            hits = application.retriever.search(question.question, EVERYTHING, limit=DEPTH)
+            found = {"ours": [(hit.chunk.id, hit.score) for hit in hits]}
+            for name, ranking in (found | plain.rankings(question.question)).items():
+                ids = [key for key, _ in ranking]
+                chunks = application.documents.chunks(ids, EVERYTHING)
+                names = list(dict.fromkeys(chunks[key].document_name for key in ids))
+                right = {question.document, *question.also}
+                places = [place for place, each in enumerate(names, start=1) if each in right]
+                ranks[name][question.id] = 1 / places[0] if places else 0.0
+    application.stop()
+
+    assert {name for name in BASELINES if falls_behind(ranks["ours"], ranks[name])} == set()
 
 
 CONVERSATIONS = list(files_of([DATA / "conversations"]))

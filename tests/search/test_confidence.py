@@ -27,7 +27,7 @@ def test_what_lies_far_off_is_not_in_the_documents(library) -> None:
     retriever = library.retriever
 
     def said(question):
-        return retriever.confidence(question, EVERYTHING, retriever.search(question, EVERYTHING))
+        return retriever.confidence(question, EVERYTHING)
 
     assert said("quarterly revenue forecast").certainty is Certainty.NOTHING
     assert said("Dim the lamp in the evening").certainty is Certainty.FOUND
@@ -38,9 +38,8 @@ def test_what_lies_far_off_is_not_in_the_documents(library) -> None:
 def test_a_code_that_is_found_is_certain(library) -> None:
     library.add("Lamp", "Part AX-5400-B is a lamp.")
     question = "has anybody ever bothered with the thing called AX-5400-B over there"
-    hits = library.retriever.search(question, EVERYTHING)
 
-    assert library.retriever.confidence(question, EVERYTHING, hits).certainty is Certainty.FOUND
+    assert library.retriever.confidence(question, EVERYTHING).certainty is Certainty.FOUND
 
 
 @pytest.mark.parametrize(("mean", "deviation"), [(0.05, 0.09), (0.78, 0.03)])

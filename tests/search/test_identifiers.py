@@ -1,10 +1,14 @@
 """A code is found however it is typed, stands first, and is missed by name."""
 
+import random
+import string
+
 import pytest
 
 from rag.db import collections, writing
 from rag.records import EVERYTHING, MissingIdentifier, Readable
 from rag.search.identifiers import IdentifierIndex
+from tests.applications import application_over
 
 
 @pytest.fixture
@@ -72,3 +76,70 @@ def test_what_stands_everywhere_is_no_code(codes):
 @pytest.mark.parametrize("question", ["Wi-Fi 6", "A4", "2026", "What does it cost in 2026?"])
 def test_words_and_years_take_over_no_question(codes, question):
     assert IdentifierIndex(codes.engine).look_up(question, EVERYTHING).exact == frozenset()
+
+
+# ── Fifty invented codes, each typed in every way ─────────────────────────────────────────────
+
+CHANCE = random.Random(4471)
+LETTERS, DIGITS = string.ascii_uppercase, string.digits
+
+
+def invented():
+    """Of the shapes that makers use; the last sign tells three siblings apart."""
+    shapes = ("AA-0000-A", "A000-00", "AAA00.0A", "00.00.0000", "AA0000AA", "0000-0000")
+    signs = {"A": LETTERS, "0": DIGITS}
+    shape = CHANCE.choice(shapes)
+    return "".join(CHANCE.choice(signs[each]) if each in signs else each for each in shape)
+
+
+CODES = sorted({invented() for _ in range(60)})[:50]
+
+
+def plain(code):
+    return "".join(filter(str.isalnum, code))
+
+
+def swapped(code):
+    """Two signs in the middle in each other's place."""
+    place = next(
+        at
+        for at in range(1, len(code) - 1)
+        if code[at : at + 2].isalnum() and code[at] != code[at + 1]
+    )
+    return code[:place] + code[place + 1] + code[place] + code[place + 2 :]
+
+
+def full_width(code):
+    return "".join(chr(ord(sign) + 0xFEE0) for sign in code)
+
+
+@pytest.fixture(scope="module")
+def fifty(tmp_path_factory):
+    files = {
+        f"{number}.md": f"# Sheet {number}\n\nThe valve {code} closes at {number} bar."
+        for number, code in enumerate(CODES)
+    } | {
+        f"talk {number}.md": f"# Talk {number}\n\nWhat closes at {number} bar? Which valve, and "
+        "what does it cost? Welches Ventil schließt, und was kostet es?"
+        for number in range(20)
+    }
+    with application_over(tmp_path_factory.mktemp("library"), files) as application:
+        yield application.retriever
+
+
+@pytest.mark.parametrize(
+    ("typed", "least"),
+    [
+        pytest.param(str, 50, id="as it stands"),
+        pytest.param(str.lower, 50, id="small letters"),
+        pytest.param("At what pressure does the valve {} close?".format, 50, id="in a sentence"),
+        pytest.param("Bei welchem Druck schließt das Ventil {}?".format, 50, id="in German"),
+        pytest.param(full_width, 50, id="full width"),
+        pytest.param(plain, 47, id="without separators"),  # .93 of them
+        pytest.param(swapped, 33, id="two signs swapped"),  # .66
+    ],
+)
+def test_of_fifty_codes_so_many_stand_first(fifty, typed, least):
+    firsts = [fifty.search(typed(code), EVERYTHING, limit=1)[0].chunk.text for code in CODES]
+
+    assert sum(code in first for code, first in zip(CODES, firsts, strict=True)) >= least

@@ -1,5 +1,6 @@
 """Tables as people really keep them."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -291,7 +292,42 @@ class TestFiles:
         assert kinds(typed) == [("Name", "text", ""), ("Price", "number", "")]
         assert values(typed, 1) == [*range(20), None]
         report = load("a.xlsx", data, limits=LoadLimits()).report
-        assert report.left_out == ("sheet Sum: 1 formula without a stored result",)
+        assert report.left_out == ("sheet Sum: 1 formula without a stored result (B22)",)
+
+    def test_of_a_short_column_with_one_formula_stay_figures_that_nobody_adds_up(self, tmp_path):
+        rows = [["Name", "Price", "Stock"], ["A", 100, 4], ["B", 200, 9], ["C", "=B2*1.19", 3]]
+        application = application_of(Settings(data_dir=tmp_path))
+        data = office_files.xlsx({"Sum": rows})
+        list(application.ingestion.ingest([IncomingFile.from_bytes("a.xlsx", data)]))
+        questions = ("What is the total price?", "Which name has the highest price?")
+        price, most, stock = (
+            application.asked.library.understand(question, EVERYTHING)[0]
+            for question in (*questions, "What is the total stock?")
+        )
+        (table,) = application.tables.tables(EVERYTHING)
+        application.stop()
+
+        assert [each.is_sure for each in (price, most, stock)] == [False, False, True]
+        assert (table.columns[1].type, table.columns[1].missing) == (ColumnType.NUMBER, 1)
+        assert table.columns[1].note == (
+            "the file holds no result of “=B2*1.19”, so it is missing here"
+        )
+
+    @pytest.mark.parametrize("lengths", [(1.234, 2.5, 10.125, 7.0), (1.234, 10.125, 7.0)])
+    def test_are_figures_of_the_file_where_it_holds_them_as_such(self, lengths):
+        rows = [["Name", "Length"], *(["ABCD"[at], length] for at, length in enumerate(lengths))]
+        records = [dict(zip(rows[0], row, strict=True)) for row in rows[1:]]
+
+        for typed in (
+            only("a.xlsx", office_files.xlsx({"S": rows})),
+            only("a.json", json.dumps(records)),
+        ):
+            assert values(typed, 1) == list(lengths)
+
+    def test_that_somebody_wrote_as_texts_are_none_of_the_file(self):
+        rows = [["Name", "Length"], ["A", "1.234"], ["B", "2.345"]]
+
+        assert kinds(only("a.xlsx", office_files.xlsx({"S": rows})))[1] == ("Length", "text", "")
 
     def test_of_nothing_but_formulas_are_texts_and_told(self):
         sheet = [["Name", "Price", "Stock"], ["A", "=1+1", 2], ["B", "=B2*2", 3], ["C", "=B3", 4]]
@@ -303,4 +339,4 @@ class TestFiles:
         assert values(typed, 1) == ["=1+1", "=B2*2", "=B3"]
         assert values(typed, 2) == [2, 3, 4]
         report = load("a.xlsx", data, limits=LoadLimits()).report
-        assert report.left_out == ("sheet Sum: 3 formulas without a stored result",)
+        assert report.left_out == ("sheet Sum: 3 formulas without a stored result (B2, B3, B4)",)

@@ -5,7 +5,9 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.tables.plan import in_words
+from rag.tables.answers import is_sound
+from rag.tables.execution.sentences import offer_words
+from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
 from tests.applications import application_of
 
 CRATES = "Crate;Depot;Kind;Booked;Mass;Fee;Fragile\n" + "\n".join(
@@ -19,11 +21,13 @@ SEASONS = "Season,Title,Rating,Episodes\n" + "\n".join(
 )
 SWITCHES = "Switch,Ports,Weight\nOsprey 8,8,310 g\nOsprey 24,24,3.6 kg\nHeron,8,540 g\n"
 SCALED = "Company,Takings\nAlder,$1.2B\nBirch,$300M\nCedar,$45M\n"
+TORQUES = "Size,Torque dry (Nm),Torque oiled (Nm)\nM6,10.4,8.3\nM8,25,20\nM10,50,40\n"
 FILES = {
     "crates.csv": CRATES,
     "seasons.csv": SEASONS,
     "switches.csv": SWITCHES,
     "scaled.csv": SCALED,
+    "torques.csv": TORQUES,
 }
 
 
@@ -56,6 +60,7 @@ def claimed(application):
         ("how many crates have a mass above 40?", "count of rows with Mass above 40"),
         ("What is the total fee of crates in Chur?", "total Fee with Depot Chur"),
         ("average mass of the tools", "average Mass with Kind tools"),
+        ("Which size has the highest dry torque?", "the Size with the highest Torque dry (Nm)"),
         ("What are the total takings?", "total Takings"),  # billions and millions of one unit
         ("Which crate is the heaviest?", "the Crate with the highest Mass"),
         ("top 3 crates by fee", "the 3 Crate with the highest Fee"),
@@ -84,6 +89,21 @@ def test_anything_else_is_not(claimed, question):
     assert claimed(question) == ""
 
 
+@pytest.mark.parametrize(
+    ("column", "kind", "may"),
+    [
+        ("Season", Kind.SUM, False),  # numbers that name rows
+        ("Season", Kind.MAX, True),
+        ("Rating", Kind.AVERAGE, True),
+    ],
+)
+def test_a_models_plan_adds_up_no_more_than_words_may(application, column, kind, may):
+    tables = application.tables.tables(EVERYTHING)
+    table = next(t for t in tables if "Season" in {each.name for each in t.columns})
+
+    assert is_sound(TablePlan(table.id, measures=(Measure(kind, column),)), table) is may
+
+
 def test_seasons_are_counted_and_not_added_up(application, claimed):
     choices = application.asked.library.understand("How many seasons are there?", EVERYTHING)
 
@@ -104,8 +124,38 @@ class TestOffers:
     def test_are_buttons_in_plain_words_and_one_click_computes(self, asked):
         offers = [each.label for each in asked("total fee by depot").offers]
 
-        assert offers == ["Total Fee by Depot"]
+        assert offers == ["Add up Fee for each Depot"]
         assert asked(offers[0]).result is not None
+
+    @pytest.mark.parametrize(
+        ("code", "labels"),
+        [
+            ("en", ["How many in crates with Kind glass and Fee at most 2",
+                    "Add up Fee for each Depot, highest first, the first 3",
+                    "Crate with the lowest Fee"]),
+            ("de", ["Wie viele in crates mit Kind glass und Fee höchstens 2",
+                    "Summe von Fee je Depot, größte zuerst, die ersten 3",
+                    "Crate mit dem niedrigsten Wert bei Fee"]),
+            ("fr", ["Combien dans crates avec Kind glass et Fee au plus 2",
+                    "Total de Fee par Depot, du plus grand au plus petit, les 3 premiers",
+                    "Crate avec la plus petite valeur de Fee"]),
+        ],
+    )  # fmt: skip
+    def test_are_in_the_language_of_the_question(self, code, labels):
+        few = Filter("Kind", Op.IS, ("glass",)), Filter("Fee", Op.AT_MOST, (2,))
+        plans = [
+            TablePlan("t", filters=few, measures=(Measure(Kind.COUNT),)),
+            TablePlan(
+                "t",
+                group=(Key("Depot"),),
+                measures=(Measure(Kind.SUM, "Fee"),),
+                order=(Order("measure 1", True),),
+                limit=3,
+            ),
+            TablePlan("t", columns=("Crate", "Fee"), order=(Order("Fee", False),), limit=1),
+        ]
+
+        assert [offer_words(plan, "crates", code) for plan in plans] == labels
 
     def test_name_no_more_than_three_readings(self, asked):
         assert len(asked("Which kind has the most crates by far?").offers) <= 3

@@ -125,6 +125,13 @@ class TestAModelThatPlans:
         assert planned is None
         assert len(model.requests) == 1
 
+    def test_reads_even_what_words_are_sure_of(self, application):
+        model = ScriptedModel(reply(plan={"measures": [{"kind": "max", "column": "Revenue"}]}))
+        library = application.asked.library
+        answers = TableAnswers(library, ModelPlanner(model, library).result)
+
+        assert answers.ask("total revenue", EVERYTHING).rows == ((200,),)
+
 
 def test_the_tool_computes_and_gives_a_number_to_cite(application):
     session = application.store.create("ada")

@@ -74,7 +74,7 @@ class FakeRetriever:
         self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
         self.asked = []
 
-    def search(self, dense_query, within, *, lexical_query="", before=None, limit=8):
+    def search(self, dense_query, within, *, lexical_query="", before=None, limit=8, filters=None):
         self.asked.append((dense_query, lexical_query, limit))
         return self.hits[:limit]
 
@@ -144,6 +144,13 @@ class FakeAssistant:
             told = tuple(replace(c, verdict=self.judged, judged_by="wise-1") for c in citations)
             answer = replace(answer, citations=told, judging=Judging.DONE)
             yield Judged(session.judge(replace(stored, answer=answer)))
+
+    def search(self, session, question, limit=8, *, filters=None, readable=None):
+        found = self.resolve(session, question)
+        hits = self.retriever.search(
+            found.dense_query, readable, lexical_query=found.lexical_query, limit=limit
+        )
+        return found, hits
 
     def resolve(self, session, question):
         past = session.recent(2)

@@ -176,9 +176,57 @@ class TestTasks:
     @pytest.mark.parametrize(
         "messages",
         [
-            [system("Make titles."), user("user: How long?\nassistant: Five days.")],
-            [user("A name for this chat:\n\n```\nHuman: How long?\nAI: Five days.\n```")],
-            [user('Sum up: [{"role": "user", "content": "x"}, {"role": "assistant"}]')],
+            pytest.param(
+                [system("Make titles."), user("user: How long?\nassistant: Five days.")],
+                id="behind instructions",
+            ),
+            pytest.param(
+                [user("A name for this:\n\n```\nHuman: How long?\nAI: Five days.\n```")],
+                id="in a fence",
+            ),
+            pytest.param(
+                [user('Sum up: [{"role": "user", "content": "x"}, {"role": "assistant"}]')],
+                id="as JSON",
+            ),
+            pytest.param(
+                [user("Tags for [{'role': 'user', 'content': 'x'}, {'role': 'assistant'}]")],
+                id="as Python",
+            ),
+            pytest.param(
+                [user("Sum up:\n- role: user\n  content: x\n- role: assistant\n  content: y")],
+                id="as YAML",
+            ),
+            pytest.param(
+                [user("<chat_history>\nUSER: How long?\nASSISTANT: Five.\n</chat_history>\nTags?")],
+                id="in tags",
+            ),
+            pytest.param(
+                [user("Title?\n\n**User**: How long?\n\n**Assistant**: Five days.")], id="in bold"
+            ),
+            pytest.param(
+                [user("Title?\n\n### User\nHow long?\n\n### Assistant\nFive days.")],
+                id="under headings",
+            ),
+            pytest.param(
+                [user("Title?\n<user>How long?</user>\n<assistant>Five days.</assistant>")],
+                id="in tags of their own",
+            ),
+            pytest.param([user("User:\nHow long?\nAssistant:\nFive.\n\nTitle?")], id="in lines"),
+            pytest.param(
+                [user("user：多久？\nassistant：五天。\n\n请用一句话总结")], id="with wide colons"
+            ),
+            pytest.param(
+                [user('Merge the replies to "How long?":\n\n"""Five days."""\n\n"""Ten."""')],
+                id="answers merged",
+            ),
+            pytest.param(
+                [
+                    user("user: Hi\nassistant: Hello"),
+                    assistant("A greeting"),
+                    user("user: How long?\nassistant: Five days."),
+                ],
+                id="behind an example",
+            ),
         ],
     )
     def test_a_quoted_conversation_is_no_question(self, kit, messages):
@@ -201,8 +249,34 @@ class TestTasks:
         assert "session_id" not in answered[1]
         assert text_of(answered).startswith("An emoji")
 
-    def test_what_one_side_said_is_a_question(self, kit):
-        assert "session_id" in kit.chat([user(f"user: {QUESTION}")])[1]
+    def test_but_not_in_responses(self, kit):
+        body = {"model": "groundnote-plain", "input": "One emoji for: I am glad"}
+
+        status, told = kit.call("POST", "/v1/responses", body)
+
+        assert (status, "/v1/chat/completions" in told["error"]["message"]) == (400, True)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            pytest.param(f"user: {QUESTION}", id="one side"),
+            pytest.param(f"The user asks an assistant: {QUESTION}", id="in a sentence"),
+            pytest.param(f'In """the manual""" of the "assistant": {QUESTION}', id="quotes"),
+            pytest.param(f"Which role: user or admin? {QUESTION}", id="a word"),
+        ],
+    )
+    def test_what_quotes_no_conversation_is_a_question(self, kit, text):
+        assert "session_id" in kit.chat([user(text)])[1]
+
+    @pytest.mark.parametrize("named", [{}, {"metadata": {"session": "quoting"}}])
+    def test_who_quotes_one_in_a_conversation_with_us_asks(self, kit, named):
+        first = kit.chat([user(f"Quoting: {QUESTION}")], **named)
+        said = [user(f"Quoting: {QUESTION}"), assistant(text_of(first))]
+        quoting = user(f"user: Hi\nassistant: Hello\n\n{QUESTION}")
+
+        answered = kit.chat([quoting] if named else [*said, quoting], **named)
+
+        assert answered[1]["session_id"] == first[1]["session_id"]
 
 
 class TestWrapping:
@@ -248,7 +322,7 @@ class TestWrapping:
     def test_an_earlier_template_does_not_lead_what_follows(self, kit, named):
         wrapped = user(f"<context>\n{CONTEXT}</context>\n\n{QUESTION}")
         first = kit.chat([wrapped], **named)
-        followed = [wrapped, assistant(text_of(first)), user("And its weight?")]
+        followed = [wrapped, assistant(text_of(first)), user("And the Aero 5 Pro?")]
 
         _, body = kit.chat(followed, **named)
 

@@ -25,7 +25,7 @@ def test_a_refused_question_leaves_no_place_taken(application, settings, session
 
     for _ in range(10):
         assert client.post(url, json={"content": " "}).status_code == 422
-        asked = client.post("/api/v1/sessions/none/messages", json={"content": "a"})
+        asked = client.post(f"/api/v1/sessions/{'0' * 32}/messages", json={"content": "a"})
         assert asked.status_code == 404
     assert client.post(url, json={"content": "How heavy is it?"}).status_code == 200
 

@@ -91,11 +91,14 @@ class TestWithoutModel:
         assert asked(client, question).get_json()["session_id"]
         assert len(sessions(client)) == 1
 
-    def test_a_question_within_a_conversation_is_none(self, client):
-        before = [{"role": "user", "content": "How?"}, {"role": "assistant", "content": "So."}]
-        messages = [*before, {"role": "user", "content": TITLE}]
+    def test_a_question_within_a_conversation_of_ours_is_none(self, client):
+        question = {"role": "user", "content": "How much does the Aero 5 weigh?"}
+        first = asked(client, [question]).get_json()
+        said = [question, first["choices"][0]["message"]]
 
-        assert asked(client, messages).get_json()["session_id"]
+        again = asked(client, [*said, {"role": "user", "content": TITLE}]).get_json()
+
+        assert again["session_id"] == first["session_id"]
 
 
 class TestWithModel:

@@ -8,7 +8,7 @@ import pytest
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
 from rag.web.access import links
-from rag.web.openai.links import UNSEEN
+from rag.web.openai.answer_fields import UNSEEN
 from rag.web.request_context import EXTENSION
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from rag.web.openai.links import UNSEEN
+from rag.web.openai.answer_fields import UNSEEN
 from tests.web.kit import (
     assistant,
     numbers,
@@ -249,6 +249,21 @@ class TestNames:
         assert numbers(text_of(answered)) == numbers(said[1]["content"])
         assert other[1]["session_id"] != session  # a copied chat has the numbers, and its own way
         assert other[1]["sources"][0]["n"] == numbers(said[1]["content"])[0]
+
+    def test_an_answer_that_is_asked_for_again_takes_the_place_of_the_last(self, kit):
+        """As Open WebUI does: the whole chat up to the question, under its name."""
+        named = {"headers": {"X-OpenWebUI-Chat-Id": "again"}}
+        said, session = first_turn(kit, "Again: how much does the Aero 5 weigh?", **named)
+        asked = [*said, user("How long does the battery of the Aero 5 last?")]
+
+        for _ in range(2):
+            answered = kit.chat(asked, **named)
+        again = kit.chat(asked[:1], **named)
+
+        assert answered[1]["session_id"] == again[1]["session_id"] == session
+        assert (answered[1]["index"], again[1]["index"]) == (3, 5)
+        stored = kit.call("GET", f"/api/v1/sessions/{session}/messages")[1]["messages"]
+        assert max(each["index"] for each in stored) == 5
 
     def test_users_of_a_client_are_never_taken_for_each_other(self, kit):
         said, session = first_turn(kit, "Users: how much does the Aero 5 weigh?", user="ann")

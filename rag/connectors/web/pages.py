@@ -1,12 +1,23 @@
 """What a person reads of a web page, without its menus; and what else its markup says."""
 
-from dataclasses import dataclass
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from html import escape
+from json import dumps
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
+from rag.connectors.credentials import hidden, revealed
 from rag.documents.cleaning import decode, one_line
+from rag.documents.limits import LoadLimits
 from rag.documents.readers.html import CHARSET, check_depth
+from rag.documents.sandbox import GuardedLoader
+from rag.documents.sandbox_worker import answered, opened, serve
 
 MAIN = "main, [role=main], article"
 AROUND = (
@@ -114,3 +125,106 @@ def _text_words(markup: str) -> list[str]:
 
     body = LexborHTMLParser(markup).body
     return _words(body) if body is not None else []
+
+
+# ── Pages of the web are read where files are, in a process that a hostile one may end ────────────
+
+SECONDS = 10.0  # of the processor, for one page
+
+
+def page_of(data: bytes, url: str, declared: str | None = None) -> WebPage:
+    """Raises TooLarge, and Unreadable for a page that ends its reader or keeps it too long."""
+    found = opened(_reader().ask(url, f"{declared or ''}\n".encode() + data))
+    return WebPage(found["html"].encode(), tuple(found["links"]), found["canonical"])
+
+
+@cache
+def _reader() -> GuardedLoader:
+    """One process, for all sites that are looked at; it ends with this one."""
+    limits = LoadLimits(max_bytes=1 << 40, max_seconds=SECONDS)  # what is fetched has its own limit
+    return GuardedLoader(limits, readers=1, module=__name__)
+
+
+def _answer(url: str, message: bytes, limits: LoadLimits) -> bytes:
+    declared, _, data = message.partition(b"\n")
+
+    def work() -> bytes:
+        page = read_page(data, url, declared.decode() or None)
+        return dumps(asdict(page) | {"html": page.html.decode()}).encode()
+
+    return answered(url, limits, work)
+
+
+if __name__ == "__main__":
+    serve(_answer)
+
+
+# ── What a site was like when it was looked at last, so that only what changed is ──
+
+FILE = "seen.json"
+VERSION = 1
+Secrets = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedPage:
+    """An address as it was answered last."""
+
+    url: str  # after redirects
+    name: str  # "" for what gave no file, such as a page that is another one's copy
+    mark: str = ""
+    etag: str = ""
+    modified: str = ""
+    size: int | None = None
+    links: tuple[str, ...] = ()
+
+    def conditions(self) -> dict[str, str]:
+        """Headers by which a site says that nothing changed."""
+        named = {"If-None-Match": self.etag, "If-Modified-Since": self.modified}
+        return {name: value for name, value in named.items() if value}
+
+
+def load_page_cache(folder: Path | None, secrets: Secrets = ()) -> dict[str, CachedPage]:
+    """By the address that was asked; nothing where nothing, or nonsense, is kept.
+
+    What was kept with its secrets, as once it was, is kept without them from now on.
+    """
+    seen = _load(folder, lambda text: revealed(text, secrets))
+    if secrets and seen and any(value in str(_load(folder, str)) for value, _name in secrets):
+        save_page_cache(folder, seen, secrets)
+    return seen
+
+
+def _load(folder: Path | None, read: Callable[[str], str]) -> dict[str, CachedPage]:
+    if folder is None:
+        return {}
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        kept = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        if kept["version"] == VERSION:
+            return {
+                read(url): _spelled(CachedPage(**{**values, "links": tuple(values["links"])}), read)
+                for url, values in kept["seen"].items()
+            }
+    return {}
+
+
+def _spelled(seen: CachedPage, spell: Callable[[str], str]) -> CachedPage:
+    return replace(seen, url=spell(seen.url), links=tuple(map(spell, seen.links)))
+
+
+def save_page_cache(
+    folder: Path | None, seen: dict[str, CachedPage], secrets: Secrets = ()
+) -> None:
+    """Whole or not at all; where it cannot be written, the next look fetches everything."""
+    hide = partial(hidden, secrets=secrets)
+    if folder is None:
+        return
+    kept = {
+        "version": VERSION,
+        "seen": {hide(url): asdict(_spelled(each, hide)) for url, each in seen.items()},
+    }
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        part = folder / f"{FILE}.{os.getpid()}.part"
+        part.write_text(json.dumps(kept), encoding="utf-8")
+        part.replace(folder / FILE)

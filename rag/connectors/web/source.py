@@ -25,14 +25,13 @@ from rag.connectors.web.addresses import (
     distinguished,
     ending_in,
     is_same_page,
+    kind_of_list,
     normal,
+    read_list,
+    unpacked_list,
 )
-from rag.connectors.web.feeds import kind_of_list, read_list, unpacked_list
-from rag.connectors.web.fetch import FetchedPage, Fetcher, HostLogin
-from rag.connectors.web.page_cache import CachedPage, load_page_cache, save_page_cache
-from rag.connectors.web.page_reader import page_of
-from rag.connectors.web.pages import WebPage
-from rag.connectors.web.robots import Robots
+from rag.connectors.web.fetch import FetchedPage, Fetcher, HostLogin, Robots
+from rag.connectors.web.pages import CachedPage, WebPage, load_page_cache, page_of, save_page_cache
 from rag.documents.cleaning import word_set
 from rag.documents.kinds import BY_ENDING
 from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError

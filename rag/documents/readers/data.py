@@ -1,4 +1,6 @@
-"""JSON, JSON Lines, YAML and XML to sections: records as tables, all else under its keys."""
+"""JSON, JSON Lines, YAML and XML to sections: records as tables, all else under its keys.
+
+XML may be a text as well (DocBook, DITA, TEI, FB2, JATS, subtitles in TTML, drawings)."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,8 +10,8 @@ from rag.documents.cleaning import clean, decode, one_line
 from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.data_prose import is_prose, local_name, write_prose
-from rag.documents.readers.grids.grid import CellCount, write_rows
+from rag.documents.readers.sheets import CellCount, write_rows
+from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
 DEEPEST = 12  # what is nested deeper is told as JSON
@@ -139,7 +141,11 @@ class _DataWalk:
         self, value: Sequence[Mapping[str, Any]], keys: Sequence[str]
     ) -> Iterator[tuple[int, list[str]]]:
         for number, each in enumerate(value, start=1):
-            yield number, [_plain(each[key]) if key in each else "" for key in keys]
+            place = f"record {number}"
+            yield (
+                number,
+                [typed_cell(_plain(value), value, place) for value in map(each.get, keys)],
+            )
 
 
 def _are_records(value: Any) -> bool:
@@ -172,3 +178,41 @@ def _name_of(value: Any) -> str:
 
 def _as_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+TITLES = ("title", "head", "heading", "h1", "h2", "h3", "h4")
+UNSEEN = ("style", "script", "metadata", "binary")
+DEEPEST_PROSE = 40  # what is nested deeper is told in one paragraph
+
+
+def is_prose(root: Any) -> bool:
+    """Whether words stand beside elements, as in no file of data; or it is a drawing."""
+    is_mixed = any((child.tail or "").strip() for element in root.iter() for child in element)
+    return is_mixed or local_name(root.tag) == "svg"
+
+
+def write_prose(root: Any, outline: Outline) -> None:
+    """Fill the outline in reading order."""
+    outline.fallback_title = outline.stem
+    _write_element(root, outline, 1)
+
+
+def _write_element(element: Any, outline: Outline, level: int) -> None:
+    name = local_name(element.tag)
+    if name in UNSEEN:
+        return
+    has_words = any(map(str.strip, [element.text or "", *(each.tail or "" for each in element)]))
+    if not has_words and level < DEEPEST_PROSE:
+        for child in element:
+            _write_element(child, outline, level + 1)
+        return
+    words = one_line("".join(element.itertext()))
+    if name in TITLES:
+        outline.heading(level, words)
+    else:
+        outline.paragraph(words)
+
+
+def local_name(tag: object) -> str:
+    """Without its namespace; "text" of a comment."""
+    return tag.rsplit("}", 1)[-1] if isinstance(tag, str) else "text"

@@ -71,7 +71,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     check_package(outline.name, data, limits)
     with damage_message(outline.name, OpcError):
         document = _opened(data)
-        outline.fallback_title = document.core_properties.title or ""
+        outline.take_properties(document.core_properties)
         styles = Styles(document)
         body = document.element.body
         behind = [*_notes(document), *_running(document), *_comments(document)]

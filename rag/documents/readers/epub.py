@@ -42,6 +42,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         kind.startswith("image/") for _id, _place, kind in _items(package, folder)
     )
     outline.title = title
+    outline.author, outline.date = _first(package, "creator"), _first(package, "date")
     outline.fallback_title = ""
 
 

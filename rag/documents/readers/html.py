@@ -17,6 +17,7 @@ DROPPED = word_set(
     "script style noscript template svg math canvas iframe object embed nav head select button "
     "input textarea audio video map dialog"
 )
+DATES = ("article:modified_time", "article:published_time", "date", "dcterms.date")
 DROPPED_ROLES = frozenset({"navigation", "search", "contentinfo", "alertdialog"})
 BLOCKS = word_set(
     "p div section article main aside header footer ul ol li dl dt dd table pre blockquote figure "
@@ -47,6 +48,14 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     tree = LexborHTMLParser(markup)
     title = tree.css_first("title")
     outline.fallback_title = one_line(title.text()) if title else ""
+    named = {
+        (each.attributes.get("name") or each.attributes.get("property") or "").lower(): content
+        for each in tree.css("meta")
+        if (content := each.attributes.get("content"))
+    }
+    outline.author = named.get("author") or named.get("article:author", "")
+    outline.date = next((named[key] for key in DATES if key in named), "")
+    outline.tags.extend(named.get("keywords", "").split(","))
     if tree.body is not None:
         _HtmlWalk(outline).children(tree.body, 0)
 

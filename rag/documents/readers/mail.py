@@ -1,14 +1,18 @@
-"""Mails (EML, and MSG of Outlook) to sections: who wrote to whom, the text, the attachments."""
+"""Mails (EML, and MSG of Outlook) and mailboxes (RFC 4155) to sections.
+
+Who wrote to whom, the text, the attachments."""
 
 import codecs
 import io
 import re
 from collections.abc import Container, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from email import policy
 from email.errors import MessageError
 from email.message import EmailMessage, Message
 from email.parser import BytesParser
+from email.utils import parseaddr, parsedate_to_datetime
 from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
@@ -66,6 +70,11 @@ def read(data: bytes, outline: Outline, limits: LoadLimits, *, depth: int = 0) -
     for name, content in mail.attached:
         inside.add(name, content)
     outline.title = one_line(mail.subject)
+    named = dict(mail.facts)
+    outline.author = parseaddr(named["From"])[0] or named["From"]
+    with suppress(ValueError):
+        outline.date = parsedate_to_datetime(named["Date"]).date().isoformat()
+    outline.date = outline.date or named["Date"]
 
 
 def _is_stub(mail: _Mail) -> bool:
@@ -205,3 +214,20 @@ def _of_outlook(data: bytes) -> _Mail:
         markup=message.html_body or "",
         attached=tuple(attached),
     )
+
+
+BETWEEN = re.compile(rb"(?:\A|\r?\n\r?\n)From [^\n]*\n")
+QUOTED_FROM = re.compile(rb"^>(>*From )", re.MULTILINE)
+
+
+def read_mailbox(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; a mail that cannot be read_mailbox is told in the report."""
+    mails = [part for part in BETWEEN.split(data) if part.strip()]
+    for number, part in enumerate(mails, start=1):
+        outline.leave_headings()
+        outline.place(f"mail {number}")
+        try:
+            read(QUOTED_FROM.sub(rb"\1", part), outline, limits)
+        except Unreadable as error:
+            outline.left_out.append(f"mail {number}: {error.reason}")
+    outline.title = outline.stem

@@ -55,8 +55,22 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     for part in parts.values():
         walk.running(part)
     outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
+    for part in parts.values():
+        _take_properties(outline, part)
     titles = (one_line(each.text or "") for part in parts.values() for each in part.iter(TITLE))
     outline.fallback_title = next(filter(None, titles), outline.fallback_title)
+
+
+def _take_properties(outline: Outline, part: Any) -> None:
+    """Who wrote it, when, and its keywords."""
+    for each in (each for meta in part.iter(f"{OFFICE}meta") for each in meta):
+        word = each.tag.rpartition("}")[2] if isinstance(each.tag, str) else ""
+        if word == "creator" or (word == "initial-creator" and not outline.author):
+            outline.author = each.text or ""
+        elif word == "date":
+            outline.date = each.text or ""
+        elif word == "keyword":
+            outline.tags.append(each.text or "")
 
 
 def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:

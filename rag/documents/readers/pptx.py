@@ -37,7 +37,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     with damage_message(outline.name, PythonPptxError):
         presentation = _opened(data)
         slides = list(presentation.slides)
-        outline.fallback_title = presentation.core_properties.title or ""
+        outline.take_properties(presentation.core_properties)
         _check_count(outline.name, len(slides), limits)
         outline.pages = len(slides)
         for number, slide in enumerate(slides, start=1):

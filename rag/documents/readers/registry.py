@@ -16,33 +16,33 @@ READERS = {
     FileKind.PDF: "pdf.reader",
     FileKind.DOCX: "docx",
     FileKind.PPTX: "pptx",
-    FileKind.XLSX: "grids.xlsx",
-    FileKind.CSV: "grids.csv",
-    FileKind.RST: "markup.rst",
-    FileKind.ASCIIDOC: "markup.asciidoc",
+    FileKind.XLSX: "xlsx",
+    FileKind.CSV: "sheets:read_csv",
+    FileKind.RST: "rst",
+    FileKind.ASCIIDOC: "asciidoc",
     FileKind.TEXT: "text",
     FileKind.EPUB: "epub",
     FileKind.EML: "mail",
     FileKind.MSG: "mail",
-    FileKind.MBOX: "mbox",
+    FileKind.MBOX: "mail:read_mailbox",
     FileKind.ODT: "opendocument",
     FileKind.ODP: "opendocument",
-    FileKind.ODS: "grids.sheets",
-    FileKind.XLS: "grids.sheets",
-    FileKind.PARQUET: "grids.parquet",
-    FileKind.RTF: "rtf",
-    FileKind.NOTEBOOK: "notebook",
+    FileKind.ODS: "sheets",
+    FileKind.XLS: "sheets",
+    FileKind.PARQUET: "sheets:read_parquet",
+    FileKind.RTF: "text:read_rtf",
+    FileKind.NOTEBOOK: "text:read_notebook",
     FileKind.JSON: "data",
     FileKind.JSON_LINES: "data",
     FileKind.YAML: "data",
     FileKind.XML: "data",
-    FileKind.SUBTITLES: "subtitles",
-    FileKind.PNG: "pictures.reader",
-    FileKind.JPEG: "pictures.reader",
-    FileKind.TIFF: "pictures.reader",
-    FileKind.GIF: "pictures.reader",
-    FileKind.WEBP: "pictures.reader",
-    FileKind.BMP: "pictures.reader",
+    FileKind.SUBTITLES: "text:read_subtitles",
+    FileKind.PNG: "pictures",
+    FileKind.JPEG: "pictures",
+    FileKind.TIFF: "pictures",
+    FileKind.GIF: "pictures",
+    FileKind.WEBP: "pictures",
+    FileKind.BMP: "pictures",
 }
 MOST_INSIDE = 50  # files that stand in another one
 DEEPEST_INSIDE = 3  # a mail in a mail in a mail
@@ -50,8 +50,9 @@ DEEPEST_INSIDE = 3  # a mail in a mail in a mail
 
 def reader_of(kind: FileKind) -> Reader:
     """Its module is loaded now."""
-    module = import_module(f"rag.documents.readers.{READERS[kind]}")
-    return cast(Reader, module.read)
+    module, _, name = READERS[kind].partition(":")
+    reader = getattr(import_module(f"rag.documents.readers.{module}"), name or "read")
+    return cast(Reader, reader)
 
 
 class AttachedFiles:
@@ -70,6 +71,7 @@ class AttachedFiles:
             self._outline.left_out.append(f"attachment {name}: too many, or too deep inside")
             return
         outline, title = self._outline, self._outline.title
+        author, date = outline.author, outline.date
         try:
             kind = kind_of(name, data)
             outline.leave_headings()
@@ -81,7 +83,7 @@ class AttachedFiles:
         except TooLarge as error:
             outline.left_out.append(f"attachment {name}: {error}")
         finally:
-            outline.title = title
+            outline.title, outline.author, outline.date = title, author, date
 
 
 def _reason(error: Unreadable) -> str:

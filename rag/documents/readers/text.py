@@ -1,12 +1,19 @@
-"""Plain text to sections: under what looks like headings, else by lines."""
+"""Plain text and what is little more: subtitles, RTF, notebooks.
 
+Text to sections under what looks like headings, else by lines."""
+
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from rag.documents.cleaning import clean, decode
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.readers import markdown
+from rag.documents.readers.packages import damage_message
+from rag.errors import Unreadable
 
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
 ASCIIDOC_HEADING = re.compile(r"(={1,6}) (\S.*)")
@@ -202,3 +209,98 @@ def _is_set_in(block: list[str]) -> bool:
 
 def _has_bullets(block: list[str]) -> bool:
     return any(BULLET.match(line) for line in block)
+
+
+def read_rtf(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; pictures and comments are left out."""
+    from striprtf.striprtf import rtf_to_text
+
+    with damage_message(outline.name):
+        plain = rtf_to_text(data.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
+    lines = (line.rstrip() for line in plain.split("\n"))
+    read("\n\n".join(filter(None, lines)).encode(), outline, limits)
+
+
+SPAN = re.compile(r"((?:\d+:)?\d{1,2}:\d{2})[.,]\d+[ \t]+-->[ \t]+((?:\d+:)?\d{1,2}:\d{2})[.,]\d+")
+CUE_MARKUP = re.compile(r"<[^<>\n]{0,200}>")
+SPEAKER = re.compile(r"<v(?:\.[\w.]*)?[ \t]+([^<>\n]{1,80})>")
+SECTION_SECONDS = 60  # of one section
+
+
+def read_subtitles(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline with what is spoken."""
+    gathered: list[str] = []
+    first = last = ""
+    for start, end, words in _cues(clean(decode(data))):
+        if gathered and _seconds(start) - _seconds(first) >= SECTION_SECONDS:
+            _write_cues(outline, first, last, gathered)
+            gathered = []
+        first, last = (start, end) if not gathered else (first, end)
+        if words != (gathered[-1] if gathered else ""):  # rolling captions repeat lines
+            gathered.append(words)
+    if not first:
+        raise Unreadable(outline.name, "there are no times with words (00:01.000 --> 00:04.000).")
+    _write_cues(outline, first, last, gathered)
+
+
+def _write_cues(outline: Outline, first: str, last: str, gathered: list[str]) -> None:
+    outline.place(f"{first}–{last}")
+    outline.paragraph(" ".join(gathered))
+
+
+def _cues(text: str) -> Iterator[tuple[str, str, str]]:
+    for block in text.split("\n\n"):
+        lines = block.strip().split("\n")
+        for index, line in enumerate(lines[:2]):
+            if span := SPAN.match(line.strip()):
+                said = "\n".join(lines[index + 1 :])
+                words = CUE_MARKUP.sub("", SPEAKER.sub(r"\1: ", said))
+                if words.strip():
+                    yield span[1], span[2], " ".join(words.split())
+                break
+
+
+def _seconds(time: str) -> int:
+    seconds = 0
+    for part in time.split(":"):
+        seconds = seconds * 60 + int(part)
+    return seconds
+
+
+PRINTED_CHARS = 4_000  # of one cell's output: a page of it says what it is
+
+
+def read_notebook(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; pictures of outputs are left out."""
+    for number, cell in enumerate(_cells(data, outline.name), start=1):
+        source = _joined(cell.get("source"))
+        outline.place(f"cell {number}")
+        if cell.get("cell_type") == "markdown":
+            markdown.read(source.encode(), outline, limits)
+        elif source.strip():
+            outline.code(source)
+        for output in cell.get("outputs") or ():
+            _write_output(output, outline)
+
+
+def _cells(data: bytes, name: str) -> list[dict[str, Any]]:
+    try:
+        book = json.loads(clean(decode(data)))
+        cells = book["cells"] if "cells" in book else book["worksheets"][0]["cells"]
+        return [cell for cell in cells if isinstance(cell, dict)]
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+        raise Unreadable(name, "this is no Jupyter notebook: it has no cells.") from error
+
+
+def _write_output(output: Any, outline: Outline) -> None:
+    if not isinstance(output, dict):
+        return
+    held = output.get("data") or {}
+    outline.pictures += sum(1 for kind in held if str(kind).startswith("image/"))
+    printed = _joined(output.get("text") or held.get("text/plain"))
+    if printed.strip():
+        outline.code(printed[:PRINTED_CHARS])
+
+
+def _joined(lines: Any) -> str:
+    return "".join(map(str, lines)) if isinstance(lines, list) else str(lines or "")

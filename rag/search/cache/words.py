@@ -75,8 +75,7 @@ class CollectionWords:
         scores = np.zeros(len(self._ids))
         for term, lexemes in asked.items():
             counts = self._counts(term, lexemes)
-            weight = term.weight * self._idf(counts)
-            scores += weight * saturated(counts, self._lengths)
+            scores += self._idf(counts) * saturated(counts, self._lengths)
         found = np.flatnonzero(scores)
         best = found[np.argsort(-scores[found], kind="stable")[:limit]]
         return [(self._ids[at], float(scores[at])) for at in best]
@@ -86,11 +85,10 @@ class CollectionWords:
         known = [chunk_id for chunk_id in chunk_ids if chunk_id in self._at]
         at, held, total = [self._at[each] for each in known], np.zeros(len(known)), 0.0
         for term, lexemes in asked.items():
-            if term.counts:
-                counts = self._counts(term, lexemes)
-                weight = self._idf(counts)
-                total += weight
-                held += weight * (counts[at] > 0)
+            counts = self._counts(term, lexemes)
+            weight = self._idf(counts)
+            total += weight
+            held += weight * (counts[at] > 0)
         shares = dict(zip(known, (held / (total or 1.0)).tolist(), strict=True))
         return {chunk_id: shares.get(chunk_id, 0.0) for chunk_id in chunk_ids}
 

@@ -19,6 +19,9 @@ from rag.tables.plan import (
     Op,
     Scalar,
     TablePlan,
+    column_words,
+    in_words,
+    is_extreme,
     key_words,
     part_words,
     plan_from,
@@ -33,6 +36,7 @@ _CURRENCIES = frozenset(_FIGURES["currencies"].split())
 _SUPERLATIVE, _DECLINED, _PLAIN = (
     re.compile(_FIGURES[name], re.IGNORECASE) for name in ("superlative", "declined", "plain")
 )
+_OFFERED = {code: _TOLD[f"offered_{code}"] for code in ("en", "de", "fr")}
 KINDS = (Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.MAX, Kind.MIN, Kind.DISTINCT)
 
 
@@ -54,6 +58,68 @@ def describe_result(result: TableResult, marker: str) -> str:
         first = min(count, SHOWN_IN_TEXT)
         more = f"\n\nThese are the first {first} of {whole} rows; {marker} has them."
     return f"{sentence or _begun(words) + ':'} {marker}\n\n{markdown(result)}{more}"
+
+
+def offer_words(plan: TablePlan, table: str, code: str) -> str:
+    """What a plan gives, in plain words of a language, as on the button that chooses it."""
+    if any((plan.among, plan.step, plan.outer, plan.each)) or _bounds_figures(plan):
+        return _begun(in_words(plan))
+    forms = _OFFERED.get(code, _OFFERED["en"])
+    text = _offered_subject(plan, table, forms)
+    if plan.group:
+        keys = f" {forms['and']} ".join(map(key_words, plan.group))
+        text += forms["by"].format(key=keys)
+    if plan.filters:
+        signs = dict(pair.split(": ") for pair in forms["ops"].split("; "))
+        told = [_offered_condition(each, signs, forms) for each in plan.filters]
+        text += forms["with"].format(conditions=f" {forms['and']} ".join(told))
+    return _begun(text + _offered_end(plan, forms))
+
+
+def _bounds_figures(plan: TablePlan) -> bool:
+    return any(filter_.column.startswith(MEASURED) for filter_ in plan.filters)
+
+
+def _offered_subject(plan: TablePlan, table: str, forms: Mapping[str, str]) -> str:
+    if is_extreme(plan):
+        by, names = plan.order[0], [name for name in plan.columns if name != plan.order[0].by]
+        return forms["end" if plan.limit == 1 else "ends"].format(
+            column=_joined(names, forms),
+            side=forms["highest" if by.descending else "lowest"],
+            by=column_words(by.by),
+            count=plan.limit,
+        )
+    if not plan.measures:
+        return forms["columns" if plan.columns else "all"].format(
+            column=_joined(plan.columns, forms), table=table
+        )
+    said = [
+        forms["count" if measure.column == ROWS else str(measure.kind)].format(
+            column=column_words(measure.column), table=table
+        )
+        for measure in plan.measures
+    ]
+    return ", ".join(said)
+
+
+def _joined(names: Sequence[str], forms: Mapping[str, str]) -> str:
+    return f" {forms['and']} ".join(map(column_words, names))
+
+
+def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping[str, str]) -> str:
+    """ "Fee above 2", "Depot Mole or Rime"."""
+    values = [part_words(value, filter_.part) for value in filter_.values[:6]]
+    told = f" {forms['or']} ".join(values) or column_words(filter_.other)
+    name = key_words(Key(filter_.column, filter_.part))
+    return " ".join(filter(None, (name, signs.get(str(filter_.op), ""), told)))
+
+
+def _offered_end(plan: TablePlan, forms: Mapping[str, str]) -> str:
+    """What comes first, and how many."""
+    if is_extreme(plan) or not plan.order:
+        return ""
+    text = forms["falling" if plan.order[0].descending else "rising"]
+    return text + (forms["first"].format(count=plan.limit) if plan.limit else "")
 
 
 def _begun(text: str) -> str:

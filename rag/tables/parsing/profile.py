@@ -1,12 +1,13 @@
 """What is known of a column: for people, for the planner, and to be found by."""
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from rag.language.grids import is_blank
+from rag.language.grids import is_blank, is_formula
 from rag.records import ColumnType, TableColumn
 from rag.tables.parsing.types import ColumnReading
 from rag.tables.wordforms import LONGEST_EXAMPLE
@@ -40,18 +41,25 @@ def profile(
         low=low,
         high=high,
         examples=tuple(frequent),
-        note="; ".join(filter(None, (reading.note, _unread(values, text, has_text)))),
+        note="; ".join(filter(None, (reading.note, *_unread(values, text, has_text)))),
+        missing=sum(map(is_formula, text.filter(pc.is_null(values)).to_pylist()))
+        if has_text
+        else 0,
     )
 
 
-def _unread(values: pa.ChunkedArray, text: pa.ChunkedArray, has_text: bool) -> str:
+def _unread(values: pa.ChunkedArray, text: pa.ChunkedArray, has_text: bool) -> Iterator[str]:
     """Which cells say something that is no value: "free" among prices counts nowhere."""
-    if not has_text:
-        return ""
-    left = pc.unique(text.filter(pc.is_null(values))).to_pylist()
-    words = [f"“{cell[:LONGEST_EXAMPLE]}”" for cell in left if not is_blank(cell)]
-    told = ", ".join(words[:TOLD_UNREAD]) + " …" * (len(words) > TOLD_UNREAD)
-    return f"{told} could not be read as a value and counts nowhere" if words else ""
+    left = pc.unique(text.filter(pc.is_null(values))).to_pylist() if has_text else []
+    if formulas := [cell for cell in left if is_formula(cell)]:
+        yield f"the file holds no result of {_some(formulas)}, so it is missing here"
+    if words := [cell for cell in left if not is_blank(cell) and not is_formula(cell)]:
+        yield f"{_some(words)} could not be read as a value and counts nowhere"
+
+
+def _some(cells: Sequence[str]) -> str:
+    told = ", ".join(f"“{cell[:LONGEST_EXAMPLE]}”" for cell in cells[:TOLD_UNREAD])
+    return told + " …" * (len(cells) > TOLD_UNREAD)
 
 
 def _most_frequent(counted: Any) -> list[str]:

@@ -48,11 +48,22 @@ def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
     rows = list(
         zip(cells[0].to_pylist(), *(column.to_pylist() for column in cells[1:]), strict=True)
     )
-    for grid in grids([(int(row[0]), [*map(str, row[1:])]) for row in rows]):
-        columns = zip(*(row for _number, row in grid.rows), strict=True)
+    figures = frozenset(raw.typed)
+    for grid in grids([(int(row[0]), _marked(row[1:], figures)) for row in rows]):
+        columns = list(zip(*(row for _number, row in grid.rows), strict=True))
         arrays = [pa.chunked_array([pa.array(column, pa.string())]) for column in columns]
         numbers = pa.array([number for number, _row in grid.rows], pa.int64())
-        yield _typed(grid.names, pa.chunked_array([numbers]), arrays)
+        typed = [isinstance(column[0], _FileValue) for column in columns]
+        yield _typed(grid.names, pa.chunked_array([numbers]), arrays, typed)
+
+
+class _FileValue(str):
+    """A text of a column whose figures are the file's own."""
+
+
+def _marked(row: Sequence[object], figures: frozenset[int]) -> list[str]:
+    cells = map(str, row)
+    return [_FileValue(cell) if at in figures else cell for at, cell in enumerate(cells)]
 
 
 def _long(raw: RawTable) -> Iterator[TypedTable]:
@@ -72,12 +83,14 @@ def _long(raw: RawTable) -> Iterator[TypedTable]:
     cells = _cells(raw, raw.rows)
     numbers = pc.cast(cells[0], pa.int64())
     body = pc.greater_equal(numbers, first)
-    used = [column for column in cells[1:] if pc.max(pc.binary_length(column)).as_py()]
+    places = [at for at, column in enumerate(cells[1:]) if pc.max(pc.binary_length(column)).as_py()]
+    used = [cells[at + 1] for at in places]
+    typed = [at in raw.typed for at in places]
     del cells
     names = found.names if len(found.names) == len(used) else None
     if names is None:
         names = tuple(f"Column {i}" for i in range(1, len(used) + 1))
-    yield _typed(names, numbers.filter(body), [used.pop(0).filter(body) for _ in names])
+    yield _typed(names, numbers.filter(body), [used.pop(0).filter(body) for _ in names], typed)
 
 
 def _cells(raw: RawTable, rows: str) -> list[pa.ChunkedArray]:
@@ -106,7 +119,10 @@ def _block_bytes(rows: str) -> int:
 
 
 def _typed(
-    names: Sequence[str], numbers: pa.ChunkedArray, texts: Sequence[pa.ChunkedArray]
+    names: Sequence[str],
+    numbers: pa.ChunkedArray,
+    texts: Sequence[pa.ChunkedArray],
+    typed: Sequence[bool],
 ) -> TypedTable:
     totals = _totals(texts)
     decimal = _decimal_sign(texts)
@@ -114,7 +130,7 @@ def _typed(
     keep = pc.invert(totals)
     columns = []
     for index, (name, text) in enumerate(zip(names, texts, strict=True)):
-        values, reading, has_text = _column(text, name, decimal)
+        values, reading, has_text = _column(text, name, decimal, is_typed=typed[index])
         arrays[f"c{index}"] = values
         if has_text:
             arrays[f"t{index}"] = text
@@ -141,7 +157,7 @@ def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
 
 
 def _column(
-    text: pa.ChunkedArray, name: str, decimal: str
+    text: pa.ChunkedArray, name: str, decimal: str, *, is_typed: bool
 ) -> tuple[pa.ChunkedArray, ColumnReading, bool]:
     """Values, how they were read, and whether the texts say more than the values do."""
     trimmed = pc.utf8_trim_whitespace(text)
@@ -150,14 +166,14 @@ def _column(
         return fast, reading_of(["1"], name), False
     distinct = pc.unique(trimmed)
     some = distinct.slice(0, DECIDING).to_pylist()
-    reading = reading_of(some, name, decimal)
+    reading = reading_of(some, name, decimal, is_typed=is_typed)
     if reading.type is ColumnType.TEXT:
         blank = pc.is_in(
             pc.utf8_lower(trimmed), pa.array([each for each in BLANK if each != "none"])
         )
         return pc.if_else(blank, pa.scalar(None, pa.string()), trimmed), reading, False
     if len(distinct) > DECIDING:
-        reading = reading_of(distinct.to_pylist(), name, decimal)
+        reading = reading_of(distinct.to_pylist(), name, decimal, is_typed=is_typed)
         if reading.type is ColumnType.TEXT:
             return trimmed, reading, False
     return _read_all(trimmed, distinct, reading.read, reading.type), reading, True

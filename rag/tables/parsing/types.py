@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from rag.language.amounts import UNIT_SIGNS
 from rag.language.dates import NUMERIC_DATE, read_date
-from rag.language.grids import is_blank
+from rag.language.grids import is_blank, is_formula
 from rag.language.languages import all_words, phrases
 from rag.language.numerals import CURRENCIES, decimal_sign, grouped_by_blanks, parse_figure, sign_of
 from rag.records import ColumnType
@@ -42,17 +43,21 @@ class ColumnReading:
     note: str = ""
 
 
-def reading_of(texts: Sequence[str], header: str = "", decimal: str = "") -> ColumnReading:
+def reading_of(
+    texts: Sequence[str], header: str = "", decimal: str = "", *, is_typed: bool = False
+) -> ColumnReading:
     """The way to read a column, from distinct texts of it.
 
-    `decimal` is the decimal sign of its table where that is known.
+    `decimal` is the decimal sign of its table where that is known; `is_typed`: its figures are the
+    file's own and written in no convention.
     """
-    filled = [text for text in map(str.strip, texts) if not is_blank(text)]
+    filled = [t for t in map(str.strip, texts) if not is_blank(t) and not is_formula(t)]
     plain = ColumnReading(ColumnType.TEXT, lambda text: None)
     if not filled or any(CODE.fullmatch(text) for text in filled):
         return plain
     attempts: list[Callable[[Sequence[str]], ColumnReading]] = [
-        _booleans, _quarters, _dates, _durations, lambda some: _numbers(some, header, decimal),
+        _booleans, _quarters, _dates, _durations,
+        lambda some: _numbers(some, header, decimal, is_typed),
     ]  # fmt: skip
     for attempt in attempts:
         reading = attempt(filled)
@@ -120,10 +125,10 @@ def _dates(filled: Sequence[str]) -> ColumnReading:
 # ── Numbers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _numbers(filled: Sequence[str], header: str, decimal: str) -> ColumnReading:
+def _numbers(filled: Sequence[str], header: str, decimal: str, is_typed: bool) -> ColumnReading:
     """Figures of one unit; what 1.234 is the column decides, or its table."""
     looked = filled[:5000]
-    decimal = decimal_sign(looked) or decimal or _decimal_of_money(looked)
+    decimal = "." if is_typed else decimal_sign(looked) or decimal or _decimal_of_money(looked)
     blanks = grouped_by_blanks(looked)
     unread = ColumnReading(ColumnType.NUMBER, lambda text: None)
 
@@ -161,7 +166,9 @@ def unit_in_header(header: str) -> str:
         re.IGNORECASE,
     )
     if found is None:
-        return next((sign for sign in CURRENCY if sign in header), "")
+        within = re.findall(r"[(\[]([^()\[\]\d]{1,8})[)\]]", header)  # "Torque (Nm) dry"
+        named = [unit for unit in within if unit.casefold() in UNIT_SIGNS]
+        return next((sign for sign in CURRENCY if sign in header), named[0] if named else "")
     unit = (found[1] or found[found.re.groups]).strip()
     return sign_of(unit) if unit.casefold() in CURRENCIES else unit
 

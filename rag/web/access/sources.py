@@ -22,7 +22,7 @@ def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceStatus]:
     """Of the collections that the caller manages, or of these among them; by address."""
     managed = [key for key, right in rights.rights().items() if right >= Right.MANAGE]
     wanted = [key for key in managed if not collection_ids or key in collection_ids]
-    return book().told(book().table.sources(wanted))
+    return book().statuses(book().table.sources(wanted))
 
 
 def managed_source(source_id: str) -> SourceStatus:
@@ -30,7 +30,7 @@ def managed_source(source_id: str) -> SourceStatus:
     found = book().table.source(checked_id(source_id, "source"))
     if rights.rights().get(found.collection_id, Right.NONE) < Right.MANAGE:
         raise NotFound(f"There is no source {source_id!r}.")
-    return book().told([found])[0]
+    return book().statuses([found])[0]
 
 
 def add_source(wish: DocumentSource) -> SourceStatus:
@@ -39,7 +39,7 @@ def add_source(wish: DocumentSource) -> SourceStatus:
     if wish.is_operators:
         raise Forbidden("Only whoever runs the server adds a source in its name.")
     made = book().add(wish)
-    return book().told([made])[0]
+    return book().statuses([made])[0]
 
 
 def own() -> str:

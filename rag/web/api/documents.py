@@ -3,12 +3,14 @@
 from flask import Response
 
 from rag.errors import NotFound
-from rag.records import DEFAULT_COLLECTION
+from rag.records import DEFAULT_COLLECTION, Filters, Readable
 from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.library import (
     DocumentModel,
     DocumentsModel,
+    FacetsModel,
+    FilteredModel,
     HitsModel,
     JobModel,
     JobsModel,
@@ -17,6 +19,7 @@ from rag.web.api.library import (
 from rag.web.api.requests import (
     DocumentPath,
     DocumentsQuery,
+    FacetsQuery,
     JobPath,
     MoveBody,
     SearchBody,
@@ -112,17 +115,34 @@ def read_job(path: JobPath) -> JobModel:
 def search(body: SearchBody) -> HitsModel:
     """Find chunks; with a session, the query is resolved in its context first."""
     retriever = application().retriever
+    filters = body.filters.filters
     if not body.session_id:
-        within = rights.readable().only(rights.chosen(body.collections or ()))
-        hits = retriever.search(body.query, within, limit=body.limit)
-        return HitsModel.of(query=body.query, is_followup=False, hits=hits)
+        within = rights.readable().only(rights.chosen(body.chosen))
+        hits = retriever.search(body.query, within, limit=body.limit, filters=filters)
+        filtered = _filtered(filters, within)
+        return HitsModel.of(query=body.query, is_followup=False, filtered=filtered, hits=hits)
     session = open_session(body.session_id)
-    resolution = application().assistant.resolve(session, body.query)
-    hits = retriever.search(
-        resolution.dense_query or resolution.query,
-        session.within(),
-        lexical_query=resolution.lexical_query,
-        before=resolution.before,
-        limit=body.limit,
+    within = session.within().only(rights.chosen(body.chosen))
+    resolution, hits = application().assistant.search(
+        session, body.query, body.limit, filters=filters, readable=within
     )
-    return HitsModel.of(query=resolution.query, is_followup=resolution.is_followup, hits=hits)
+    return HitsModel.of(
+        query=resolution.query,
+        is_followup=resolution.is_followup,
+        filtered=_filtered(filters, within),
+        hits=hits,
+    )
+
+
+@api.get("/facets", responses={"200": FacetsModel})
+def list_facets(query: FacetsQuery) -> FacetsModel:
+    """By what a search can be filtered: of the documents that you may read."""
+    within = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
+    return FacetsModel.of(**application().documents.facets(within))
+
+
+def _filtered(filters: Filters, within: Readable) -> FilteredModel | None:
+    if not filters:
+        return None
+    names = application().documents.filtered(filters, within).names
+    return FilteredModel.of(filters=dict(filters.items()), documents=len(names))

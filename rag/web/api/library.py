@@ -95,9 +95,26 @@ class HitModel(OfAChunk):
     relevance: float
 
 
+class FilteredModel(Described):
+    """What a search was filtered by, and how many documents that leaves."""
+
+    filters: dict[str, str]
+    documents: int
+
+
+class FacetsModel(Described):
+    """By what the documents that you may read can be filtered: documents of each value."""
+
+    folder: dict[str, int]
+    type: dict[str, int]
+    author: dict[str, int]
+    tag: dict[str, int]
+
+
 class HitsModel(Described):
     """What a search found, best first, and the query that was searched for."""
 
     query: str
     is_followup: bool
+    filtered: FilteredModel | None = Field(description="What was filtered; null where nothing was.")
     hits: list[HitModel]

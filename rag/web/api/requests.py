@@ -15,6 +15,7 @@ from pydantic import (
 )
 
 from rag.db import storable
+from rag.records import Filters
 from rag.tables.bounds import LONGEST_QUESTION
 
 MAX_INDEX = 2**31 - 1  # of messages and offsets: what the database's integers hold
@@ -127,6 +128,12 @@ class LiveQuery(BaseModel):
     html: bool = False  # for pages: events `html` (what stays of it, what follows), not `delta`
 
 
+class FacetsQuery(RequestBody):
+    """Of which collection, by id or name; of all that you may read without one."""
+
+    collection: ShortText = ""
+
+
 class DocumentsQuery(PageQuery):
     """Which documents; `collection` names one by id or name."""
 
@@ -185,6 +192,23 @@ class MoveBody(Body):
     collection: Annotated[ShortText, Field(min_length=1)]
 
 
+class FiltersBody(Body):
+    """Which documents are searched; what is left out filters nothing. Case does not matter."""
+
+    collection: Annotated[ShortText, Field(description="Its id or name.")] | None = None
+    title: Annotated[ShortText, Field(description="Words of the title or the file's name.")] = ""
+    author: ShortText = ""
+    folder: Annotated[ShortText, Field(description="With the folders in it.")] = ""
+    type: Annotated[ShortText, Field(description='As GET /facets calls it, such as "PDF".')] = ""
+    tag: ShortText = ""
+    after: Annotated[ShortText, Field(description="The first day, 2025-03-31.")] = ""
+    before: Annotated[ShortText, Field(description="The day behind the last.")] = ""
+
+    @property
+    def filters(self) -> Filters:
+        return Filters(**self.model_dump(exclude={"collection"}))
+
+
 class SearchBody(Body):
     """A search in the documents; with a session, the query is resolved in its context first."""
 
@@ -192,6 +216,13 @@ class SearchBody(Body):
     limit: Annotated[int, Field(ge=1, le=100)] = 8
     session_id: str | None = None
     collections: Chosen | None = None
+    filters: FiltersBody = FiltersBody()
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The collections that are searched, whichever way they are named."""
+        own = (self.filters.collection,) if self.filters.collection else ()
+        return (*(self.collections or ()), *own)
 
 
 class ContextConfigBody(Body):

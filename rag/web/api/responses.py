@@ -146,10 +146,11 @@ class ShownPassageModel(Described):
 class CardModel(Described):
     """An answer without a model: passages in the order of the search, each with its number.
 
-    `said` comes first where these hardly answer; it is empty otherwise.
+    `said` comes first where these hardly answer, `perhaps` where that is not sure.
     """
 
     said: str
+    perhaps: str
     passages: list[ShownPassageModel]
     mentions: list[Mention]
 

@@ -3,7 +3,7 @@
 import json
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -26,6 +26,7 @@ from rag.records import (
     Finished,
     ImportedMessage,
     Judging,
+    MessageStatus,
     Role,
     Text,
 )
@@ -46,11 +47,16 @@ from rag.web.access.links import source_links
 from rag.web.access.owner import current_owner
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
-from rag.web.openai.answer_fields import answer_text, calls_of, notices_of, placed
-from rag.web.openai.client_request import ClientRequest
-from rag.web.openai.links import marker_links, with_links
-from rag.web.openai.passthrough import NOBODY
-from rag.web.openai.requests import AskingBody
+from rag.web.openai.answer_fields import (
+    answer_text,
+    calls_of,
+    marker_links,
+    notices_of,
+    placed,
+    with_links,
+)
+from rag.web.openai.messages import ClientRequest
+from rag.web.openai.requests import NOBODY, AskingBody, conversation_header
 from rag.web.request_context import application, default_config
 from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
 
@@ -307,6 +313,11 @@ def _found_for(body: AskingBody, asked: ClientRequest) -> FoundSession:
     return finder.find(past)
 
 
+def knows(body: AskingBody, past: Sequence[ImportedMessage]) -> bool:
+    """Whether an answer in it is one of ours."""
+    return any(each.role == Role.ASSISTANT for each in past) and _finder(body).knows(past)
+
+
 def _finder(body: AskingBody) -> ConversationFinder:
     store, config = application().store, default_config()
     owner, stores = current_owner(), body.store is not False
@@ -364,12 +375,22 @@ def _goes_on(session: FoundSession, asked: ClientRequest) -> bool:
     return asked.since(last[0]) is not None or session.is_new or last[0].content == said
 
 
+def _asks_again(session: FoundSession, asked: ClientRequest) -> bool:
+    """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
+    last = session.session.recent(2)
+    if session.by is not Recognised.NAMED or not conversation_header() or len(last) < 2:
+        return False
+    question, answer = last
+    is_last = question.content == asked.question and question.index == len(asked.past)
+    return is_last and answer.status is not MessageStatus.PENDING and not asked.rounds
+
+
 def _begun(session: FoundSession, asked: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
     """The turn, new or gone on with; a refused question leaves everything as it was."""
     assistant, index = application().assistant, session.session.read().message_count - 1
 
     def ask(noting: SessionHandle) -> Iterator[Event]:
-        if _goes_on(session, asked):
+        if _goes_on(session, asked) or _asks_again(session, asked):
             return assistant.regenerate(noting, index, wishes)
         return assistant.ask(noting, asked.question, wishes)
 

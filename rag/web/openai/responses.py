@@ -9,18 +9,19 @@ from typing import Any
 from flask import Response
 from pydantic import BaseModel
 
-from rag.errors import NotFound
+from rag.errors import NotFound, UserError
 from rag.records import Answer, Failed, Finished, Message, Role
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
+from rag.web.access.owner import note
 from rag.web.access.rights import open_session
 from rag.web.api.sse import Frames, failure, frame
 from rag.web.openai.answer_fields import answer_text, calls_of, counted, is_whole
 from rag.web.openai.completion import AnswerToClient, answered
 from rag.web.openai.messages import ClientMessage
-from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
+from rag.web.openai.requests import MODEL, MODEL_PLAIN, REFUSED, ResponseBody
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
@@ -52,6 +53,8 @@ def respond(body: ResponseBody) -> Response:
 
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
+    if body.model == MODEL_PLAIN:
+        raise UserError(f"model: {MODEL_PLAIN!r} answers POST /v1/chat/completions alone.")
     return answered(body, body.asked(_referred), Responding)
 
 
@@ -86,6 +89,7 @@ def delete_response(path: ResponsePath) -> dict[str, Any]:
     """
     session, answer = _answer_of(path.response_id)
     session.erase(answer.index)
+    note("answer.erased", f"{session.id} {answer.index}")
     if not any(each.content for each in session.said() if each.role != Role.SYSTEM):
         session.delete()
     return {"id": path.response_id, "object": "response", "deleted": True}

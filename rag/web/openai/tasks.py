@@ -2,9 +2,10 @@
 
 No person asked that: nothing is searched for it, nothing stored, and nothing in it has a number.
 
-It is known by its structure: `metadata.task`; or a conversation that begins with a message in which
-one is quoted, with what both sides said. Whatever else a client asks by itself (a title asked after
-the talk, an emoji) looks like a question, and is one, but with the model `groundnote-plain`.
+It is known by its structure: `metadata.task`; or a request that holds no answer of ours, in whose
+last message a conversation is quoted, with what both sides said. Whatever else a client asks by
+itself (a title asked after the talk, an emoji) looks like a question, and is one, but with the
+model `groundnote-plain`.
 """
 
 import json
@@ -24,7 +25,8 @@ from rag.seams import ModelRequest
 from rag.seams.patience import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
 from rag.web.openai.answer_fields import DONE, call_items, head, used
-from rag.web.openai.client_request import ClientRequest
+from rag.web.openai.completion import knows
+from rag.web.openai.messages import ClientRequest
 from rag.web.openai.requests import MODEL_PLAIN, ChatBody
 from rag.web.request_context import application
 
@@ -34,9 +36,14 @@ NOTHING: tuple[str, tuple[ToolCall, ...], Usage] = ("", (), Usage(0, 0))
 TITLE_CHARACTERS = 60
 TASK_TOKENS = 1_500  # of a reply, where neither the settings nor the client says so
 _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
-_SAID = re.compile(r"^\W*(?:user|human)\W*[:：] *(.+)$", re.MULTILINE | re.IGNORECASE)
-_ANSWERED = re.compile(r"^\W*(?:assistant|ai|bot)\W*[:：]", re.MULTILINE | re.IGNORECASE)
-_ROLES = re.compile(r'"role"\s*:\s*"(user|assistant)"')
+# Who speaks: a label with a colon, a heading, a tag.
+_SPEAKER = r"^[^\w\n]{{0,8}}(?:{0}[^\w\n]{{0,4}}[:：]|(?<=# ){0}$|(?<=<){0}[\s>])"
+_SAID = re.compile(
+    _SPEAKER.format("(?:user|human)") + r"\W{0,8}([^\n]+)", re.MULTILINE | re.IGNORECASE
+)
+_ANSWERED = re.compile(_SPEAKER.format("(?:assistant|ai|bot)"), re.MULTILINE | re.IGNORECASE)
+_ROLES = re.compile(r"""\brole["']?\s{0,3}[:=]\s{0,3}["']?(user|assistant)\b""")
+_MERGED = re.compile(r'"""\s{1,9}"""')  # answers of several models, one behind the other
 
 
 def is_task(body: ChatBody, asked: ClientRequest) -> bool:
@@ -47,16 +54,18 @@ def is_task(body: ChatBody, asked: ClientRequest) -> bool:
         return True
     if body.metadata is not None and (body.metadata.model_extra or {}).get("task"):
         return True
-    if asked.past or asked.rounds:
-        return False
     chooses = any(instruction.startswith(TOOLS_TO_CHOOSE) for instruction in asked.instructions)
-    return chooses or _quotes_a_talk(asked.question)
+    if asked.rounds or not (chooses or _quotes_a_talk(asked.question)):
+        return False
+    named = body.metadata.session if body.metadata is not None else None
+    return not (named or knows(body, asked.past))
 
 
 def _quotes_a_talk(text: str) -> bool:
     """Whether both sides of a conversation speak in a text."""
-    said = _SAID.search(text) and _ANSWERED.search(text)
-    return bool(said) or set(_ROLES.findall(text)) == {"user", "assistant"}
+    if _SAID.search(text) and _ANSWERED.search(text):
+        return True
+    return set(_ROLES.findall(text)) == {"user", "assistant"} or bool(_MERGED.search(text))
 
 
 def done(body: ChatBody, asked: ClientRequest) -> Response:
@@ -101,7 +110,6 @@ def _by_model(body: ChatBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall
         passed_on=wishes.passed_on,
         patience=CLIENTS_TASK,
         thinks=False,
-        keeps_json=True,
     )
     try:
         reply = complete(model, request)

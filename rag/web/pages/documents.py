@@ -9,12 +9,12 @@ from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.db import storable
-from rag.documents.descriptions import kind_in_words, size_in_words
 from rag.documents.document_lists import ORDERS
 from rag.documents.files import collect
-from rag.documents.reports import counted, in_words, left_out
+from rag.documents.filters import check
+from rag.documents.reports import counted, in_words, kind_in_words, left_out, size_in_words
 from rag.errors import Conflict, NotFound, TooLarge, UserError
-from rag.records import DEFAULT_COLLECTION, Chunk, Document, Job, JobState, Right
+from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.api.uploads import RefusedFile, library_name, take_upload
@@ -34,6 +34,7 @@ LARGEST_SAMPLE = 10_000_000  # bytes
 BARS_SHOWN = 5  # more files on their way share one
 LONGEST_PASTED = 100_000  # characters; forms hold no more than half a megabyte
 UNFIT_FOR_NAMES = re.compile(r"[\\/:]+")
+FILTERED_BY = ("folder", "type", "author", "tag", "after", "before")
 FAILURES_STAY = timedelta(days=1)
 ADDED_TOGETHER = timedelta(minutes=10)
 MOST_ADDED = 24
@@ -164,8 +165,14 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
     offset = wanted_index("offset", request.args) or 0
     order = request.args.get("order", "")
     order = order if order in ORDERS else "name"
+    filters, wrong = _filters()
     page = documents.page(
-        readable, limit=DOCUMENTS_ON_A_PAGE, offset=offset, words=wanted, order=order
+        readable,
+        limit=DOCUMENTS_ON_A_PAGE,
+        offset=offset,
+        words=wanted,
+        order=order,
+        filters=filters,
     )
     held = rights.held_collections()
     own = [job for job in application().jobs.jobs() if rights.may_see(job)]
@@ -176,7 +183,9 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         matching_count=page.matching,
         total=page.total,
         wanted=wanted,
-        found=passages_for(wanted),
+        found=passages_for(wanted, [shown] if shown else [], filters),
+        filters=dict(filters.items()),
+        facets=documents.facets(readable),
         offset=offset,
         order=order,
         orders=list(ORDERS),
@@ -185,7 +194,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         batch=batch_of(own) if len(running) > BARS_SHOWN else [],
         failed=failed,
         refused=refused,
-        error=error,
+        error=error or wrong,
         max_file_mb=application().settings.documents.max_file_mb,
         longest_pasted=LONGEST_PASTED,
         pasted=pasted,
@@ -196,6 +205,17 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         may_change_some=any(map(may_change, page.documents)),
         manages=_managed(shown or DEFAULT_COLLECTION),
     )
+
+
+def _filters() -> tuple[Filters, str]:
+    """Those of the address, and what is wrong with them; then none filters."""
+    stated = {name: storable(request.args.get(name, ""))[:300].strip() for name in FILTERED_BY}
+    filters = Filters(**stated)
+    try:
+        check(filters)
+    except UserError as error:
+        return Filters(), str(error)
+    return filters, ""
 
 
 def _older(documents: Sequence[Document]) -> str:

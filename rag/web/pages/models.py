@@ -5,7 +5,6 @@ from typing import Any
 from flask import Blueprint, redirect, request, url_for
 
 from rag.errors import Forbidden, RagError
-from rag.web.access.owner import note
 from rag.web.access.rights import is_admin
 from rag.web.pages.forms import words
 from rag.web.pages.layout import PageResult, show_page
@@ -35,7 +34,6 @@ def look() -> PageResult:
         names = application().connected.look(address, words("api_key").strip())
     except RagError as error:
         return _page(error=error, address=address), error.http_status
-    note("model.server", address)
     return _page(address=address, names=names)
 
 
@@ -47,7 +45,6 @@ def try_out() -> PageResult:
     try:
         if "use" in request.form:
             connected.use(model, tuple(words("choices").split()))
-            note("model.connected", model)
             return redirect(url_for("model_pages.models"), 303)
         trial = connected.try_out(model)
     except RagError as error:
@@ -62,7 +59,6 @@ def disconnect() -> PageResult:
         application().connected.disconnect()
     except RagError as error:
         return _page(error=error), error.http_status
-    note("model.disconnected")
     return redirect(url_for("model_pages.models"), 303)
 
 

@@ -7,7 +7,7 @@ from markupsafe import Markup
 
 from rag.errors import ModelError
 from rag.language.sentences import Span
-from rag.records import Chunk, Section
+from rag.records import Chunk, Filters, Section
 from rag.render.evidence import NOWHERE, Marks, text_html
 from rag.render.statements import places_of
 from rag.web.access.rights import readable
@@ -24,12 +24,14 @@ class FoundPassages:
     problem: str = ""
 
 
-def passages_for(wanted: str) -> FoundPassages:
+def passages_for(wanted: str, shown: Sequence[str], filters: Filters) -> FoundPassages:
     """The passages nearest to some words; a library whose index cannot be asked says so."""
     if not wanted:
         return FoundPassages()
     try:
-        hits = application().retriever.search(wanted, readable(), limit=PASSAGES_SHOWN)
+        hits = application().retriever.search(
+            wanted, readable().only(shown), limit=PASSAGES_SHOWN, filters=filters
+        )
     except ModelError as error:
         return FoundPassages(problem=str(error))
     return FoundPassages(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))

@@ -113,7 +113,7 @@ class Fleet:
             print(f"Error: {error}", file=sys.stderr)  # noqa: T201
             status = REFUSED
         except BaseException as error:  # noqa: BLE001 - the outermost edge of a process
-            print(f"Error: {ERRORS.told(error)}", file=sys.stderr)  # noqa: T201
+            print(f"Error: {ERRORS.report(error)}", file=sys.stderr)  # noqa: T201
         finally:
             sys.stdout.flush()
             sys.stderr.flush()

@@ -7,7 +7,7 @@ from flask import Response, send_file
 from rag.errors import NotFound
 from rag.records import Document
 from rag.web.request_context import application
-from rag.wiring.sources import syncs_of
+from rag.wiring.stores import syncs_of
 
 PDF = "application/pdf"
 # A browser's own viewer is an object in a page that it makes; nothing of ours is in it.

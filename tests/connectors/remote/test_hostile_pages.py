@@ -5,8 +5,8 @@ from contextlib import suppress
 
 import pytest
 
-from rag.connectors.web import open_web, page_reader, source
-from rag.connectors.web.page_reader import page_of
+from rag.connectors.web import open_web, pages, source
+from rag.connectors.web.pages import page_of
 from rag.errors import TooLarge, Unreadable
 from rag.seams import SourceOptions
 from tests.connectors.remote.site import Site, running
@@ -16,7 +16,7 @@ MARKUP = PAGE.format("First", '<a href="/second">more</a>').encode()
 
 
 def reader():
-    return page_reader._reader()._readers[0]._process.pid
+    return pages._reader()._readers[0]._process.pid
 
 
 def test_are_read_elsewhere_and_by_another_after_one_that_ended_its_reader():

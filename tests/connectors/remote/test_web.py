@@ -204,7 +204,7 @@ class TestRobots:
 
     def test_may_ask_to_be_left_time_within_bounds(self, pool, monkeypatch):
         waited = []
-        monkeypatch.setattr("rag.connectors.web.robots.time.sleep", waited.append)
+        monkeypatch.setattr("rag.connectors.web.fetch.time.sleep", waited.append)
         pool["/robots.txt"] = "User-agent: *\nCrawl-delay: 86400"
 
         visitor(pool, depth=1).look()

@@ -5,7 +5,7 @@ from io import BytesIO
 
 import pytest
 
-from rag.documents.descriptions import size_in_words
+from rag.documents.reports import size_in_words
 from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING, JobState, ReadingReport
 from tests.applications import app_of
@@ -184,6 +184,14 @@ class TestLibrary:
         assert document.text("#passage") == "The Aero 5 weighs 120 g."
         assert "None of them have" in page.text("[role=status]")
         assert len(page.all("#passage")) == 0
+
+    def test_marks_what_newer_readers_refuse(self, application, get):
+        document = application.documents.documents(EVERYTHING)[0]
+        application.documents.note_refusal(document.id, f"{document.name}: it is encrypted.")
+
+        entry = get("/documents").text(f"#document-{document.id} .quiet + .quiet")
+
+        assert entry == "Read by older readers: newer ones refuse it. it is encrypted."
 
     def test_says_how_many_an_older_reader_read(self, application, get):
         application.add("b.md", "B", [("H", "The text of B.")], ["The text of B."])

@@ -15,6 +15,7 @@ from rag.documents.outline import Outline
 from rag.documents.readers.pdf.lines import PdfLine, join_lines
 from rag.documents.readers.pdf.rules import Lattice, ruled_tables
 from rag.documents.readers.pdf.tables import FARTHEST, find_tables
+from rag.language.grids import headed
 from rag.language.numerals import parse_figure
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
@@ -255,7 +256,7 @@ class _PdfWriting:
             body = cells[1:] if cells[0] == self.header else [row for row in cells if any(row)]
         else:
             self.finish()
-            self.header, body = cells[0], cells[1:]
+            self.header, *body = _headed(cells, is_drawn=bool(edges))
             self.rows, self.place = [self.header], (self.outline.under, self.number)
         self.rows += body
         self.header_page, self.edges = self.number, edges
@@ -281,6 +282,13 @@ class _PdfWriting:
                 self.outline.entry(text[bullet.end() if bullet else 0 :])
             else:
                 self.outline.paragraph(text)
+
+
+def _headed(cells: list[list[str]], *, is_drawn: bool) -> list[list[str]]:
+    """Under what stands over the columns; where nothing does, the words of the rows decide."""
+    is_over = not is_drawn and any(cells[0])
+    rows, has_header = headed(cells if is_over or is_drawn else cells[1:])
+    return rows if has_header or is_over else [[""] * len(cells[0]), *rows]
 
 
 def _opens(cells: Sequence[Sequence[str]]) -> bool:

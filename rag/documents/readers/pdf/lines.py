@@ -298,10 +298,15 @@ def join_symbols(cells: Sequence[PdfCell], size: float) -> tuple[PdfCell, ...]:
 
 
 def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCell]:
-    """`59,340 $` before `63,171`: the sign stood nearer to the figure before it."""
+    """`$ 59,340 $` before `63,171`: the sign stood nearer to the figure before it.
+
+    Where no sign stands before a figure (`59.340 € 63.171 €`), each is behind its own.
+    """
     for index, cell in enumerate(cells):
         words, _blank, sign = cell.text.rpartition(" ")
-        if words and sign in CURRENCY and index + 1 < len(cells):
+        is_before = any(other.text.startswith(tuple(CURRENCY)) for other in cells[:index])
+        is_next = is_before or not FIGURES.fullmatch(words)
+        if words and is_next and sign in CURRENCY and index + 1 < len(cells):
             right = max(cell.left, cell.right - size)
             yield PdfCell(words, cell.left, right)
             yield PdfCell(sign, right + 1, cell.right)

@@ -1,22 +1,25 @@
 """PDF to sections: one for each page, and for each heading on it."""
 
 import ctypes
-from collections.abc import Iterable, Iterator
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
+from itertools import islice
 from typing import Any
 
+from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.pdf.filing import filing_title
-from rag.documents.readers.pdf.form import form_values
+from rag.documents.readers import pictures
 from rag.documents.readers.pdf.layout import Page, write_pages
-from rag.documents.readers.pdf.ligatures import Ligatures
 from rag.documents.readers.pdf.lines import PdfLine, Spell, from_top_down, page_lines
 from rag.documents.readers.pdf.rules import page_lattices
-from rag.documents.readers.pictures import ocr
-from rag.documents.readers.pictures.ocr import OcrClock
+from rag.documents.readers.pictures import OcrClock
 from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable
+from rag.language.languages import read_lists
 
 JUNK_TITLE = (
     "untitled",
@@ -77,7 +80,7 @@ def _reason(message: str) -> str:
 
 
 def _read_document(
-    document: Any, ligatures: Ligatures, outline: Outline, limits: LoadLimits
+    document: Any, ligatures: "Ligatures", outline: Outline, limits: LoadLimits
 ) -> None:
     count = len(document)
     if count == 0:
@@ -93,6 +96,10 @@ def _read_document(
     if not any(page.lines or page.form_values for page in pages):
         raise Unreadable(outline.name, _why_no_text(document, pages))
     outline.title = filing_title([line.text for line in pages[0].lines]) or _stated_title(document)
+    stated = document.get_metadata_dict()
+    outline.author = str(stated.get("Author") or "")
+    outline.date = str(stated.get("ModDate") or stated.get("CreationDate") or "").removeprefix("D:")
+    outline.tags.extend(re.split(r"[,;]", str(stated.get("Keywords") or "")))
     write_pages(pages, _bookmarks(document), outline)
     _report(pages, outline)
 
@@ -101,7 +108,7 @@ def _recognised(
     document: Any, pages: list[Page], outline: Outline, limits: LoadLimits
 ) -> Iterator[Page]:
     """The pages, those without text as OCR reads them, where it is installed, until time is up."""
-    clock, is_able = OcrClock(limits), ocr.is_installed()
+    clock, is_able = OcrClock(limits), pictures.is_installed()
     for page in pages:
         is_blank = not (page.lines or page.form_values or page.is_broken)
         if not (is_able and is_blank) or clock.is_over:
@@ -109,7 +116,9 @@ def _recognised(
             continue
         lines = _seen_lines(document, page.number, limits.ocr_models)
         outline.recognised += bool(lines)
-        yield replace(page, lines=lines, place=f"page {page.number}, {ocr.MARK}" if lines else "")
+        yield replace(
+            page, lines=lines, place=f"page {page.number}, {pictures.MARK}" if lines else ""
+        )
 
 
 def _seen_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfLine, ...]:
@@ -118,12 +127,12 @@ def _seen_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfL
     try:
         page = document[number - 1]
         width, height = page.get_size()
-        scale = min(SCAN_SCALE, ocr.SIDES[-1] / max(width, height, 1))
+        scale = min(SCAN_SCALE, pictures.SIDES[-1] / max(width, height, 1))
         picture = page.render(scale=scale).to_pil()
         page.close()
     except (pypdfium2.PdfiumError, ValueError, MemoryError):
         return ()
-    return ocr.recognise(picture, models)
+    return pictures.recognise(picture, models)
 
 
 def _report(pages: list[Page], outline: Outline) -> None:
@@ -133,7 +142,9 @@ def _report(pages: list[Page], outline: Outline) -> None:
     blank = [number for number in blank if number not in broken]
     if blank:
         told = (
-            "no text, so drawn or blank" if ocr.is_installed() else f"no text layer; {ocr.INSTALL}"
+            "no text, so drawn or blank"
+            if pictures.is_installed()
+            else f"no text layer; {pictures.INSTALL}"
         )
         outline.left_out.append(f"{pages_named(blank)}: {told}")
     if broken:
@@ -145,7 +156,7 @@ def _why_no_text(document: Any, pages: list[Page]) -> str:
         return DAMAGED
     return (
         f"the PDF has no text layer on its {len(document)} page(s): it is scanned or drawn. "
-        f"Run text recognition (OCR) on it, then ingest it; {ocr.INSTALL}."
+        f"Run text recognition (OCR) on it, then ingest it; {pictures.INSTALL}."
     )
 
 
@@ -208,3 +219,155 @@ def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
     except pypdfium2.PdfiumError:
         return {}  # a broken outline takes nothing from the text
     return results
+
+
+LONGEST_VALUE = 100_000  # bytes
+ReadBuffer = Callable[[Any, int], int]  # into a buffer of so many bytes; says how many it wants
+
+
+def form_values(form: Any, page: Any) -> Iterator[tuple[str, str]]:
+    """Name and value of each field on the page that holds something, in the order of the file.
+
+    A field's own label for people is taken where it has one. A box that is ticked is `yes`.
+    """
+    from pypdfium2 import raw
+
+    seen: set[str] = set()
+    for at in range(raw.FPDFPage_GetAnnotCount(page)):
+        field = raw.FPDFPage_GetAnnot(page, at)
+        if raw.FPDFAnnot_GetSubtype(field) == raw.FPDF_ANNOT_WIDGET:
+            name, value = _label(form.raw, field), _value(form.raw, field)
+            if name and value and name not in seen:
+                seen.add(name)
+                yield name, value
+        raw.FPDFPage_CloseAnnot(field)
+
+
+def _label(form: Any, field: Any) -> str:
+    from pypdfium2 import raw
+
+    label = _text(lambda *room: raw.FPDFAnnot_GetFormFieldAlternateName(form, field, *room))
+    return label or _text(lambda *room: raw.FPDFAnnot_GetFormFieldName(form, field, *room))
+
+
+def _value(form: Any, field: Any) -> str:
+    from pypdfium2 import raw
+
+    kind = raw.FPDFAnnot_GetFormFieldType(form, field)
+    if kind == raw.FPDF_FORMFIELD_CHECKBOX:
+        return "yes" if raw.FPDFAnnot_IsChecked(form, field) else ""
+    if kind in {raw.FPDF_FORMFIELD_PUSHBUTTON, raw.FPDF_FORMFIELD_SIGNATURE}:
+        return ""
+    value = _text(lambda *room: raw.FPDFAnnot_GetFormFieldValue(form, field, *room))
+    return "" if kind == raw.FPDF_FORMFIELD_RADIOBUTTON and value == "Off" else value
+
+
+def _text(read: ReadBuffer) -> str:
+    """pdfium says how many bytes of UTF-16 it has, with a zero at the end, and fills as many."""
+    from pypdfium2 import raw
+
+    length = min(read(None, 0), LONGEST_VALUE)
+    buffer = ctypes.create_string_buffer(length)
+    read(ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)), length)
+    return one_line(buffer.raw.decode("utf-16-le", "replace").split("\0")[0])
+
+
+SAID = read_lists("filings")
+COVER_LINES = 60
+FORM = re.compile(
+    rf"(?<!\w){SAID['form']}\s+(\d{{1,2}}-[A-Z]{{1,3}}(?:/A)?|[A-Z]-\d{{1,2}}(?:/A)?)(?!\w)",
+    re.IGNORECASE,
+)
+PERIOD = re.compile(
+    rf"{SAID['before_period']}({SAID['period']}:?\s+\w+\.? \d{{1,2}},? \d{{4}})", re.IGNORECASE
+)
+NAMED = re.compile(rf"\(?\s*{SAID['named']}", re.IGNORECASE)
+NO_NAME = re.compile(rf"\W*|{SAID['no_name']}.*", re.IGNORECASE)
+
+
+def filing_title(lines: Sequence[str]) -> str:
+    """The title from the lines of a cover page; "" for any other document."""
+    cover = list(lines[:COVER_LINES])
+    text = " ".join(" ".join(cover).split())
+    form, period = FORM.search(text), PERIOD.search(text)
+    company = _company(cover)
+    if not (form and company):
+        return ""
+    parts = [company, f"Form {form[1].upper()}", " ".join(period[1].split()) if period else ""]
+    return " – ".join(filter(None, parts))
+
+
+def _company(cover: Sequence[str]) -> str:
+    """The words above "(Exact name of registrant as specified in its charter)"."""
+    at = next((index for index, line in enumerate(cover) if NAMED.match(line)), 0)
+    above = (line.strip() for line in reversed(cover[:at]))
+    return next((line for line in above if not NO_NAME.fullmatch(line)), "")[:100]
+
+
+ODD = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\uf724\uf730-\uf77a]|\r(?=[a-z])")
+OF_TEX = dict(zip("\x0b\x0c\r\x0e\x0f", ("ff", "fi", "fl", "ffi", "ffl"), strict=True))
+IN_A_WORD = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?![\n\r])|[\x0b-\x0f](?=[a-z])")
+PRIVATE = {0xF730 + at: str(at) for at in range(10)}  # old figures
+PRIVATE[0xF724] = "$"
+PRIVATE |= {0xF761 + at: chr(ord("A") + at) for at in range(26)}  # small capitals
+DIFFERENCES = re.compile(rb"/Differences\s*\[([^\[\]]{0,20000})\]")
+CODE_OR_NAME = re.compile(rb"(\d{1,3})|/([^\s/\[\]()<>{}%]+)")
+LETTERS = re.compile(rb"[A-Za-z](?:_[A-Za-z])+")
+HEAD = re.compile(rb"/ObjStm\b(?:(?!/ObjStm|stream).){0,300}stream\r?\n", re.DOTALL)
+MOST_STREAMS = 10_000
+MOST_PACKED = 2**20  # bytes, of one stream
+MOST_OBJECTS = 2**26  # bytes, unpacked
+
+
+class Ligatures:
+    """Spells what the fonts of a file write with one character; reads the file when asked first."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def spell(self, text: str) -> str:
+        """The text with its ligatures in letters; control characters that are none stay."""
+        if not ODD.search(text):
+            return text
+        named = text.translate(self._letters | PRIVATE)
+        return IN_A_WORD.sub(lambda found: OF_TEX[found[0]], named)
+
+    @cached_property
+    def _letters(self) -> dict[int, str]:
+        """By code, where all fonts agree."""
+        results: dict[int, set[str]] = {}
+        for part in self._parts():
+            for match in DIFFERENCES.finditer(part):
+                for code, name in _named(match[1]):
+                    if code < ord(" "):
+                        letters = name.replace(b"_", b"") if LETTERS.fullmatch(name) else b""
+                        results.setdefault(code, set()).add(letters.decode("ascii"))
+        return {
+            code: min(names) for code, names in results.items() if len(names) == 1 and all(names)
+        }
+
+    def _parts(self) -> Iterator[bytes]:
+        """The file, and the objects that are packed in it."""
+        yield self._data
+        left, whole = MOST_OBJECTS, memoryview(self._data)
+        for match in islice(HEAD.finditer(self._data), MOST_STREAMS):
+            packed = whole[match.end() : match.end() + MOST_PACKED]
+            try:
+                part = zlib.decompressobj().decompress(packed, left)
+            except zlib.error:  # packed in another way, or encrypted
+                continue
+            yield part
+            left -= len(part)
+            if left <= 0:
+                return
+
+
+def _named(differences: bytes) -> Iterator[tuple[int, bytes]]:
+    """Codes with their names: a number, and names for it and those after it."""
+    code = 0
+    for number, name in CODE_OR_NAME.findall(differences):
+        if name:
+            yield code, name.partition(b".")[0]
+            code += 1
+        else:
+            code = int(number)

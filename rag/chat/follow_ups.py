@@ -1,0 +1,292 @@
+"""What of a conversation leads the search for its next question, and whether it belongs to it.
+
+No list of words says what goes on from the last question, so that any language does that the
+embedding model knows. The last question leads each search a little. It is a follow-up where the
+section that answered last comes first so, and the question by itself has nothing far better.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from rag.citations.markers import cited_numbers, keep_markers
+from rag.language.languages import phrases
+from rag.language.names import Lexicon, Name
+from rag.language.words import QUESTION_WORDS, STOP_WORDS, content_words, tokens
+from rag.records import (
+    ChatMessage,
+    EarlierTopics,
+    Hit,
+    Readable,
+    Resolution,
+    Role,
+    Source,
+)
+from rag.runtime.cancellation import json_object, reply_soon
+from rag.seams import ChatModel
+from rag.seams.patience import FOLLOW_UP, Patience
+
+LEAD = 0.3  # what the last question counts in a search, by meaning and by words
+SILENT = 0.03  # relevance below which a question by itself says nothing
+LITTLE = 1  # words that carry meaning, and a question that is silent may lean on the last one
+FAR_BETTER = 20.0  # times the odds of another section, and the question stands alone
+MAX_QUESTION = 400  # characters; what is longer leaves nothing out
+MAX_CONTEXT = 600  # characters of an earlier question
+FEW, MOST_AROUND = 3, 8  # words of what nobody knows; of a question that holds but a name
+LEXICONS_KEPT = 64  # for so many sets of collections
+MODEL_TURNS = 3
+ANSWER_CHARACTERS = 600  # of each answer that the model is shown
+MAX_QUERY_CHARACTERS = 400
+MAX_REPLY_TOKENS = 200
+_COMMON = STOP_WORDS | QUESTION_WORDS
+NAMED_SOURCE = re.compile(
+    rf"\b(?:{phrases('named_sources')})\s+(?:n[or°]\.?\s*|#)?([1-9]\d{{0,4}})\b", re.IGNORECASE
+)
+INSTRUCTIONS = """\
+Rewrite the user's last question so that it can be understood without the conversation. Put in \
+what it leaves out: the product, the person, the attribute, the period. Change nothing else, \
+answer nothing, keep the language of the question. If it can be understood alone, repeat it \
+word for word. Reply with JSON only: {"question": "<the question>"}"""
+Search = Callable[[Resolution], list[Hit]]
+
+
+@dataclass(frozen=True, slots=True)
+class LastTurn:
+    """What a question may go on from."""
+
+    topic: str = ""  # the question as it stands alone
+    source: Source | None = None  # what answered it
+    cited: frozenset[str] = frozenset()  # ids of documents
+    turns: tuple[tuple[str, str], ...] = ()  # questions with their answers, for a model
+
+
+NO_TURN = LastTurn()
+
+
+class FollowUps:
+    """Resolves questions in the context of their conversation."""
+
+    def __init__(
+        self,
+        *,
+        model: ChatModel | None = None,
+        lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
+        is_word: Callable[[str, Readable], bool] = lambda word, within: True,
+        is_enabled: bool = True,
+        patience: Patience = FOLLOW_UP,
+    ) -> None:
+        """`is_word` says whether any text holds a word, or one that it may be meant for."""
+        self._model, self._patience = model, patience
+        self._lexicon, self._is_word = lexicon, is_word
+        self._is_enabled = is_enabled
+
+    def resolve(self, question: str, last: LastTurn, within: Readable) -> Resolution:
+        """The question with what leads its search, before anything is searched.
+
+        A name alone ("and the Pro?") takes the place of the name in the last question.
+        """
+        texts = (question, False, "unchanged", _searched(question), _searched(question))
+        own = Resolution(
+            *texts, source_numbers(question), before=EarlierTopics(documents=last.cited)
+        )
+        if not (self._is_enabled and last.topic and question.strip()):
+            return own
+        if self._is_unheard_of(question, within):
+            return own
+        if own.source_numbers:
+            return replace(own, is_followup=True, before=_before(last))
+        names = _names(tuple(self._lexicon(within)))
+        renamed = _renamed(question, last.topic, names)
+        if renamed:
+            texts = (renamed, True, "rules", _searched(renamed), _searched(renamed))
+            return self._rewritten(question, Resolution(*texts, before=_before(last)), last)
+        return own if names.find(question) else replace(own, before=_before(last))
+
+    def search(
+        self, question: str, last: LastTurn, resolution: Resolution, search: Search
+    ) -> tuple[Resolution, list[Hit]]:
+        """What is found, and the question together with the last one where it belongs to it."""
+        hits = search(resolution)
+        if resolution.method != "unchanged" or not resolution.before.said or last.source is None:
+            return resolution, hits
+        text = f"{last.topic} {question}"
+        joined = replace(resolution, query=text, is_followup=True, method="rules")
+        if len(question) > MAX_QUESTION or resolution.source_numbers:
+            return resolution, hits
+        is_silent = max((hit.relevance for hit in hits), default=0.0) < SILENT
+        if is_silent and len(content_words(question)) > LITTLE:
+            return resolution, hits  # it speaks of something that is not there
+        if not _belongs(hits, last.source):
+            if not is_silent:
+                return resolution, hits
+            searched = _searched(text)
+            joined = replace(joined, dense_query=searched, lexical_query=searched)
+            hits, alone = search(joined), hits
+            if not hits or not _is_in(hits[0], last.source):
+                return resolution, alone
+        rewritten = self._rewritten(question, joined, last)
+        return rewritten, hits if rewritten is joined else search(rewritten)
+
+    def _rewritten(self, question: str, resolution: Resolution, last: LastTurn) -> Resolution:
+        """In a model's words, where there is a model and it replies in time."""
+        if self._model is None:
+            return resolution
+        query = ask_model(self._model, question, last.turns[-MODEL_TURNS:], self._patience)
+        if not query:
+            return resolution
+        is_other = query != question
+        method = "model" if is_other else "unchanged"
+        return replace(resolution, query=query, is_followup=is_other, method=method,
+                       dense_query=_searched(query), lexical_query=_searched(query))  # fmt: skip
+
+    def _is_unheard_of(self, question: str, within: Readable) -> bool:
+        """Whether no text holds any of its words and none is a language's: `asdf qwer`."""
+        words = [word.lowered for word in tokens(question)][: FEW + 1]
+        known = (word in _COMMON or self._is_word(word, within) for word in words)
+        return len(words) <= FEW and not any(known)
+
+
+def topic_of(question: str, resolved: str) -> str:
+    """What is asked on from: a question that was put behind its topic hands that on."""
+    topic = resolved.removesuffix(f" {question}")
+    return (topic or question)[:MAX_CONTEXT]
+
+
+def _belongs(hits: Sequence[Hit], source: Source) -> bool:
+    """Whether the section that answered last comes first, and no other is far more likely."""
+    if not hits or not _is_in(hits[0], source):
+        return False
+    there = max(hit.relevance for hit in hits if _is_in(hit, source))
+    elsewhere = max((hit.relevance for hit in hits if not _is_in(hit, source)), default=0.0)
+    return elsewhere * (1 - there) <= FAR_BETTER * there * (1 - elsewhere)
+
+
+def _is_in(hit: Hit, source: Source) -> bool:
+    section = (source.document_id, source.heading_path)
+    return section == (hit.chunk.document_id, hit.chunk.heading_path)
+
+
+def _before(last: LastTurn) -> EarlierTopics:
+    """The last question, by meaning and by words, and the documents that answered it."""
+    said = ((_searched(last.topic), LEAD),)
+    return EarlierTopics(said, said, last.cited)
+
+
+# ── Names ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Names:
+    """A lexicon for questions: people type "aero 5 pro", or only "the Pro"."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._spellings = {name.lower(): name for name in reversed(list(names)) if name.strip()}
+        self._by_word: dict[str, list[str]] = {}
+        for lowered, name in self._spellings.items():
+            for word in set(lowered.split()):
+                self._by_word.setdefault(word, []).append(name)
+        self._lexicon = Lexicon(self._spellings)
+
+    def find(self, text: str) -> list[Name]:
+        """The names in a text, with the text's own spelling."""
+        # "İ" is two characters in lower case
+        lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+        found = self._lexicon.find(lowered)
+        return [Name(text[name.start : name.end], name.start, name.end) for name in found]
+
+    def with_words(self, words: Sequence[str]) -> list[str]:
+        """The names that hold all of these words, given in lower case."""
+        if not words:
+            return []
+        fewest = min((self._by_word.get(word, []) for word in words), key=len)
+        return [name for name in fewest if set(words) <= set(name.lower().split())]
+
+
+@lru_cache(LEXICONS_KEPT)
+def _names(lexicon: tuple[str, ...]) -> Names:
+    """A lexicon is indexed once, until it changes."""
+    return Names(lexicon)
+
+
+def _renamed(question: str, topic: str, names: Names) -> str:
+    """The last question about the only thing that this one names; "" where it says more."""
+    in_topic = names.find(topic)
+    words = [token.lowered for token in tokens(question)]
+    if not in_topic or not 0 < len(words) <= MOST_AROUND:
+        return ""
+    runs = ((a, b) for a in range(len(words)) for b in range(len(words), a, -1))
+    for start, end in sorted(runs, key=lambda run: run[0] - run[1]):
+        if not _COMMON.issuperset(words[:start] + words[end:]):
+            continue
+        new, old = _sibling(words[start:end], in_topic, names)
+        if new:
+            return topic[: old.start] + new + topic[old.end :]
+    return ""
+
+
+def _sibling(words: Sequence[str], in_topic: Sequence[Name], names: Names) -> tuple[str, Name]:
+    """The name that is meant by some words of it, and that in whose place it stands.
+
+    "the Pro" after "Aero 5" is "Aero 5 Pro".
+    """
+    whole = " ".join(words)
+    rated = [
+        (len({*new.lower().split()} & {*old.text.lower().split()}), -len(new), old.start, new, old)
+        for new in names.with_words(words)
+        for old in in_topic
+    ]
+    whole_names = [each for each in rated if each[3].lower() == whole]
+    best = max(whole_names or [each for each in rated if each[0]], default=None)
+    return ("", in_topic[0]) if best is None else best[3:]
+
+
+# ── With a model ─────────────────────────────────────────────────────────────────────────────
+
+
+def ask_model(
+    model: ChatModel, question: str, turns: Sequence[tuple[str, str]], patience: Patience
+) -> str:
+    """The model's rewrite; "" when it fails, is late, or replies in another form."""
+    messages = (
+        ChatMessage(Role.SYSTEM, INSTRUCTIONS),
+        ChatMessage(Role.USER, _transcript(question, turns)),
+    )
+    reply = reply_soon(model, messages, max_tokens=MAX_REPLY_TOKENS, patience=patience)
+    return read_reply(reply, question)
+
+
+def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
+    lines = []
+    for asked, answer in turns:
+        lines += [f"User: {asked}", f"Assistant: {answer[:ANSWER_CHARACTERS]}"]
+    return "\n".join([*lines, "", f"Last question: {question}"])
+
+
+def read_reply(reply: str, question: str) -> str:
+    """The question in a model's reply; "" unless it is the JSON that was asked for."""
+    match json_object(reply):
+        case {"question": str(rewritten), **rest} if not rest and _is_sound(rewritten, question):
+            return rewritten.strip()
+    return ""
+
+
+def _is_sound(rewritten: str, question: str) -> bool:
+    """One line, not empty, not an essay, and no source number that the user did not name."""
+    line = rewritten.strip()
+    is_short = len(line) <= max(MAX_QUERY_CHARACTERS, 2 * len(question))
+    is_line = bool(line) and "\n" not in line
+    return is_line and is_short and set(cited_numbers(line)) <= set(cited_numbers(question))
+
+
+# ── Numbers ──────────────────────────────────────────────────────────────────────────────────
+
+
+def source_numbers(question: str) -> tuple[int, ...]:
+    """Numbers of sources that a question names, such as "[3]", "[1, 2]", "[2-4]", "source 3"."""
+    named = [int(found[1]) for found in NAMED_SOURCE.finditer(question)]
+    return tuple(dict.fromkeys([*cited_numbers(question), *named]))
+
+
+def _searched(text: str) -> str:
+    """The text as it should be searched for."""
+    return " ".join(keep_markers(text, lambda _number: False).text.split()) or text

@@ -1,0 +1,290 @@
+"""Text in pictures, by a model that comes with the extra `groundnote[ocr]`: nothing is fetched.
+
+One model reads some fifty languages in Latin and East Asian scripts; models of other scripts that
+the settings name read each picture too, and what is read best is taken.
+"""
+
+import gc
+import io
+import os
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.pdf.layout import Page, write_pages
+from rag.documents.readers.pdf.lines import PdfCell, PdfLine
+from rag.documents.reports import pages_named
+from rag.errors import SetupError, TooLarge, Unreadable
+
+
+def models_for(languages: Iterable[str], folder: Path) -> tuple[str, ...]:
+    """The files of those languages that the packaged model does not read, as far as they are there.
+
+    `missing` says what is not.
+    """
+    if not is_installed():
+        return ()
+    return tuple(
+        dict.fromkeys(
+            str(path)
+            for language in languages
+            if (path := folder / (_file_and_url(language)[0] or " ")).is_file()
+        )
+    )
+
+
+def missing(languages: Iterable[str], folder: Path) -> list[str]:
+    """What to do for each language that cannot be read yet."""
+    told = []
+    for language in languages:
+        name, url = _file_and_url(language)
+        if not url and name:
+            told.append(f"{language}: no model reads it; see the languages of rapidocr")
+        elif name and not (folder / name).is_file():
+            told.append(f"{language}: put {url} into {folder}")
+    return told
+
+
+def _file_and_url(language: str) -> tuple[str, str]:
+    """Both empty for what the packaged model reads; a name without a URL for what none does."""
+    from rapidocr import EngineType, ModelType, OCRVersion
+    from rapidocr.inference_engine.base import FileInfo, InferSession
+    from rapidocr.utils.typings import TaskType
+
+    packaged, others = (
+        (OCRVersion.PPOCRV6, ModelType.SMALL),
+        (OCRVersion.PPOCRV5, ModelType.MOBILE),
+    )
+    for version, kind in (packaged, others):
+        wanted = FileInfo(EngineType.OPENVINO, version, TaskType.REC, language, kind)
+        try:
+            url = str(InferSession.get_model_url(wanted)["model_dir"])
+        except ValueError:
+            continue
+        return ("", "") if version is packaged[0] else (url.rpartition("/")[2], url)
+    return language, ""
+
+
+def check(languages: Iterable[str], folder: Path) -> str:
+    """What reads pictures here. Raises SetupError for a language that is set and not read."""
+    wanted = list(languages)
+    if not is_installed():
+        if wanted:
+            raise SetupError(
+                "documents.ocr_languages is set, and nothing reads pictures. Install "
+                "groundnote[ocr]: pip install 'groundnote[ocr]'."
+            )
+        return "not read: groundnote[ocr] is not installed"
+    lacking = missing(wanted, folder)
+    if lacking:
+        raise SetupError(f"Languages of pictures that are not read: {'; '.join(lacking)}.")
+    return f"read in {', '.join(wanted)}" if wanted else "read in Latin and East Asian scripts"
+
+
+MOST_PIXELS = 60_000_000  # of a picture
+SIDES = (1_000, 2_000)  # pixels that are looked at: larger ones are made smaller
+TIME_SHARE = 0.7  # of what a file may take; what is left over stays unread, and is told
+LEAST_SCORE = 0.6
+SAME_LINE = 0.5  # of its height, that two pieces share
+MODEL_BYTES = 3 * 1024 * 1024 * 1024  # of address space; half of it is ever used
+MOST_ADDRESS_SPACE = 4 * 1024 * 1024 * 1024  # then the model is loaded anew
+MARK = "read by OCR"
+INSTALL = "text in pictures is read where groundnote[ocr] is installed"
+
+
+def is_installed() -> bool:
+    """Whether the extra is there."""
+    return find_spec("rapidocr") is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SeenWords:
+    """Words that were seen, with their place in pixels from the upper left corner."""
+
+    text: str
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+
+class OcrClock:
+    """The time of one file: reading pictures may take much of it."""
+
+    def __init__(self, limits: LoadLimits) -> None:
+        ends = time.process_time() + TIME_SHARE * limits.max_seconds
+        self._ends = min(ends, _last_second() - (1 - TIME_SHARE) * limits.max_seconds)
+
+    @property
+    def is_over(self) -> bool:
+        return time.process_time() > self._ends
+
+
+def _last_second() -> float:
+    """Of the processor's time that this process has: others may have used much for this file."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return float("inf")
+    soft, _hard = resource.getrlimit(resource.RLIMIT_CPU)
+    return float("inf") if soft == resource.RLIM_INFINITY else float(soft)
+
+
+@cache
+def _take_room() -> None:
+    """Once: the model's own memory comes on top of what a file may take."""
+    with suppress(ImportError, ValueError, OSError):  # Windows; or somebody allows no more
+        import resource
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        if soft != resource.RLIM_INFINITY:
+            resource.setrlimit(resource.RLIMIT_AS, (soft + MODEL_BYTES, hard))
+
+
+@cache
+def _engine(model: str) -> Any:
+    """The packaged one for "", else that of a file."""
+    from rapidocr import EngineType, RapidOCR
+
+    kinds = {f"{part}.engine_type": EngineType.OPENVINO for part in ("Det", "Cls", "Rec")}
+    threads = {"EngineConfig.openvino.inference_num_threads": 1}
+    small = {"Rec.rec_batch_num": 1, "Cls.cls_batch_num": 1}  # large batches take gigabytes
+    own = {"Rec.model_path": model} if model else {}
+    _take_room()
+    return RapidOCR(params={**kinds, **threads, **small, **own, "Global.log_level": "critical"})
+
+
+def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
+    """The lines of a picture (of Pillow), from top to bottom, as those of a page are."""
+    import numpy
+
+    if _address_space() > MOST_ADDRESS_SPACE:  # it grows a little with each picture
+        _engine.cache_clear()
+        gc.collect()
+    plain = picture.convert("RGB")
+    plain.thumbnail((SIDES[-1], SIDES[-1]))
+    seen = numpy.asarray(_framed(plain))
+    read = [_pieces(_engine(model)(seen)) for model in ("", *models)]
+    best = max(read, key=lambda found: sum(score * len(each.text) for each, score in found))
+    return tuple(as_lines((each for each, _score in best), plain.height))
+
+
+def _pieces(any_: Any) -> list[tuple[SeenWords, float]]:
+    """With how sure it is of each."""
+    if any_.txts is None:
+        return []
+    return [
+        (SeenWords(text.strip(), *_box(corners)), float(score))
+        for text, score, corners in zip(any_.txts, any_.scores, any_.boxes, strict=True)
+        if score >= LEAST_SCORE and text.strip()
+    ]
+
+
+def _address_space() -> int:
+    """Bytes of this process; 0 where that is not told."""
+    with suppress(OSError, ValueError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+        return pages * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def _framed(picture: Any) -> Any:
+    """On white, of one of few sizes: the model keeps the memory that each size has once taken."""
+    from PIL import Image
+
+    side = next(side for side in SIDES if max(picture.size) <= side)
+    framed = Image.new("RGB", (side, side), "white")
+    framed.paste(picture, (0, 0))
+    return framed
+
+
+def _box(corners: Any) -> tuple[float, float, float, float]:
+    across = [float(corner[0]) for corner in corners]
+    down = [float(corner[1]) for corner in corners]
+    return min(across), min(down), max(across), max(down)
+
+
+def as_lines(pieces: Iterable[SeenWords], height: float) -> Iterator[PdfLine]:
+    """Pieces that stand beside each other are one line with several cells."""
+    rows: list[list[SeenWords]] = []
+    for piece in sorted(pieces, key=lambda piece: piece.top):
+        row = next((row for row in reversed(rows[-3:]) if _is_beside(row[0], piece)), None)
+        if row is None:
+            rows.append([piece])
+        else:
+            row.append(piece)
+    for row in rows:
+        row.sort(key=lambda piece: piece.left)
+        size = round(max(piece.bottom - piece.top for piece in row) * 0.75)
+        yield PdfLine(
+            " ".join(piece.text for piece in row),
+            float(size),
+            False,
+            row[0].left,
+            height - max(piece.bottom for piece in row),
+            tuple(PdfCell(piece.text, piece.left, piece.right) for piece in row),
+        )
+
+
+def _is_beside(first: SeenWords, second: SeenWords) -> bool:
+    shared = min(first.bottom, second.bottom) - max(first.top, second.top)
+    return shared > SAME_LINE * min(first.bottom - first.top, second.bottom - second.top)
+
+
+FORMATS = (
+    "PNG",
+    "JPEG",
+    "TIFF",
+    "GIF",
+    "WEBP",
+    "BMP",
+)  # no other decoder of Pillow's is ever tried
+MOST_FRAMES = 200
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline. Raises Unreadable where the extra is missing."""
+    if not is_installed():
+        raise Unreadable(outline.name, f"this is a picture; {INSTALL}.")
+    from PIL import Image, UnidentifiedImageError
+
+    Image.MAX_IMAGE_PIXELS = None  # asked below, before anything is unpacked
+    try:
+        with Image.open(io.BytesIO(data), formats=FORMATS) as picture:
+            frames = getattr(picture, "n_frames", 1) if picture.format == "TIFF" else 1
+            pages = list(_pages(picture, min(frames, MOST_FRAMES), outline, limits))
+    except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError) as error:
+        raise Unreadable(outline.name, "the picture is damaged or was cut off.") from error
+    outline.pages = outline.recognised = len(pages)
+    missed = range(len(pages) + 1, frames + 1)
+    if missed:
+        outline.left_out.append(f"{pages_named(missed)}: reading them by OCR would take too long")
+    if pages:
+        outline.fallback_title = outline.stem
+        write_pages(pages, {}, outline)
+
+
+def _pages(picture: Any, frames: int, outline: Outline, limits: LoadLimits) -> Iterator[Page]:
+    from PIL import ImageOps
+
+    clock = OcrClock(limits)
+    for number in range(1, frames + 1):
+        if clock.is_over:
+            return
+        picture.seek(number - 1)
+        if picture.width * picture.height > MOST_PIXELS:
+            raise TooLarge(
+                f"{outline.name}: the picture has {picture.width * picture.height:,} pixels, at "
+                f"most {MOST_PIXELS:,} are read. Save it smaller."
+            )
+        place = f"page {number}, {MARK}" if frames > 1 else f"picture, {MARK}"
+        yield Page(
+            number, recognise(ImageOps.exif_transpose(picture), limits.ocr_models), place=place
+        )

@@ -1,0 +1,397 @@
+"""reStructuredText to sections, through the page that docutils builds: what a person reads of it.
+
+No other file is read and nothing raw is let through; what docutils complains of stays as text.
+"""
+
+import re
+from collections.abc import Callable, Container
+from typing import Any, ClassVar
+
+from docutils import nodes, utils
+from docutils.core import publish_doctree, publish_from_doctree
+from docutils.parsers.rst import Directive, directives, roles
+from docutils.parsers.rst.directives.tables import CSVTable, ListTable, RSTTable
+from docutils.parsers.rst.languages import en as english
+
+from rag.documents.cleaning import clean, decode, word_set
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers import html
+from rag.documents.readers import text as plain_text
+
+DIRECTIVE = re.compile(r"^[ \t>*#.\d-]*\.\. (?:\|[^|\n]+\| )?([\w:+.-]+?) ?::(?=[ \t\n]|$)", re.M)
+NAMED_TARGET = re.compile(r"(.+?)\s*<[^<>]+>", re.DOTALL)
+ROLE = re.compile(r":([\w:+.-]+):`|`:([\w:+.-]+):")
+CODE = word_set(
+    "code code-block sourcecode highlight-block prompt ipython doctest testcode testoutput "
+    "console terminal math"
+)
+# They say how pages are built, bring in what is not in this file, or draw.
+HIDDEN = word_set(
+    "toctree include literalinclude index meta highlight contents sectnum section-numbering raw "
+    "default-role title autosummary currentmodule module rst-class tabularcolumns sectionauthor "
+    "codeauthor header footer target-notes restructuredtext-test-directive graphviz digraph graph "
+    "mermaid uml plantuml inheritance-diagram bibliography testsetup testcleanup cssclass"
+)
+SINCE = {
+    "versionadded": "Added in version",
+    "versionchanged": "Changed in version",
+    "versionremoved": "Removed in version",
+    "deprecated": "Deprecated since version",
+}
+NOTES = word_set("attention caution danger error hint important note tip warning seealso todo")
+OBJECTS = word_set(
+    "function class method classmethod staticmethod attribute property data exception decorator "
+    "describe object option cmdoption program envvar confval setting type macro struct enum "
+    "enumerator var member namespace directive event command"
+)
+PICTURES = word_set("image figure thumbnail")
+KNOWN_ROLES = frozenset(english.roles) - {"index"}  # which docutils only names
+
+
+class _AnyOptions(dict[str, Callable[..., Any]]):
+    """Options of any name are taken as they come."""
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        return lambda value: value or ""
+
+    def __bool__(self) -> bool:
+        return True
+
+
+class _Lenient(Directive):  # type: ignore[misc]  # docutils has no types
+    """Any arguments, options and body."""
+
+    optional_arguments = 1
+    final_argument_whitespace = True
+    option_spec = _AnyOptions()
+    has_content = True
+
+    def words(self) -> str:
+        return " ".join(" ".join(self.arguments).split())
+
+    def nested(self, node: Any) -> Any:
+        self.state.nested_parse(self.content, self.content_offset, node, match_titles=True)
+        return node
+
+    def inline(self, text: str) -> list[Any]:
+        found, messages = self.state.inline_text(text, self.lineno)
+        return [*found, *messages]
+
+
+class _Hidden(_Lenient):
+    def run(self) -> list[Any]:
+        return []
+
+
+class _Code(_Lenient):
+    """Its first word names a language; of `math` it is of the formula."""
+
+    def run(self) -> list[Any]:
+        head = "\n".join(self.arguments).split("\n") if self.arguments else []
+        opening = self.block_text.split("\n", 1)[0].rstrip()
+        is_language = self.name != "math" and not opening.endswith("::")
+        text = "\n".join([*head[is_language:], *self.content])
+        caption = self.options.get("caption")
+        block = nodes.literal_block(text, text)
+        return [nodes.paragraph("", "", *self.inline(caption)), block] if caption else [block]
+
+
+class _Picture(_Lenient):
+    """Its words: what it shows, and its caption."""
+
+    def run(self) -> list[Any]:
+        shown = nodes.image(uri="", alt=self.options.get("alt") or "")
+        return [shown, *self.nested(nodes.container()).children]
+
+
+class _Note(_Lenient):
+    """A box: its kind stands in front of its first paragraph."""
+
+    optional_arguments = 0
+
+    def run(self) -> list[Any]:
+        kind = "See also" if self.name == "seealso" else self.name.capitalize()
+        body = self.nested(nodes.container()).children
+        if body and isinstance(body[0], nodes.paragraph):
+            body[0].insert(0, nodes.Text(f"{kind}: "))
+        return list(body)
+
+
+class _Since(_Lenient):
+    """`.. versionadded:: 2.0`, with what came."""
+
+    def run(self) -> list[Any]:
+        version, _, rest = self.words().partition(" ")
+        text = f"{SINCE[self.name.rpartition(':')[2]]} {version}"
+        opening = nodes.paragraph("", "", nodes.Text(text + (": " if rest else "")))
+        opening += self.inline(rest)
+        body = self.nested(nodes.container()).children
+        if not rest and body and isinstance(body[0], nodes.paragraph):
+            opening += [nodes.Text(": "), *body.pop(0).children]
+        return [opening, *body]
+
+
+class _Object(_Lenient):
+    """Something with a name that is described below it: a function, a setting, an option."""
+
+    def run(self) -> list[Any]:
+        described = self.nested(nodes.container())
+        words = utils.unescape(" ".join(self.words().replace("\\", "").split()))
+        is_style = self.name == "class" and words.islower() and not re.search(r"[.(]", words)
+        if is_style or not words:
+            return list(described.children)
+        described["title"] = words
+        return [described]
+
+
+class _Titled(_Lenient):
+    """Words, and what stands below them: a box, a tab, a card."""
+
+    def run(self) -> list[Any]:
+        body = self.nested(nodes.container()).children
+        if self.content and any(map(str.isalpha, self.words())):
+            return [nodes.paragraph("", "", *self.inline(self.words())), *body]
+        return list(body)
+
+
+class _ListTable(ListTable):  # type: ignore[misc]
+    option_spec: ClassVar[Any] = _AnyOptions(ListTable.option_spec)
+
+
+class _CsvTable(CSVTable):  # type: ignore[misc]
+    option_spec: ClassVar[Any] = _AnyOptions(CSVTable.option_spec)
+
+
+class _RstTable(RSTTable):  # type: ignore[misc]
+    option_spec: ClassVar[Any] = _AnyOptions(RSTTable.option_spec)
+
+
+KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
+    (HIDDEN, _Hidden),
+    (CODE, _Code),
+    (NOTES, _Note),
+    (SINCE, _Since),
+    (PICTURES, _Picture),
+    ({"list-table"}, _ListTable),
+    ({"csv-table"}, _CsvTable),
+    ({"table"}, _RstTable),
+    (OBJECTS, _Object),
+    ({"admonition"}, _Titled),
+)
+
+
+def register(text: str) -> None:
+    """Make docutils know every directive and role that a text uses."""
+    for name in {found.lower() for found in DIRECTIVE.findall(text)}:
+        kind = _kind(name)
+        if kind is not None:
+            directives.register_directive(name, kind)
+    for pair in set(ROLE.findall(text)):
+        name = (pair[0] or pair[1]).lower()
+        if name not in KNOWN_ROLES:
+            roles.register_local_role(name, _role)
+
+
+def _kind(name: str) -> type[Directive] | None:
+    """None for those that docutils reads well by itself."""
+    bare = name.rpartition(":")[2]
+    if bare.startswith("auto"):
+        return _Hidden
+    found = next((kind for names, kind in KINDS if bare in names), None)
+    return found or (None if name in english.directives else _Titled)
+
+
+def _role(
+    name: str,
+    _raw: str,
+    text: str,
+    _line: int,
+    _inliner: Any,
+    _options: Any = None,
+    _body: Any = (),
+) -> tuple[list[Any], list[Any]]:
+    """The words that a reader sees; where they are another section's title, it is looked up."""
+    plain = utils.unescape(text).strip()
+    named = NAMED_TARGET.fullmatch(plain)
+    if named:
+        return [nodes.inline("", named[1].strip())], []
+    if name in {"ref", "numref", "any"}:
+        return [nodes.inline("", words_of_label(plain), label=plain.lower())], []
+    if name == "doc":
+        return [nodes.inline("", words_of_label(plain.rpartition("/")[2]))], []
+    shown = plain.lstrip("!.")
+    if shown.startswith("~"):
+        shown = shown.rpartition(".")[2].lstrip("~")
+    return [nodes.inline("", shown)], []
+
+
+def words_of_label(label: str) -> str:
+    """A label whose title is not in this file, as words."""
+    return " ".join(re.split(r"[-_\s]+", label)).strip() or label
+
+
+SETTINGS = {
+    "_disable_config": True,
+    "doctitle_xform": False,
+    "docinfo_xform": False,
+    "file_insertion_enabled": False,
+    "raw_enabled": False,
+    "report_level": 5,
+    "halt_level": 5,
+    "traceback": True,  # raised, where docutils would end the process
+    "warning_stream": False,
+    "syntax_highlight": "none",
+    "smart_quotes": False,
+    "line_length_limit": 1_000_000,
+    "input_encoding": "unicode",
+    "output_encoding": "unicode",
+    "initial_header_level": 1,
+    "embed_stylesheet": False,
+    "stylesheet_path": "",
+    "math_output": "LaTeX",
+}
+UNSEEN = (
+    nodes.comment,
+    nodes.target,
+    nodes.substitution_definition,
+    nodes.pending,
+    nodes.raw,
+    nodes.decoration,
+    nodes.footnote_reference,
+    nodes.label,
+    nodes.transition,
+)
+# docutils reads a paragraph anew from each mark in it that closes nothing: the time grows with the
+# square of the marks. Manuals have some hundred thousand of these units, a hostile line 10^8.
+MOST_WORK = 30_000_000
+MARK = re.compile(r"[`*|]|_(?!\w)")
+PARAGRAPH = re.compile(r"\n[ \t]*\n")
+OPTIONS = re.compile(r"(?:[ \t]*(?:(?:\.\.|:).*)?(?:\n|$))*")  # of directives, and nothing else
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline from a reStructuredText file."""
+    text = clean(decode(data))
+    if sum(len(MARK.findall(part)) ** 2 for part in PARAGRAPH.split(text)) > MOST_WORK:
+        plain_text.read(data, outline, limits)
+        return
+    register(text)
+    try:
+        document = publish_doctree(text, settings_overrides=SETTINGS)
+        _make_readable(document)
+        page = publish_from_doctree(document, writer="html5", settings_overrides=SETTINGS)
+    except (RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError):
+        plain_text.read(data, outline, limits)  # markup that docutils itself stumbles over
+        return
+    html.read_fragment(page, outline)
+
+
+def _make_readable(document: Any) -> None:
+    """What only a browser's styles or a builder would show of the page is written into it."""
+    titles = _titles(document)
+    for node in list(document.findall(nodes.inline)):
+        if node.get("label", "") in titles:
+            node.children = [nodes.Text(titles[node["label"]])]
+    for node in list(document.findall(lambda each: isinstance(each, UNSEEN))):
+        node.parent.remove(node)
+    for kind, rewrite in REWRITTEN:
+        for node in list(document.findall(kind)):
+            node.parent.replace(node, rewrite(node))
+
+
+def _titles(document: Any) -> dict[str, str]:
+    """The title of what each label stands before."""
+    results: dict[str, str] = {}
+    for node in document.findall(nodes.Structural):
+        title = next(iter(node.findall(nodes.title)), None)
+        for name in node.get("names", ()):
+            if title is not None:
+                results[name] = title.astext()
+    return results
+
+
+def _described(node: Any) -> list[Any]:
+    """An object that is described: a section that ends, unlike those of an HTML page."""
+    if not node.get("title"):
+        return list(node.children)
+    title = nodes.title("", node["title"])
+    return [nodes.section("", title, *node.children, classes=[html.ENDS])]
+
+
+def _classifier(node: Any) -> list[Any]:
+    node.parent[0] += [nodes.Text(" : "), *node.children]
+    return []
+
+
+def _term(node: Any) -> list[Any]:
+    """In a list's entry, where term and meaning stand on one line, the first ends in a colon."""
+    above = node if node.astext()[-1:].isalnum() else None
+    while above is not None and not isinstance(above, nodes.list_item):
+        above = above.parent
+    return [node] if above is None else [nodes.term("", "", *node.children, nodes.Text(":"))]
+
+
+def _field(node: Any) -> list[Any]:
+    name, body = node.children
+    if not body.children:  # `:orphan:` tells only the builder something
+        return []
+    lead = nodes.Text(f"{name.astext()}: ")
+    if isinstance(body[0], nodes.paragraph):
+        body[0].insert(0, lead)
+    else:
+        body.insert(0, nodes.paragraph("", "", lead))
+    return list(body.children)
+
+
+def _lines(node: Any) -> list[Any]:
+    broken = nodes.paragraph()
+    for line in node.findall(nodes.line):
+        broken += [*line.children, nodes.raw("", "<br>", format="html")]
+    return [broken]
+
+
+def _complaint(node: Any) -> list[Any]:
+    """What a directive could not take: shown as it stands, rather than lost.
+
+    A title is none of it: it is complained of for its line, and stands above.
+    """
+    titles = {child.astext() for child in node.parent.children if isinstance(child, nodes.title)}
+    texts = {block: block.astext() for block in node.findall(nodes.literal_block)}
+    return [
+        block
+        for block, text in texts.items()
+        if titles.isdisjoint(map(str.strip, text.split("\n"))) and not OPTIONS.fullmatch(text)
+    ]
+
+
+def _picture(node: Any) -> list[Any]:
+    words = nodes.Text(node.get("alt", ""))
+    return [words if isinstance(node.parent, nodes.TextElement) else nodes.paragraph("", "", words)]
+
+
+def _table(node: Any) -> list[Any]:
+    """Each cell in one line; where there is no header, no row is one."""
+    for cell in node.findall(nodes.entry):
+        cell.children = [nodes.Text(" ".join(cell.astext().split()))]
+    if any(True for _head in node.findall(nodes.thead)):
+        return [node]
+    entries = nodes.bullet_list()
+    for row in node.findall(nodes.row):
+        cells = [cell.astext() for cell in row.children]
+        said = (": " if len(cells) == 2 else "; ").join(filter(None, cells))
+        entries += nodes.list_item("", nodes.paragraph("", said))
+    return [*(nodes.paragraph("", title.astext()) for title in node.findall(nodes.title)), entries]
+
+
+REWRITTEN = (
+    (nodes.container, _described),
+    (nodes.classifier, _classifier),
+    (nodes.term, _term),
+    (nodes.field, _field),
+    (nodes.citation_reference, lambda node: node.children),
+    (nodes.line_block, _lines),
+    (nodes.system_message, _complaint),
+    (nodes.image, _picture),
+    (nodes.table, _table),
+)

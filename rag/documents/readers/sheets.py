@@ -1,0 +1,279 @@
+"""Tables to sections with their row numbers: CSV, Parquet, XLS, XLSB and ODS."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from functools import cache
+from typing import Any
+
+from rag.documents.cleaning import clean, decode, one_line
+from rag.documents.kinds import FileKind
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.opendocument import sheet_remarks
+from rag.documents.readers.packages import ZIP_START, check_package, damage_message
+from rag.documents.reports import counted
+from rag.documents.tables import typed_cell
+from rag.errors import TooLarge, Unreadable
+from rag.language.grids import grids
+
+SECTION_ROWS = 40
+LONGEST_IN_TEXT = 10_000  # rows, about a minute of embedding; a sample stands for longer tables
+NumberedRow = tuple[int, list[str]]
+
+
+def write_rows(
+    rows: Sequence[NumberedRow], outline: Outline, *, place: str, name: str = ""
+) -> None:
+    """One section for every 40 rows, each under the header; `place` begins their locators.
+
+    Of a very long table only a sample becomes text: its rows are found by asking the table.
+    """
+    filled = [(number, row) for number, row in rows if any(map(str.strip, row))]
+    width = max((len(row) for _number, row in filled), default=0)
+    filled = [(number, [*row, *[""] * (width - len(row))]) for number, row in filled]
+    outline.rows(filled, name=name)
+    single = place.removesuffix("s")
+    told = 0
+    for grid in grids(filled):
+        first = grid.rows[0][0]
+        above = [row for row in filled if told < row[0] < min(first, grid.first)]
+        _write_lines(above, outline, single)
+        body = _sample(grid.rows)
+        for at in range(0, len(body), SECTION_ROWS):
+            part = body[at : at + SECTION_ROWS]
+            start, end = part[0][0], part[-1][0]
+            outline.place(f"{place} {start}–{end}" if end > start else f"{single} {start}")
+            outline.part_of_table([grid.names, *(row for _number, row in part)])
+        told = max(told, grid.rows[-1][0])
+    _write_lines([row for row in filled if row[0] > told], outline, single)
+
+
+def write_notes(
+    notes: Iterable[tuple[str, str]], rows: Sequence[NumberedRow], outline: Outline
+) -> None:
+    """What was noted on cells (`B7`), each with what its row begins with."""
+    numbered = dict(rows)
+    for cell, note in notes:
+        row = numbered.get(int(re.sub(r"\D", "", cell) or 0), [])
+        name = next(filter(None, row), "")
+        outline.entry(f"Note on {cell}{f' ({name})' if name else ''}: {note}")
+
+
+def _write_lines(rows: Sequence[NumberedRow], outline: Outline, place: str) -> None:
+    """Titles, notes and what is no table."""
+    for number, row in rows:
+        outline.place(f"{place} {number}")
+        outline.paragraph(" ; ".join(filter(None, map(str.strip, row))))
+
+
+class CellCount:
+    """The filled cells of one file, over all its sheets."""
+
+    def __init__(self, name: str, limits: LoadLimits) -> None:
+        self._name, self._most = name, limits.max_cells
+        self._cells = 0
+
+    def counted(self, rows: Iterable[NumberedRow]) -> Iterator[NumberedRow]:
+        """The rows as they come; raises TooLarge."""
+        for number, row in rows:
+            self._cells += len(row) - row.count("")
+            if self._cells > self._most:
+                raise TooLarge(
+                    f"{self._name}: has more than {self._most:,} cells, the limit. Split it."
+                )
+            yield number, row
+
+
+def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
+    """The first rows, and some from the whole length."""
+    if len(body) <= LONGEST_IN_TEXT:
+        return body
+    step = len(body) // SECTION_ROWS
+    return [*body[:SECTION_ROWS], *body[SECTION_ROWS::step]][: 2 * SECTION_ROWS]
+
+
+DELIMITERS = ",;\t|^~"
+SAID = re.compile(r"sep=([,;\t|^~])\n", re.IGNORECASE)  # as Excel writes and wants it
+SAMPLE_LINES = 30
+
+
+def read_csv(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline from CSV or TSV; broken rows are read_csv as far as they go."""
+    csv.field_size_limit(max(limits.max_characters, 131_072))
+    cells = CellCount(outline.name, limits)
+    rows = cells.counted(_parsed(clean(decode(data)), outline.name))
+    write_rows(list(rows), outline, place="rows")
+
+
+def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+    """Rows with the number of the line on which each begins, counted from 1."""
+    match = SAID.match(text)
+    text = text[match.end() :] if match else text
+    delimiter = match[1] if match else sniff_delimiter(text)
+    if _quotes_close(text, delimiter):
+        reader = csv.reader(io.StringIO(text), delimiter=delimiter)
+    else:
+        reader = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    above = 1 if match else 0
+    first = 1 + above
+    try:
+        for row in reader:
+            yield first, row
+            first = reader.line_num + 1 + above
+    except csv.Error as error:
+        raise Unreadable(name, f"row {reader.line_num} cannot be read_csv: {error}.") from error
+
+
+def sniff_delimiter(text: str) -> str:
+    """The separator that splits the first lines most evenly (csv.Sniffer can take minutes)."""
+    lines = [line for line in text[:100_000].split("\n")[: SAMPLE_LINES * 2] if line.strip()]
+    return max(DELIMITERS, key=lambda delimiter: _evenness(lines[:SAMPLE_LINES], delimiter))
+
+
+def _evenness(lines: Sequence[str], delimiter: str) -> float:
+    counts = [len(row) for row in csv.reader(lines, delimiter=delimiter) if row]
+    if not counts or max(counts) < 2:
+        return 0.0
+    usual = max(set(counts), key=lambda count: (counts.count(count), count))
+    if usual < 2:
+        return 0.1
+    return counts.count(usual) / len(counts) + min(usual, 20) / 100
+
+
+def _quotes_close(text: str, delimiter: str) -> bool:
+    """Whether quoting can be trusted: one quote left open would swallow the rest of the file."""
+    if text.count('"') % 2 == 0:
+        return True
+    longest = max(
+        (sum(map(len, row)) for row in csv.reader(io.StringIO(text), delimiter=delimiter)),
+        default=0,
+    )
+    return longest < len(text) / 3
+
+
+WIDEST = 2_000  # columns: a sheet that claims more has them empty
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline with the stored values of all visible sheets."""
+    from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+
+    if data.startswith(ZIP_START):
+        check_package(outline.name, data, limits)
+    with damage_message(outline.name, CalamineError), _panics_told(outline.name):
+        try:
+            book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        except PasswordError as error:
+            raise Unreadable(
+                outline.name, "the file is encrypted and needs a password. Save it without one."
+            ) from error
+        remarks = sheet_remarks(data, outline) if outline.media_type == FileKind.ODS else {}
+        _write_sheets(book, outline, CellCount(outline.name, limits), remarks)
+
+
+@contextmanager
+def _panics_told(name: str) -> Iterator[None]:
+    """Of sheets that others open and calamine gives up: its panics are no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Unreadable(
+            name, "its sheets are written in a way that is not read. Save it as XLSX."
+        ) from error
+
+
+def _write_sheets(
+    book: Any,
+    outline: Outline,
+    cells: CellCount,
+    remarks: Mapping[str, tuple[set[int], dict[str, str]]],
+) -> None:
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+    sheets = [each for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
+    for sheet in sheets:
+        title = one_line(sheet.name)
+        if sheet.visible != SheetVisibleEnum.Visible:
+            outline.left_out.append(f"sheet {title}: hidden")
+            continue
+        hidden, notes = remarks.get(sheet.name, (set(), {}))
+        rows = list(cells.counted(_filled_rows(book.get_sheet_by_name(sheet.name))))
+        if unseen := [row for row in rows if row[0] in hidden]:
+            outline.left_out.append(f"sheet {title}: {counted(len(unseen), 'hidden row')}")
+            rows = [row for row in rows if row[0] not in hidden]
+        outline.leave_headings()
+        if rows and len(sheets) > 1:
+            outline.heading(1, title)
+        write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
+        write_notes(notes.items(), rows, outline)
+
+
+def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
+    first, left = sheet.start or (0, 0)
+    for number, row in enumerate(sheet.iter_rows(), start=1 if first == 0 else first + 1):
+        values = [cell_of(value, number, at) for at, value in enumerate(row[:WIDEST], left + 1)]
+        if any(values):
+            yield number, values
+
+
+def number_text(value: float) -> str:
+    """All digits that are stored, none in powers of ten: identifiers are figures in sheets."""
+    if value != value or abs(value) >= 1e15 or 0 < abs(value) < 1e-9:
+        return repr(value)
+    plain = f"{Decimal(f'{value:.15g}'):f}"
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def cell_of(value: Any, row: int, column: int) -> str:
+    """A stored value with its text; `column` counts from 1."""
+    return typed_cell(text_of(value), value, f"{letters_of(column)}{row}")
+
+
+@cache
+def letters_of(column: int) -> str:
+    """B for 2, as spreadsheets count."""
+    from openpyxl.utils import get_column_letter
+
+    return get_column_letter(column)
+
+
+def text_of(value: Any) -> str:
+    """A stored value as people read it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return number_text(value)
+    if isinstance(value, datetime):
+        is_day = value.time() == time(0)
+        return value.date().isoformat() if is_day else value.isoformat(" ", "minutes")
+    if isinstance(value, date | time | timedelta):
+        return str(value)
+    return "" if value is None else str(value)
+
+
+def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline; what is nested in a cell is told as Python writes it."""
+    from pyarrow import ArrowException, parquet
+
+    try:
+        file = parquet.ParquetFile(io.BytesIO(data))
+        rows = list(CellCount(outline.name, limits).counted(_parquet_rows(file)))
+    except (ArrowException, OSError, ValueError) as error:
+        raise Unreadable(outline.name, "the table is damaged or was cut off.") from error
+    write_rows(rows, outline, place="rows")
+
+
+def _parquet_rows(file: Any) -> Iterator[tuple[int, list[str]]]:
+    yield 1, list(map(str, file.schema_arrow.names))
+    number = 1
+    for batch in file.iter_batches(batch_size=1_000):
+        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            number += 1
+            yield number, [cell_of(value, number, at) for at, value in enumerate(row, 1)]

@@ -1,0 +1,88 @@
+"""The order in which hits stand: what holds under another condition beside what was found.
+
+Nobody who reads what to do with a conscious patient should miss that it is otherwise with an
+unconscious one: sections of one document whose headings differ in one place alone, and that speak
+of the same, stand together. Contents pages answer nothing, and one document does not fill it all.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from rag.language.words import content_words
+from rag.records import Chunk, Hit
+
+BESIDE = 3  # hits whose other conditions are looked for
+FARTHEST = 3.0  # standard deviations that the other one may be less like the question
+ALIKE = 0.3  # of the words of the shorter, that both must hold
+DIFFERENT = 2  # words of two headings that are not in both: "version 4", "version 5"
+CROWD, CROWDED = 3, 0.5  # passages of one document; what each further one is less worth
+_ENTRY_OF_CONTENTS = re.compile(r"\S.*?(?:\.[ .]*\.|[ \t…·_]+)[ \t]*(\d{1,4})\s*$")
+_FEWEST_ENTRIES, _SHARE = 4, 0.7
+
+
+def arranged(hits: Sequence[Hit]) -> list[Hit]:
+    """The same, in order: contrasts together, documents in turn, contents pages last."""
+    told = [hit for hit in hits if not is_contents(hit.chunk.text)]
+    results = _in_turn(told)
+    for hit in results[:BESIDE]:
+        other = next((each for each in told if _contrasts(hit, each)), None)
+        if other is not None and results.index(other) > results.index(hit) + 1:
+            results.remove(other)
+            results.insert(results.index(hit) + 1, other)
+    return [*results, *(hit for hit in hits if is_contents(hit.chunk.text))]
+
+
+def is_contents(text: str) -> bool:
+    """Whether a text lists what stands on which page: `Setup ....... 12`."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    pages = [int(found[1]) for found in map(_ENTRY_OF_CONTENTS.match, lines) if found]
+    return (
+        len(pages) >= _FEWEST_ENTRIES
+        and len(pages) >= _SHARE * len(lines)
+        and pages == sorted(pages)
+        and pages[0] < pages[-1]
+    )
+
+
+def _in_turn(hits: Sequence[Hit]) -> list[Hit]:
+    """A document that has had its share gives way to others that match about as well."""
+    counts: Counter[str] = Counter()
+    worth: list[tuple[float, int, Hit]] = []
+    lowest = float("inf")  # so far: a reranker's order is no order of scores
+    for place, hit in enumerate(hits):
+        lowest = min(lowest, hit.score)
+        over = max(0, counts[hit.chunk.document_id] - CROWD + 1)
+        worth.append((lowest - CROWDED * over, -place, hit))
+        counts[hit.chunk.document_id] += 1
+    return [hit for *_, hit in sorted(worth, key=lambda each: each[:2], reverse=True)]
+
+
+def _contrasts(hit: Hit, other: Hit) -> bool:
+    """Whether it says the same of another condition."""
+    one, two = hit.chunk, other.chunk
+    if one.document_id != two.document_id or one.section_index == two.section_index:
+        return False
+    return (
+        other.score >= hit.score - FARTHEST
+        and _differ_in_one_place(one, two)
+        and _speak_of_the_same(one, two)
+    )
+
+
+def _differ_in_one_place(one: Chunk, two: Chunk) -> bool:
+    pairs = list(zip(one.heading_path, two.heading_path, strict=False))
+    different = [(set(_words(a)), set(_words(b))) for a, b in pairs if a != b]
+    if len(one.heading_path) != len(two.heading_path) or len(different) != 1:
+        return False
+    [(first, second)] = different
+    return bool(first and second) and len(first ^ second) <= DIFFERENT
+
+
+def _speak_of_the_same(one: Chunk, two: Chunk) -> bool:
+    first, second = (set(content_words(chunk.text)) for chunk in (one, two))
+    return len(first & second) >= ALIKE * max(1, min(len(first), len(second)))
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
