@@ -230,7 +230,7 @@ def test_a_group_may_do_what_its_members_may(world):
 
 
 def test_changes_of_rights_are_written_down(world):
-    from rag.db.audit import AuditTrail
+    from rag.db.audit_trail import AuditTrail
 
     world.give(world.bens, anna="read")
     world.give(world.bens)
