@@ -185,7 +185,8 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         wanted=wanted,
         found=passages_for(wanted, [shown] if shown else [], filters),
         filters=dict(filters.items()),
-        facets=documents.facets(readable),
+        # Counted over all documents, so only for those who filter.
+        facets=documents.facets(readable) if filters or wrong or "filter" in request.args else None,
         offset=offset,
         order=order,
         orders=list(ORDERS),

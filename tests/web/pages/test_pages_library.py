@@ -33,6 +33,11 @@ class TestLibrary:
 
         assert get(path).status == 200
 
+    def test_counts_what_can_be_filtered_by_only_for_those_who_filter(self, get):
+        link = next(each for each in get("/documents").all("a") if each.text() == "Filter")
+
+        assert get(link.attributes["href"]).all('select[name="type"]')
+
     def test_takes_files_and_shows_them_on_their_way(self, application, client, get):
         response = self.upload(client, ("new.md", b"# New"), ("more.md", b"# More"))
 
