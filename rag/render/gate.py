@@ -5,8 +5,10 @@ link stands around a citation. What readers of Markdown would understand differe
 """
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from rag.citations.gate import MarkerGate, settled
 from rag.citations.grammar import MATH, MAX_MATH
@@ -34,6 +36,7 @@ _NUMBERED = regex.compile(
 _NUMBER = regex.compile(r"\[\^?\s{0,3}\d[\d\s,;–-]{0,40}\]")
 _ADDRESS = regex.compile(rf"<(?:https?://|mailto:)[^\s<>`\[\]\"\\]{{1,{MOST}}}>")
 _IN_ADDRESS = re.compile(r"(?:https?|ftp)://|www\.", re.IGNORECASE)
+_LONGEST_BEGINNING = len("https://")
 _BLANK = re.compile(r"\s")
 _SAFE = re.compile(r"(?:https?|mailto|tel):|(?![^/?#]*[:&])", re.IGNORECASE)
 # Where it leads: a host, or the first part of a path here.
@@ -61,7 +64,8 @@ class Rewritten:
 
     def place(self, offset: int) -> int:
         """Where an offset of the original text is now."""
-        return offset + next((by for at, by in reversed(self.shifts) if offset >= at), 0)
+        passed = bisect_right(self.shifts, offset, key=itemgetter(0))
+        return offset + (self.shifts[passed - 1][1] if passed else 0)
 
 
 @dataclass(slots=True)
@@ -85,7 +89,8 @@ class MarkdownGate:
         self._begins = True  # a line, whose kind is not known yet
         self._is_code = False
         self._line = ""  # so far, as it came
-        self._word = ""  # that is shown at last, up to a blank
+        self._tail = ""  # the last that is shown, up to a blank
+        self._in_address = False  # that readers make a link of, to the next blank
         self._past = ""  # the last of what is decided, for mathematics
         self._dollars = 0  # pairs of them
         self._passed = 0  # characters that are decided
@@ -96,9 +101,14 @@ class MarkdownGate:
         """The next text to show."""
         lines = delta.removeprefix("\n") if self._ends_in_return else delta
         self._ends_in_return = delta.endswith("\r") if delta else self._ends_in_return
-        lines = lines.replace("\r\n", "\n").replace("\r", "\n")
-        self._rest += _CONTROL.sub("", lines)
-        return "".join(self._decided())
+        lines = _CONTROL.sub("", lines.replace("\r\n", "\n").replace("\r", "\n"))
+        return "".join(self._decided_with(lines))
+
+    def _decided_with(self, lines: str) -> Iterator[str]:
+        """A little at a time: what is not decided yet is copied at each sign."""
+        for start in range(0, len(lines), MOST):
+            self._rest += lines[start : start + MOST]
+            yield from self._decided()
 
     def finish(self) -> str:
         """What was held back, when the stream has ended."""
@@ -122,11 +132,14 @@ class MarkdownGate:
             if len(shown) != taken:
                 by = self.shifts[-1][1] if self.shifts else 0
                 self.shifts.append((self._passed, by + len(shown) - taken))
-            word = _BLANK.split(self._word + shown)[-1]
-            if len(word) > MOST:  # what begins an address is not forgotten with its beginning
-                word = ("www." if _IN_ADDRESS.search(word) else "") + word[-MOST:]
-            self._word = word
+            self._look_for_address(shown)
             yield shown
+
+    def _look_for_address(self, shown: str) -> None:
+        """Whatever stands in one, it ends at a blank alone."""
+        *before, word = _BLANK.split(self._tail + shown)
+        self._in_address = (self._in_address and not before) or bool(_IN_ADDRESS.search(word))
+        self._tail = word[-_LONGEST_BEGINNING:]
 
     def _next(self) -> str:
         if self._begins:
@@ -204,7 +217,7 @@ class MarkdownGate:
             closing is None or closing.end() == len(line)
         ):
             raise _Undecided
-        is_sure = not self._in_address and self._word[-2:-1] != "\\"
+        is_sure = not self._in_address and self._tail[-2:-1] != "\\"
         if not is_sure or closing is None or not self._is_span(line[: closing.end()]):
             self._open_ticks = True
             return self._take(len(run))
@@ -241,7 +254,7 @@ class MarkdownGate:
         if picture is None or link is None or self._is_about_number:
             return self._parted("!", "[")
         self._take(picture.end())
-        return f" {link}" if self._word.endswith("!") else link
+        return f" {link}" if self._tail.endswith("!") else link
 
     def _less_than(self) -> str:
         sign = self._following(2)[1:]
@@ -295,11 +308,6 @@ class MarkdownGate:
         if self._in_address and sign in "<[":
             return f"{before}%{ord(sign):X}"
         return f"{before} {sign} " if is_math else f"{before}\\{sign}"
-
-    @property
-    def _in_address(self) -> bool:
-        """Within one that readers make a link of, to the next blank, whatever stands in it."""
-        return bool(_IN_ADDRESS.search(self._word))
 
     def _in_math(self) -> bool:
         place = len(self._past)

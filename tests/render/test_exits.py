@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -9,7 +10,7 @@ from rag.documents.files import IncomingFile
 from rag.mcp.library import LibraryApi
 from rag.mcp.server import mcp_server
 from rag.settings import Settings
-from tests.applications import app_of, application_of
+from tests.applications import app_of, application_of, application_over, served
 from tests.mcp.test_server import call
 from tests.model_application import World
 from tests.openai_server import reply
@@ -18,6 +19,8 @@ from tests.render.readers import harms
 
 EVIL = [text for kind in ("pictures", "tags", "definitions", "links") for text in attacks(kind)]
 SAID = "The Aero 5 weighs 120 g [1].\n\n" + "\n\n".join(EVIL[::23])
+MARKDOWN_NAME = "![x](http:evil.example) <script>a [^1] [1](http:evil.example).md"
+JSON = {"Content-Type": "application/json"}
 V1 = {"model": "groundnote", "messages": [{"role": "user", "content": "How heavy is the Aero 5?"}]}
 
 
@@ -73,6 +76,21 @@ class TestOfAModel:
         text = whole["choices"][0]["message"]["content"]
         assert "120 g" in text
         assert harms(text, leads=leads) == harms(streamed, leads=leads) == {}
+
+    def test_a_long_line_without_blanks_over_http(self, obedient):
+        line = "The-Aero-5-weighs-120-g" + "![x](http://evil.example/x)<img/src=x>[1]:x" * 300
+        obedient.server.behaviours[:] = [reply(line)]
+        body = json.dumps(V1 | {"stream": True}).encode()
+        with served(obedient.client.application) as url:
+            request = Request(f"{url}/v1/chat/completions", body, JSON)
+            with urlopen(request, timeout=30) as response:
+                stream = response.read().decode()
+        choices = [choice for each in frames(stream) for choice in each["choices"]]
+        pieces = [text for each in choices if (text := each["delta"].get("content"))]
+
+        assert stream.rstrip().endswith("data: [DONE]")
+        assert "".join(pieces).count("evil.example: x") > 250
+        assert harms("".join(pieces), leads=leads) == {}
 
     def test_the_responses_protocol(self, obedient):
         body = {"model": "groundnote", "input": "How heavy is the Aero 5?"}
@@ -153,6 +171,18 @@ class TestWithoutAModel:
         assert harms(without_model.get(f"{at}/export").text) == {}
         page = without_model.get(f"/sessions/{made['id']}").text
         assert not re.search("<img|<script>alert", page)
+
+    def test_no_name_of_a_document_is_markdown_in_a_whole_export(self, tmp_path):
+        with application_over(tmp_path, {MARKDOWN_NAME: "Zorbium melts at 90 °C."}) as application:
+            client = app_of(application).test_client()
+            at = f"/api/v1/sessions/{client.post('/api/v1/sessions', json={}).get_json()['id']}"
+            client.post(f"{at}/messages", json={"content": "When does Zorbium melt?"})
+            exported = client.get(f"{at}/export").text
+
+        assert "90 °C" in exported
+        assert "evil.example" in exported
+        assert harms(MARKDOWN_NAME)
+        assert harms(exported) == {}
 
     def test_what_is_a_documents_own_word_stays_as_it_is(self, without_model):
         found = without_model.post("/api/v1/search", json={"query": "Zorbium melts"}).get_json()

@@ -1,5 +1,6 @@
 """What leaves as Markdown asks no server, runs no script, and leads no number elsewhere."""
 
+import time
 from datetime import UTC, datetime
 
 import pytest
@@ -7,7 +8,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.records import Answer, Citation, Message, MessageStatus, Role, Unsourced
-from rag.render.gate import AnswerGate, MarkdownGate, in_words, outgoing, sanitise, standalone
+from rag.render.gate import (
+    AnswerGate,
+    MarkdownGate,
+    Rewritten,
+    in_words,
+    outgoing,
+    sanitise,
+    standalone,
+)
 from tests.render.attacks import KINDS, attacks
 from tests.render.readers import harms
 
@@ -160,3 +169,43 @@ def test_an_address_that_is_longer_than_is_remembered_still_holds_no_number():
     text = f"https://example.com/{'a' * 3000}[1]"
 
     assert "[1]" not in sanitise(text)
+
+
+# Each begins something that could go on for a thousand characters.
+OPENERS = ["\\", "<b>", "<a", "[1]:x", "[x", "![", "](", "`a", "![x](http://e/x)", "森の音", "a"]
+
+
+class TestTime:
+    @pytest.mark.parametrize("form", OPENERS)
+    def test_is_not_more_where_no_blank_stands(self, form):
+        line = (form * 6_000)[:6_000]
+        words = " ".join(line[start : start + 12] for start in range(0, len(line), 12))
+
+        assert seconds(line, 7) < 6 * seconds(words, 7) + 0.01
+
+    def test_is_not_more_for_what_comes_at_once(self):
+        line = "!a" * 60_000
+
+        assert seconds(line, len(line)) < 3 * seconds(line, 1_000)
+
+
+def seconds(text, step):
+    """Of the processor, the lesser of two."""
+    return min(_seconds(text, step) for _ in range(2))
+
+
+def _seconds(text, step):
+    gate, began = MarkdownGate(), time.process_time()
+    for start in range(0, len(text), step):
+        gate.feed(text[start : start + step])
+    gate.finish()
+    return time.process_time() - began
+
+
+def test_an_offset_is_found_among_many_changes():
+    gate = MarkdownGate()
+    text = "a <b> " * 50
+    left = Rewritten(gate.feed(text) + gate.finish(), tuple(gate.shifts))
+
+    assert [left.text[left.place(at)] for at in range(0, len(text), 6)] == ["a"] * 50
+    assert Rewritten("as it was").place(7) == 7

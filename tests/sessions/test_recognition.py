@@ -249,6 +249,31 @@ def test_each_talk_is_one_conversation_with_its_numbers_and_nothing_of_another(e
         store.open(session_id, owner=owner).delete()
 
 
+PAIRS = st.permutations(["", "x", "y", "anna@example.org"]).map(lambda users: users[:2])
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12
+)
+@given(PAIRS, WINDOWS, st.integers(1, 3))
+def test_nobody_goes_on_where_another_user_of_the_same_owner_was(engine, users, window, turns):
+    """The words are the same, letter by letter: the user's name alone tells them apart."""
+    store, table = SqlConversationStore(engine), FingerprintTable(engine)
+    one, other = (Talk(store, table, "anna", user) for user in users)
+    own = {one.ask(window, str, None)[0].id for _ in range(turns)}
+    past = [ImportedMessage(each.role, each.content) for each in one.said]
+
+    found = other.finder.find(past)
+
+    assert found.by is Recognised.NEW
+    assert found.session.id not in own
+    assert found.session.sources() == []
+    assert not other.finder.knows(past)
+    assert one.finder.find(past).session.id in own  # who asked it does
+    for session_id in {*own, found.session.id}:
+        store.open(session_id, owner="anna").delete()
+
+
 def test_the_migration_makes_those_of_stored_answers(engine):
     store, table = SqlConversationStore(engine), FingerprintTable(engine)
     session = store.create("anna")

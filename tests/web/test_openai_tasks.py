@@ -130,3 +130,81 @@ class TestWithModel:
         told = asked(world.client, TAGS).get_json()["choices"][0]["message"]["content"]
 
         assert json.loads(told) == {"tags": []}
+
+
+RESPONSES = "/v1/responses"
+
+
+def responded(client, prompt, **options):
+    return client.post(RESPONSES, json={"model": "groundnote", "input": prompt, **options})
+
+
+class TestInResponses:
+    """The other protocol knows the same tasks."""
+
+    @pytest.mark.parametrize(("prompt", "expected"), EMPTY)
+    def test_the_answer_has_the_wanted_form(self, client, application, prompt, expected):
+        response = responded(client, prompt).get_json()
+        told = response["output"][0]["content"][0]["text"]
+
+        assert (told if isinstance(expected, str) else json.loads(told)) == expected
+        assert (response["object"], response["status"]) == ("response", "completed")
+        assert "session_id" not in response
+        assert sessions(client) == []
+        assert application.retriever.asked == []
+
+    def test_it_can_be_streamed(self, client):
+        events = [
+            (kind, json.loads(text))
+            for kind, text in events_of(responded(client, TAGS, stream=True))
+        ]
+        names = [kind for kind, _ in events]
+
+        assert names[0] == "response.created"
+        assert names[-1] == "response.completed"
+        told = [event["delta"] for kind, event in events if kind == "response.output_text.delta"]
+        assert told == ['{"tags": []}']
+        assert [event["sequence_number"] for _, event in events] == list(range(len(events)))
+        assert sessions(client) == []
+
+    def test_a_pipeline_may_name_the_task(self, client):
+        responded(client, "Whatever a template says.", metadata={"task": "title_generation"})
+
+        assert sessions(client) == []
+
+    def test_a_question_that_goes_on_is_none(self, client):
+        first = responded(client, "How much does the Aero 5 weigh?").get_json()
+
+        again = responded(client, TITLE, previous_response_id=first["id"]).get_json()
+        said = [{"role": "user", "content": "How much does the Aero 5 weigh?"}, *first["output"]]
+        other = responded(client, [*said, {"role": "user", "content": TITLE}]).get_json()
+
+        assert again["session_id"] == first["session_id"]
+        assert other["session_id"]
+
+    def test_nothing_goes_on_from_a_task(self, client):
+        task = responded(client, TAGS).get_json()
+
+        assert client.get(f"{RESPONSES}/{task['id']}").status_code == 404
+        assert responded(client, "And?", previous_response_id=task["id"]).status_code == 404
+
+    def test_it_goes_to_the_model_alone(self, world):
+        world._behave([reply("Weight [1] of it")])
+        before = len(sessions(world.client))
+        response = responded(world.client, "How are you?", model="groundnote-plain").get_json()
+
+        assert response["output"][0]["content"][0]["text"] == "Weight of it"
+        (request,) = world.server.requests
+        assert [each["content"] for each in request.body["messages"]] == ["How are you?"]
+        assert len(sessions(world.client)) == before
+
+    def test_its_forms_are_passed_on(self, world):
+        world._behave([calling(("title", {"title": "Weight"}))])
+        tools = [{"type": "function", "name": "title", "parameters": {}}]
+        response = responded(world.client, STRUCTURED, tools=tools, tool_choice="required")
+
+        (call,) = response.get_json()["output"]
+        assert (call["type"], json.loads(call["arguments"])) == (
+            "function_call",
+            {"title": "Weight"},
+        )

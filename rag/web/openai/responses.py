@@ -1,27 +1,32 @@
 """OpenAI's newer protocol: a response for an input, going on from an earlier one by its id."""
 
+import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any, cast
+from uuid import uuid4
 
 from flask import Response
 from pydantic import BaseModel
 
-from rag.errors import NotFound, UserError
-from rag.records import Answer, Failed, Finished, Message, Role
+from rag.errors import NotFound
+from rag.records import Answer, ChatMessage, Failed, Finished, Message, MessageStatus, Role
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.owner import note
 from rag.web.access.rights import open_session
-from rag.web.api.sse import Frames, failure, frame
+from rag.web.api.sse import Frames, event_stream, failure, frame
+from rag.web.openai import tasks
 from rag.web.openai.answer_fields import answer_text, calls_of, counted, is_whole
 from rag.web.openai.completion import AnswerToClient, answered
-from rag.web.openai.messages import ClientMessage
-from rag.web.openai.requests import MODEL, MODEL_PLAIN, REFUSED, ResponseBody
+from rag.web.openai.messages import ClientMessage, ClientRequest
+from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
@@ -53,9 +58,10 @@ def respond(body: ResponseBody) -> Response:
 
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
-    if body.model == MODEL_PLAIN:
-        raise UserError(f"model: {MODEL_PLAIN!r} answers POST /v1/chat/completions alone.")
-    return answered(body, body.asked(_referred), Responding)
+    asked = body.asked(_referred)
+    if tasks.is_task(body, asked, is_named=body.previous_response_id is not None):
+        return _task_done(body, asked)
+    return answered(body, asked, Responding)
 
 
 @api.get("/responses/<response_id>", responses={"200": None})
@@ -313,6 +319,45 @@ class Responding(AnswerToClient):
         told = frame(kind, {"type": kind, "sequence_number": self.number, **values})
         self.number += 1
         return told
+
+
+@dataclass(frozen=True, slots=True)
+class _NoSession:
+    """In the place of a session, of what is kept nowhere."""
+
+    id: str
+
+
+class TaskResponse(Responding):
+    """What a client asked by itself is told: nothing in it leads anywhere, or goes on."""
+
+    def __post_init__(self) -> None:
+        self.url_of = str
+
+    def extension(self, end: Finished) -> dict[str, Any]:
+        return {}
+
+    def _state(self, index: int) -> dict[str, Any]:
+        state = super()._state(index)
+        del state["session_id"]
+        return state
+
+
+def _task_done(body: ResponseBody, asked: ClientRequest) -> Response:
+    """Its answer as a response, or as the stream of one."""
+    text, calls, usage = tasks.reply_to(body, asked)
+    rounds = (ChatMessage(Role.ASSISTANT, text, tool_calls=calls),) if calls else ()
+    now = datetime.now(UTC)
+    answer = Answer(text, usage=usage, rounds=rounds)
+    end = Finished(
+        Message(0, 0, Role.ASSISTANT, text, MessageStatus.COMPLETE, now, answer=answer), ()
+    )
+    nowhere = cast("SessionHandle", _NoSession(f"task-{uuid4().hex}"))
+    told = TaskResponse(nowhere, asked, body)
+    if not body.stream:
+        return Response(json.dumps(told.whole(end)), mimetype="application/json")
+    delta = (told.delta(text) for _ in range(bool(text)))
+    return event_stream(chain(told.begun(0), delta, told.closing(end)))
 
 
 def _message(item_id: str, role: str, status: str, *parts: dict[str, Any]) -> dict[str, Any]:

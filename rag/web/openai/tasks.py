@@ -27,7 +27,7 @@ from rag.web.api.sse import data_line, event_stream
 from rag.web.openai.answer_fields import DONE, call_items, head, used
 from rag.web.openai.completion import knows
 from rag.web.openai.messages import ClientRequest
-from rag.web.openai.requests import MODEL_PLAIN, ChatBody
+from rag.web.openai.requests import MODEL_PLAIN, AskingBody, ChatBody
 from rag.web.request_context import application
 
 TOOLS_TO_CHOOSE = "Available Tools:"  # Open WebUI has some chosen so
@@ -46,7 +46,7 @@ _ROLES = re.compile(r"""\brole["']?\s{0,3}[:=]\s{0,3}["']?(user|assistant)\b""")
 _MERGED = re.compile(r'"""\s{1,9}"""')  # answers of several models, one behind the other
 
 
-def is_task(body: ChatBody, asked: ClientRequest) -> bool:
+def is_task(body: AskingBody, asked: ClientRequest, *, is_named: bool = False) -> bool:
     """Whether a client asks by itself. Raises UserError where nobody could answer."""
     if body.model == MODEL_PLAIN:
         if not application().settings.llm.is_configured:
@@ -57,7 +57,7 @@ def is_task(body: ChatBody, asked: ClientRequest) -> bool:
     chooses = any(instruction.startswith(TOOLS_TO_CHOOSE) for instruction in asked.instructions)
     if asked.rounds or not (chooses or _quotes_a_talk(asked.question)):
         return False
-    named = body.metadata.session if body.metadata is not None else None
+    named = is_named or (body.metadata is not None and body.metadata.session)
     return not (named or knows(body, asked.past))
 
 
@@ -69,15 +69,20 @@ def _quotes_a_talk(text: str) -> bool:
 
 
 def done(body: ChatBody, asked: ClientRequest) -> Response:
-    """What the model makes of it, or what stands for nothing where there is none."""
-    text, calls, usage = _by_model(body, asked)
-    if not (text or calls):
-        text = empty_answer("\n".join([*asked.instructions, asked.question]))
-    told = _whole(text, calls, usage)
+    """Its answer as a chat completion, or as the stream of one."""
+    told = _whole(*reply_to(body, asked))
     if body.stream:
         counts = bool(body.stream_options and body.stream_options.include_usage)
         return event_stream(_frames(told, counts=counts))
     return Response(json.dumps(told), mimetype="application/json")
+
+
+def reply_to(body: AskingBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
+    """What the model makes of it, or what stands for nothing where there is none."""
+    text, calls, usage = _by_model(body, asked)
+    if not (text or calls):
+        text = empty_answer("\n".join([*asked.instructions, asked.question]))
+    return text, calls, usage
 
 
 def empty_answer(prompt: str) -> str:
@@ -92,7 +97,7 @@ def empty_answer(prompt: str) -> str:
     return json.dumps({name: empty}, ensure_ascii=False)
 
 
-def _by_model(body: ChatBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
+def _by_model(body: AskingBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
     """What it says without any source; nothing where there is no model, or where it fails."""
     settings = application().settings.llm
     model = application().model if settings.is_configured else None
