@@ -195,6 +195,20 @@ class TestEveryModule:
 
         assert upwards == []
 
+    def test_is_called_as_nothing_that_its_package_hands_on(self):
+        """Else `from rag.db import audit` is a table or a module, by what was imported before."""
+        taken = [
+            f"{module} is also a name in {package}"
+            for package in MODULES
+            if package.name == "__init__.py"
+            for node in ast.parse(package.read_text()).body
+            if isinstance(node, ast.ImportFrom)
+            for module in (package.with_name(f"{alias.name}.py") for alias in node.names)
+            if module.exists() and node.module != ".".join(package.parent.relative_to(ROOT).parts)
+        ]
+
+        assert taken == []
+
     def test_calls_a_type_as_no_other_does(self):
         times = Counter(name for path in MODULES for name in types_named_by(path))
 

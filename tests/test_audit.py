@@ -8,7 +8,7 @@ from click.testing import CliRunner
 
 from rag.cli import main
 from rag.db import writing
-from rag.db.audit import HERE, AuditTrail, acting, record
+from rag.db.audit_trail import HERE, AuditTrail, acting, record
 from rag.records import DocumentSource
 from rag.settings import Settings
 from rag.wiring.stores import open_database

@@ -16,7 +16,7 @@ from rag.cli import main
 from rag.cli.models import ModelOffer
 from rag.connectors.table import SYNC, SourceTable
 from rag.db import open_engine, revisions, writing
-from rag.db.audit import AuditTrail
+from rag.db.audit_trail import AuditTrail
 from rag.db.engine import upgrade
 from rag.jobs.background import COMPACT, INGEST, REREAD
 from rag.records import Standing

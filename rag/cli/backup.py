@@ -30,7 +30,7 @@ def backup(
 
     TARGET is a folder or a URL, where only what is new is written, or an archive, FILE.zip.
     """
-    from rag.db.audit import AuditTrail
+    from rag.db.audit_trail import AuditTrail
     from rag.operations.backup import back_up
     from rag.operations.repository import opened_for_backup
     from rag.wiring.stores import library_of, open_database
@@ -92,7 +92,7 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
 @click.pass_obj
 def resume(settings: "Settings") -> None:
     """After a restore: let syncs and the uploads that waited go on."""
-    from rag.db.holds import release_jobs
+    from rag.db.waiting import release_jobs
     from rag.wiring.stores import open_database
 
     waited = release_jobs(open_database(settings))
@@ -108,7 +108,7 @@ def originals(settings: "Settings", folders: tuple[Path, ...]) -> None:
     They are looked for in `originals` of the data folder and in each of FOLDERS, such as the data
     folder of another service.
     """
-    from rag.db.audit import AuditTrail
+    from rag.db.audit_trail import AuditTrail
     from rag.db.blobs import FolderBlobs
     from rag.documents.store import SqlDocumentStore
     from rag.wiring.components import local_originals, open_originals

@@ -322,7 +322,7 @@ def _collections(settings: "Settings") -> "Collections":
 @click.pass_obj
 def audit(settings: "Settings") -> None:
     """Print who did what, when and from where: one JSON object a line, oldest first."""
-    from rag.db.audit import AuditTrail
+    from rag.db.audit_trail import AuditTrail
     from rag.wiring.stores import open_database
 
     for entry in AuditTrail(open_database(settings)).entries():

@@ -201,7 +201,7 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
 
 def repair(settings: Settings) -> str:
     """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
-    from rag.db.audit import AuditTrail
+    from rag.db.audit_trail import AuditTrail
     from rag.wiring.building import build
 
     url = running_server(settings.data_dir)

@@ -123,7 +123,7 @@ def remove(settings: "Settings", name: str) -> None:
 
 
 def _record(settings: "Settings", action: str, subject: str) -> None:
-    from rag.db.audit import AuditTrail
+    from rag.db.audit_trail import AuditTrail
     from rag.wiring.stores import open_database
 
     AuditTrail(open_database(settings)).add(action, subject)

@@ -22,7 +22,7 @@ from rag.connectors.kinds import (
 )
 from rag.connectors.sync import Outcome, remove_source, sync
 from rag.connectors.transfer import Parts, Report, SourceRemoved
-from rag.db.audit import acting
+from rag.db.audit_trail import acting
 from rag.documents.collections import Collections
 from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
 from rag.llm.connection import SecretBox

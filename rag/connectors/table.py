@@ -31,8 +31,8 @@ from rag.db import (
     storable,
     writing,
 )
-from rag.db.audit import record
-from rag.db.holds import restored_at
+from rag.db.audit_trail import record
+from rag.db.waiting import restored_at
 from rag.documents.store_rows import batches
 from rag.errors import Conflict, NotFound
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState

@@ -32,7 +32,7 @@ from rag.db import (
     writing,
 )
 from rag.db import documents as document_table
-from rag.db.audit import record
+from rag.db.audit_trail import record
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Readable, Right
 

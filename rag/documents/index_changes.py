@@ -9,7 +9,7 @@ from sqlalchemy import Engine, Row, Select, delete, func, select, update
 from rag.db import chunks as chunk_table
 from rag.db import documents as document_table
 from rag.db import moved_chunks, reading, removed_chunks, writing
-from rag.db.audit import record
+from rag.db.audit_trail import record
 from rag.documents.store_rows import batches
 from rag.records import Chunk
 

@@ -15,8 +15,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from rag.connectors.kinds import FOLDER
 from rag.connectors.table import SYNC
 from rag.db import reading, uploads, writing
-from rag.db.audit import acting
-from rag.db.holds import deletions_wait
+from rag.db.audit_trail import acting
+from rag.db.waiting import deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable, UserError
 from rag.jobs.queue import AWAY, GaveWay, JobQueue, QueueStopped, RetryLater, RunningJob

@@ -16,7 +16,7 @@ from pathlib import Path
 from sqlalchemy import Engine, delete, func, insert, select
 
 from rag.db import model_connections, reading, writing
-from rag.db.audit import record
+from rag.db.audit_trail import record
 from rag.errors import SetupError
 
 SECRET_VARIABLE = "GROUNDNOTE_SECRET_KEY"

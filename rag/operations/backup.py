@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from rag.db import documents, jobs, sessions, source_files, tables
 from rag.db.blobs import Blobs, FolderBlobs, blocks
-from rag.db.holds import deletions_put_off, has_holds
+from rag.db.waiting import deletions_put_off, has_holds
 from rag.errors import StorageFailed
 from rag.operations.manifest import ENDING, FileRecord
 from rag.operations.repository import BackupManifest, BackupRepository, folder_beside, room_for

@@ -330,10 +330,16 @@ def _lexicon_of(names: tuple[str, ...]) -> Lexicon:
 
 
 def _naming(asked: set[str], chunk: Chunk, names: Lexicon) -> float:
-    """1 for what holds all products asked for; a title of theirs is half as much, another's −1."""
-    titled = _names_in(chunk.document_title, names)
-    is_named = asked <= titled or asked <= _names_in(chunk.embedded_text, names)
-    return is_named + (asked <= titled) / 2 - bool(titled and not titled & asked)
+    """1 for what holds all products asked for, and half as much for a title of theirs.
+
+    1 down is what names none of them in a document that is called by one that begins alike.
+    """
+    titled, held = _names_in(chunk.document_title, names), _names_in(chunk.embedded_text, names)
+    if asked <= titled or asked <= held:
+        return 1 + (asked <= titled) / 2
+    families = {name.split()[0] for name in asked}
+    is_sibling = any(name.split()[0] in families for name in titled)
+    return -1.0 if is_sibling and not asked & (titled | held) else 0.0
 
 
 def _names_in(text: str, names: Lexicon) -> set[str]:

@@ -12,7 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from rag.citations.register import as_source
 from rag.db import messages, reading, sessions, storable, writing
-from rag.db.audit import record
+from rag.db.audit_trail import record
 from rag.errors import Conflict, NotFound
 from rag.records import (
     EVERYTHING,

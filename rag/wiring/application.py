@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.db.audit import acting
+from rag.db.audit_trail import acting
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed

@@ -19,7 +19,7 @@ from rag.connectors.kinds import FOLDER, folder_of
 from rag.connectors.registry import SourceRegistry
 from rag.connectors.table import SourceTable
 from rag.db import migrate, open_engine
-from rag.db.audit import AuditTrail
+from rag.db.audit_trail import AuditTrail
 from rag.db.blobs import FolderBlobs, open_blobs
 from rag.db.engine import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError, StorageFailed

@@ -199,10 +199,10 @@ class TestWithTheModel:
     def test_a_chat_goes_on_in_its_session(self, run, folder):
         run("ingest", folder)
 
-        result = run("chat", input="How long do refunds take?\nAnd from abroad?\n\n")
+        result = run("chat", input="How long do refunds take?\nAnd how long is that?\n\n")
 
         assert "five working days" in result.output
-        assert "searched for: How long do refunds take? And from abroad?" in result.output
+        assert "searched for: How long do refunds take? And how long is that?" in result.output
         (session,) = json.loads(run("sessions", "--json").output)
         assert session["messages"] == 4
         assert session["title"] in run("sessions").output

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from rag.db import migrate, newest_revision, open_engine, revisions, writing
-from rag.db.audit import AuditTrail
+from rag.db.audit_trail import AuditTrail
 from rag.db.engine import revision_of, upgrade
 from rag.settings import Settings
 from tests.applications import app_of, application_of

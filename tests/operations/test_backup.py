@@ -22,7 +22,7 @@ from rag.cli import main
 from rag.db import audit, documents, open_engine, writing
 from rag.db.blobs import FolderBlobs, open_blobs
 from rag.db.engine import upgrade
-from rag.db.holds import deletions_put_off, deletions_wait
+from rag.db.waiting import deletions_put_off, deletions_wait
 from rag.errors import Conflict, SetupError, StorageFailed, UserError
 from rag.operations import backup as backup_module
 from rag.operations.backup import back_up

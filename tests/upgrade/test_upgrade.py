@@ -52,7 +52,7 @@ class Library:
         self.engine = open_database(Settings(**self.settings))
 
     def rows(self, name):
-        """All columns that are there now, in the order of the key."""
+        """All columns of now, in the order of the key, without the migration's own entry."""
         found = MetaData()
         found.reflect(self.engine, only=[name])
         table = found.tables[name]
@@ -61,6 +61,7 @@ class Library:
             return [
                 {key: plain(value) for key, value in row._mapping.items()}
                 for row in connection.execute(query)
+                if (name, row._mapping.get("action")) != ("audit", "database.migrated")
             ]
 
 

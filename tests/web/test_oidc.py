@@ -11,7 +11,7 @@ from joserfc.jwk import OctKey, RSAKey
 from sqlalchemy import select, update
 
 from rag.db import logins, writing
-from rag.db.audit import AuditTrail
+from rag.db.audit_trail import AuditTrail
 from rag.errors import SetupError
 from rag.settings import Settings
 from tests.applications import app_of, application_of

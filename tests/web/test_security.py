@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.db.audit import AuditTrail
+from rag.db.audit_trail import AuditTrail
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
 from rag.web.access.guesses import GuessCounter

@@ -7,7 +7,7 @@ from flask import Flask, current_app, g, request
 from sqlalchemy import Engine
 from werkzeug.exceptions import TooManyRequests
 
-from rag.db.audit import AuditTrail, act
+from rag.db.audit_trail import AuditTrail, act
 from rag.errors import NotAllowed, SetupError
 from rag.settings import AuthSettings, Settings
 from rag.web.access.counters import NOWHERE, place_of_counters

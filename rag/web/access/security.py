@@ -5,7 +5,7 @@ import hmac
 from flask import Flask, Response, g, request
 from werkzeug.exceptions import Forbidden, MisdirectedRequest
 
-from rag.db.audit import act, act_no_more
+from rag.db.audit_trail import act, act_no_more
 from rag.web.access.logins import digest
 from rag.web.access.owner import COOKIE, caller_address, current_owner, is_cookie_caller
 from rag.web.access.proxies import PEERS_HOST

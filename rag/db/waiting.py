@@ -12,7 +12,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, Engine, delete, insert, inspect, or_, select, update
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.db.audit import record
+from rag.db.audit_trail import record
 from rag.db.engine import as_utc, reading, writing
 from rag.db.schema import holds
 from rag.errors import StorageFailed
