@@ -23,7 +23,7 @@ from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.components import load_limits
 from rag.wiring.lazy import once
-from tests.canary import watch_answers, watch_files
+from tests.canary import seeded, watch_answers, watch_files
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 
@@ -73,7 +73,7 @@ Application.loader = loader
 def application_of(settings):
     """The whole application; only its embedding model is a fake."""
     prepare(make_url(settings.database_url).database)
-    made = build(settings, embedder=HashEmbedder())
+    made = build(seeded(settings), embedder=HashEmbedder())
     watch_files(made)
     return made
 

@@ -15,6 +15,7 @@ from sqlalchemy.engine import make_url
 
 from rag.db import collections, metadata, migrate, open_engine, reading
 from rag.runtime import error_log
+from tests import canary
 from tests.done_once import do_once
 from tests.prepared import migrated
 
@@ -126,6 +127,15 @@ def nothing_told_before():
     error_log._told.clear()
 
 
+@pytest.fixture(autouse=True)
+def no_secret_is_left(request):
+    """In logs, in streams, in rows, in what a test over an application wrote beside its data."""
+    watched = canary.Watched()
+    with watched.logs():
+        yield
+    watched.end(request.node.funcargs.get("tmp_path"))
+
+
 @pytest.fixture
 def engine(tmp_path):
     """A migrated SQLite database on disk."""
@@ -168,6 +178,7 @@ def postgres_of_its_own(tmp_path, postgres_template):
     with postgres_database(name, like=postgres_template) as url:
         engine = open_engine(url)
         yield engine
+        canary.watch_rows(engine)
         engine.dispose()
 
 
@@ -189,6 +200,7 @@ def postgres(postgres_kept):
     engine = open_engine(url)
     empty(engine, first)
     yield engine
+    canary.watch_rows(engine)
     engine.dispose()
 
 

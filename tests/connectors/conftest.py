@@ -14,6 +14,7 @@ from rag.settings import Settings
 from rag.wiring.building import build
 from rag.wiring.stores import syncs_of
 from tests.applications import application_of
+from tests.canary import seeded, watch_files
 from tests.connectors.folder_model import Killed
 from tests.fakes import HashEmbedder
 
@@ -35,7 +36,9 @@ class Office:
         """As after a new start."""
         is_here = self.settings.sessions.database_url is None
         made = application_of if is_here else partial(build, embedder=HashEmbedder())
-        self.app = made(self.settings)
+        self.app = made(seeded(self.settings))
+        if not is_here:
+            watch_files(self.app)
         self.embedded = counting(self.app.embedder)
 
     # ── The folder ───────────────────────────────────────────────────────────────────────────
