@@ -313,6 +313,16 @@ class TestFiles:
             "the file holds no result of “=B2*1.19”, so it is missing here"
         )
 
+    def test_of_a_long_column_are_not_added_up_either_where_no_example_is_a_formula(self, tmp_path):
+        rows = [["Name", "Price"], *([f"N{at}", at + 100] for at in range(60)), ["Z", "=B2*2"]]
+        application = application_of(Settings(data_dir=tmp_path))
+        data = office_files.xlsx({"Sum": rows})
+        list(application.ingestion.ingest([IncomingFile.from_bytes("a.xlsx", data)]))
+        total, *_rest = application.asked.library.understand("What is the total price?", EVERYTHING)
+        application.stop()
+
+        assert not total.is_sure
+
     @pytest.mark.parametrize("lengths", [(1.234, 2.5, 10.125, 7.0), (1.234, 10.125, 7.0)])
     def test_are_figures_of_the_file_where_it_holds_them_as_such(self, lengths):
         rows = [["Name", "Length"], *(["ABCD"[at], length] for at, length in enumerate(lengths))]

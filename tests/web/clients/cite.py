@@ -3,7 +3,8 @@
 Usage: cite.py URL NAME…   (URL ends with /v1)
 
 Each gives the text, the addresses of its citations in a form of the client's own, and the text that
-the model `groundnote-links` gives.
+the model `groundnote-links` gives; those of `TURNS_BY` also the address that each of three turns
+cites, in one conversation that the client keeps (`use_tools.py` has three turns of the others).
 """
 
 import asyncio
@@ -141,12 +142,91 @@ def llm(url, model):
     return done.stdout.strip(), []
 
 
+# ── Three turns ──────────────────────────────────────────────────────────────────────────────
+
+
+def turns_of_openai_chat(url, questions):
+    from openai import OpenAI
+
+    client, messages = OpenAI(base_url=url, api_key=KEY), []
+    for question in questions:
+        messages.append({"role": "user", "content": question})
+        asked = client.chat.completions.create(model="groundnote", messages=messages)
+        message = asked.choices[0].message
+        messages.append(message.model_dump(exclude_none=True))
+        yield from (each.url_citation.url for each in message.annotations)
+
+
+def turns_of_openai_responses(url, questions):
+    from openai import OpenAI
+
+    client, items = OpenAI(base_url=url, api_key=KEY), []
+    for question in questions:
+        items.append({"role": "user", "content": question})
+        asked = client.responses.create(model="groundnote", input=items)
+        items += [each.model_dump(exclude_none=True) for each in asked.output]
+        yield from (each.url for each in asked.output[0].content[0].annotations)
+
+
+def turns_of_haystack_responses(url, questions):
+    from haystack.components.generators.chat import OpenAIResponsesChatGenerator
+    from haystack.dataclasses import ChatMessage
+    from haystack.utils import Secret
+
+    made = OpenAIResponsesChatGenerator(
+        api_key=Secret.from_token(KEY), model="groundnote", api_base_url=url
+    )
+    messages = []
+    for question in questions:
+        messages.append(ChatMessage.from_user(question))
+        (reply,) = made.run(messages)["replies"]
+        messages.append(reply)
+        root, session = url.removesuffix("/v1"), reply.meta.get("session_id")
+        yield from (f"{root}/sessions/{session}/sources/{c['n']}" for c in reply.meta["citations"])
+
+
+def turns_of_litellm_responses(url, questions):
+    import litellm
+
+    asked, items = {"model": "openai/groundnote", "api_base": url, "api_key": KEY}, []
+    for question in questions:
+        items.append({"role": "user", "content": question})
+        (item,) = litellm.responses(input=items, **asked).output
+        items.append({"role": "assistant", "content": item.content[0].text})
+        yield from (each.url for each in item.content[0].annotations)
+
+
+def turns_of_llama_index_responses(url, questions):
+    from llama_index.core.llms import ChatMessage
+    from llama_index.llms.openai import OpenAIResponses
+
+    made = OpenAIResponses(model="groundnote", api_base=url, api_key=KEY, context_window=8000)
+    messages = []
+    for question in questions:
+        messages.append(ChatMessage(role="user", content=question))
+        answer = made.chat(messages)
+        messages.append(answer.message)
+        yield from (each.url for each in answer.additional_kwargs["annotations"])
+
+
+TURNS = ("How light?", "And the Pro?", "And the Max?")
+TURNS_BY = {
+    "openai_chat": turns_of_openai_chat,
+    "openai_responses": turns_of_openai_responses,
+    "haystack_responses": turns_of_haystack_responses,
+    "litellm_responses": turns_of_litellm_responses,
+    "llama_index_responses": turns_of_llama_index_responses,
+}
+
+
 def main(url, *names):
     made = {}
     for name in names:
         text, urls = globals()[name](url, "groundnote")
         linked, _ = globals()[name](url, "groundnote-links")
         made[name] = {"text": text, "urls": urls, "linked": linked}
+        if by := TURNS_BY.get(name):
+            made[name]["turns"] = list(by(url, [f"{each} ({name})" for each in TURNS]))
     sys.stdout.write("\n" + json.dumps(made))
 
 

@@ -31,6 +31,14 @@ OF_CLIENTS = {
 }
 
 
+# In three turns; `test_agents.py` has those of the other frameworks, with a tool.
+IN_TURNS = {
+    "openai_chat",
+    "openai_responses",
+    "haystack_responses",
+    "litellm_responses",
+    "llama_index_responses",
+}
 OF_JAVASCRIPT = dict.fromkeys(("openai", "responses", "ai sdk, chat", "ai sdk, responses"), True)
 NAMES = {
     "openai": ("openai (JavaScript)", "chat"),
@@ -94,9 +102,13 @@ def test_citations_arrive_in_the_clients_own_form_where_it_has_one(live, environ
     made = told_by(environment, HERE / "cite.py", f"{live.url}/v1", *expected)
 
     assert {name: bool(got["urls"]) for name, got in made.items()} == expected
+    assert {name for name, got in made.items() if "turns" in got} == IN_TURNS & {*expected}
     for name, got in made.items():
         assert got["text"] == ANSWER, name
         assert all(url.endswith("/sources/1") for url in got["urls"]), name
+        if "turns" in got:
+            assert len(got["turns"]) == 3, name
+            assert len(set(got["turns"])) == 1, name  # one conversation, one number
         start, link = got["linked"].split("[[\u20601]](")
         assert start == "It weighs 120 g ", name
         assert link.startswith(f"{live.url}/sessions/"), name
