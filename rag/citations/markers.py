@@ -129,8 +129,11 @@ def as_it_stands(text: str) -> str:
 
 
 def _within(token: str) -> str:
-    """Mathematics and code may be none any more where a text goes on behind it."""
-    return token[0] + neutralise(token[1:]) if _is_apart(token) else token
+    """Mathematics and code may be none any more where a text goes on behind it.
+
+    What is in it begins no line: a fence there is none.
+    """
+    return token[0] + neutralise(f".{token[1:]}")[1:] if _is_apart(token) else token
 
 
 def _is_apart(token: str) -> bool:

@@ -346,6 +346,7 @@ def test_documents_own_markers_are_made_harmless(text: str, harmless: str) -> No
 
 @given(HOSTILE, HOSTILE)
 @example("$<sup>99</sup>$", "")
+@example("$```<sup>99</sup>$", "")
 @example("[<sup>99</sup>]", "")
 @example("[<sup>99</sup>", "]")
 @settings(max_examples=300, deadline=None)
