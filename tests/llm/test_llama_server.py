@@ -136,8 +136,9 @@ class Conversation:
             "timeout_seconds": 300, "max_retries": 0, "tools": False, **llm,
         }  # fmt: skip
         follow_up = {"use_model": False}
+        short = {"max_summary_tokens": 50}  # that it is written is tried, not how well
         self.application = application_of(
-            Settings(data_dir=folder, llm=wanted, follow_up=follow_up)
+            Settings(data_dir=folder, llm=wanted, follow_up=follow_up, summarization_settings=short)
         )
         self.client = app_of(self.application).test_client()
         self.client.post("/api/v1/documents", data={"file": [(BytesIO(MANUAL), "aero.md")]})
