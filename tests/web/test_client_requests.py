@@ -249,12 +249,14 @@ class TestTasks:
         assert "session_id" not in answered[1]
         assert text_of(answered).startswith("An emoji")
 
-    def test_but_not_in_responses(self, kit):
+    def test_in_responses_too(self, kit):
+        kit.answer = lambda body: "An emoji [1]" if not sources_of(body) else "no"
         body = {"model": "groundnote-plain", "input": "One emoji for: I am glad"}
 
-        status, told = kit.call("POST", "/v1/responses", body)
+        status, answered = kit.call("POST", "/v1/responses", body)
 
-        assert (status, "/v1/chat/completions" in told["error"]["message"]) == (400, True)
+        assert status == 200
+        assert answered["output"][-1]["content"][0]["text"].startswith("An emoji")
 
     @pytest.mark.parametrize(
         "text",
