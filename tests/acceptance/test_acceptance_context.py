@@ -91,7 +91,7 @@ class TestConfigurationOfASession:
         page = library.page(f"/sessions/{session_id}/settings").get_data(as_text=True)
 
         config = library.get(f"/sessions/{session_id}")["context_config"]
-        assert config == {"compression_strategy": "sliding_window", **changed}
+        assert config == {"compression_strategy": "sliding_window", "share": [], **changed}
         assert 'value="3000"' in page
         assert 'value="4"' in page
         assert library.get(f"/sessions/{session_id}/context")["stats"]["window"] == 3000
