@@ -22,7 +22,7 @@ MOST_BYTES = 64 << 20  # of one file
 MOST_FILES = 2_000  # of a test, beside a data folder
 MOST_SECRETS = 60  # the latest, of applications that may still log
 # Chroma writes its vectors from memory that it never cleared: what lay there before is in the file.
-UNCLEARED = {"data_level0.bin"}
+UNCLEARED = {"data_level0.bin", "header.bin", "length.bin", "link_lists.bin"}
 SEED = "seeded-canary-7319"  # a source's password in every application's settings
 SETTINGS = {".json", ".toml", ".env", ".yaml", ".yml"}  # that a test wrote: secrets belong there
 latest: dict[bytes, None] = dict.fromkeys([KEY.encode(), SEED.encode()])
