@@ -184,9 +184,9 @@ class SummarizationSettings(_SettingsSection):
 class FollowUpSettings(_SettingsSection):
     """How questions that lean on the conversation are resolved."""
 
+    removed = {"cue_words": "what a search finds says whether a question goes on, no words do."}
     enabled: bool = True
     use_model: bool = True
-    cue_words: tuple[str, ...] = ()  # of earlier versions: accepted, and without effect
     max_turns: int = Field(10, ge=1, le=50)
     timeout_seconds: float = Field(FOLLOW_UP.seconds, gt=0)
 

@@ -256,3 +256,17 @@ class TestNearMisses:
         monkeypatch.setenv("GROUNDNOTE_SETTINGS", "~/gn.json")
 
         assert settings_file() == settings_file("~/gn.json") == tmp_path / "gn.json"
+
+
+@pytest.mark.parametrize(
+    ("section", "key"),
+    [
+        (name, key)
+        for name, field in Settings.model_fields.items()
+        for key in getattr(field.annotation, "removed", {})
+    ],
+)
+def test_a_removed_setting_is_read_and_told_of(section, key, caplog):
+    Settings.model_validate({section: {key: ["of an earlier version"]}})
+
+    assert f"{key} does nothing any more" in caplog.text

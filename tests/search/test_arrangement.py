@@ -1,5 +1,6 @@
 """What holds under another condition stands beside what was found, under its heading."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -150,6 +151,14 @@ def test_a_procedure_is_shown_whole(tmp_path):
 )
 def test_a_contents_page_is_told_by_its_form(text, expected):
     assert is_contents(text) is expected
+
+
+@pytest.mark.parametrize("part", [" ", ". ", ".", "_", "\t", "1 "])
+def test_a_long_line_is_told_at_once(part):
+    began = time.thread_time()
+    is_contents("a" + part * 50_000 + "x")
+
+    assert time.thread_time() - began < 0.5
 
 
 def test_a_contents_page_stands_behind_what_answers(tmp_path):
