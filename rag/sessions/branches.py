@@ -10,7 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, func, insert, literal, or_, select, true, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    true,
+    update,
+)
 
 from rag.db import message_vectors, messages, sessions, sources, summaries, table_results
 from rag.errors import Conflict, NotFound, UserError
@@ -87,10 +99,9 @@ def make(
         select(messages.c.details).where(its, messages.c.index == index)
     ).first()
     highest = None if known is None else known.details.get("known_sources")
-    shown = true() if highest is None else sources.c.number <= highest
-    _copy(connection, sources, parent.id, branch_id, shown)
-    shown = true() if highest is None else table_results.c.number <= highest
-    _copy(connection, table_results, parent.id, branch_id, shown)
+    for table in (sources, table_results):
+        shown = true() if highest is None else table.c.number <= highest
+        _copy(connection, table, parent.id, branch_id, shown)
     _copy(connection, messages, parent.id, branch_id, messages.c.index < index)
     _copy(connection, message_vectors, parent.id, branch_id, message_vectors.c.index < index)
     active = summaries.c.epoch.in_([row.epoch, ON_REQUEST]) & (summaries.c.end <= index)
@@ -98,14 +109,15 @@ def make(
 
 
 def _copy(
-    connection: Connection, table: Table, parent_id: str, branch_id: str, condition: object
+    connection: Connection,
+    table: Table,
+    parent_id: str,
+    branch_id: str,
+    condition: ColumnElement[bool],
 ) -> None:
     """Rows of one session for another, by one statement in the database."""
     columns = [column for column in table.c if column.name not in _NOT_COPIED]
-    rows = select(literal(branch_id), *columns).where(
-        table.c.session_id == parent_id,
-        condition,  # type: ignore[arg-type]
-    )
+    rows = select(literal(branch_id), *columns).where(table.c.session_id == parent_id, condition)
     names = ["session_id", *(column.name for column in columns)]
     connection.execute(insert(table).from_select(names, rows))
 
