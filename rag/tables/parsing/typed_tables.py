@@ -12,9 +12,8 @@ from pyarrow import csv as arrow_csv
 from rag.language.grids import BLANK, LONGEST_SPLIT, Grid, grids, is_blank, totals
 from rag.language.numerals import decimal_sign
 from rag.records import ColumnType, RawTable, TableColumn
-from rag.tables.bounds import MOST_COLUMNS
-from rag.tables.parsing.profile import profile
-from rag.tables.parsing.types import ROW, TOTAL, ColumnReading, reading_of
+from rag.tables.parsing.types import ROW, TOTAL, ColumnReading, profile, reading_of
+from rag.tables.plan import MOST_COLUMNS
 
 SAMPLED = 200  # rows of each column that tell the decimal sign of a table
 DECIDING = 2_000  # distinct texts that decide what a column is
