@@ -1,15 +1,14 @@
 """The card of an answer: what the passages say of it, then these, in the order of the search."""
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from rag.chat.decision import decide
 from rag.chat.draft import cut_at_stop
 from rag.chat.evidence import EvidenceReader
 from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in, once, with_tables_joined
-from rag.chat.prompts import DECLINE, says_declined
+from rag.chat.markdown import markdown_of
+from rag.chat.prompts import says_declined
 from rag.citations.markers import as_it_stands, neutralise
-from rag.language.blocks import cells_of
 from rag.language.languages import Language
 from rag.language.names import Lexicon
 from rag.language.words import language_of
@@ -24,7 +23,6 @@ from rag.records import (
     Source,
 )
 from rag.records.answers import OPEN
-from rag.render.gate import in_words
 from rag.seams import ModelDelta, WriteRequest
 from rag.tokens import count_tokens
 
@@ -147,91 +145,3 @@ class CardWriter:
 
     def declined(self, text: str) -> bool:
         return says_declined(text)
-
-
-MORE = "More passages:"
-LONGEST_KEY = 60  # words of a folded passage
-_ENDS_IN_STOP = re.compile(r"([.!?。！？…]+[\"'”’»)\]」』]*)$")
-_NUMBERED = re.compile(r"^([ \t]*)- (?=\d{1,3}\. )")  # our own form of an entry that has a number
-_RULE = re.compile(r"[\s|:-]*")  # below a table's header, or nothing
-
-
-def markdown_of(card: Card) -> Iterator[str]:
-    """The card's paragraphs one by one, with what stands between them."""
-    separator = ""
-    for paragraph in _paragraphs(card):
-        yield separator + paragraph
-        separator = "\n\n"
-
-
-def _paragraphs(card: Card) -> Iterator[str]:
-    if not card.passages:
-        yield DECLINE
-    if card.said or card.lead:
-        yield card.said or card.lead
-    if card.perhaps:
-        yield in_words(card.perhaps)
-    for passage in card.open:
-        yield f"{in_words(passage.heading)} [{passage.number}]"
-        yield _quoted(passage)
-    if card.folded:
-        entries = [f"- {in_words(each.heading)}: {_short(each)}" for each in card.folded]
-        yield "\n".join(entries if card.said else [MORE, "", *entries])
-    yield from map(_mention, card.mentions)
-
-
-def cited(text: str, number: int) -> str:
-    """The text with its marker, before the full stop."""
-    end = _ENDS_IN_STOP.search(text)
-    if end is None:
-        return f"{text} [{number}]"
-    return f"{text[: end.start()]} [{number}]{end[0]}"
-
-
-def _quoted(passage: ShownPassage) -> str:
-    """The passage as a quotation; what is marked carries its number."""
-    text, number = passage.text, passage.number
-    for start, end in sorted(passage.marked, reverse=True):
-        text = text[:start] + _marked(text[start:end], number) + text[end:]
-    return "\n".join(f"> {_as_markdown(line)}".rstrip() for line in text.split("\n"))
-
-
-def _as_markdown(line: str) -> str:
-    """Of a passage, before the gate that all answers pass."""
-    return _NUMBERED.sub(r"\1", line)
-
-
-def _marked(unit: str, number: int) -> str:
-    if unit.rstrip().endswith("|"):
-        return f"{unit.rstrip()[:-1].rstrip()} [{number}] |"
-    return cited(unit, number)
-
-
-def _short(passage: ShownPassage) -> str:
-    words = _as_markdown(gist(passage)).split()
-    if len(words) <= LONGEST_KEY:
-        return cited(" ".join(words), passage.number)
-    kept = " ".join(words[:LONGEST_KEY])
-    closed = "`" if kept.count("`") % 2 else ""  # of code that was cut
-    return f"{kept}{closed} … [{passage.number}]"
-
-
-def gist(passage: ShownPassage) -> str:
-    """A passage in one line: rows, entries and code without their signs."""
-    lines = (line.strip() for line in passage.text.splitlines())
-    return " ".join(_flat(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
-
-
-def _flat(line: str) -> str:
-    if line.startswith("|"):
-        return " · ".join(filter(None, cells_of(line))) + ";"
-    return line.removeprefix("- ")
-
-
-def _mention(mention: Mention) -> str:
-    links = ", ".join(
-        f"[{in_words(document.title)}](/documents/{document.id})" for document in mention.documents
-    )
-    more = mention.count - len(mention.documents)
-    rest = f" and {more} more" if more > 0 else ""
-    return f"{mention.count} documents mention {in_words(mention.name)}: {links}{rest}."

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from rag.chat.card import cited
+from rag.chat.markdown import cited
 from rag.citations.markers import neutralise
 from rag.language.languages import phrases
 from rag.library.mentions import (

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from rag.errors import TooLarge, UserError
 from rag.language.dates import read_date
 from rag.records import ColumnType, Table, TableColumn
-from rag.tables.parsing.types import read_number
+from rag.tables.types import read_number
 
 ROWS = "#"  # stands for the rows themselves: counted, or in the order of the file
 MOST_ROWS = 1_000

@@ -16,7 +16,6 @@ from rag.records import ColumnType, Table
 from rag.runtime.budget import ITEMS_BETWEEN, paced
 from rag.runtime.cancellation import hang_up_reason, on_hang_up
 from rag.runtime.lanes import Lane
-from rag.tables.parsing.types import ROW, TOTAL, read_number
 from rag.tables.plan import (
     MEASURED,
     MOST_ROWS,
@@ -33,6 +32,7 @@ from rag.tables.plan import (
     column_of,
     measure_names,
 )
+from rag.tables.types import ROW, TOTAL, read_number
 
 if TYPE_CHECKING:
     import duckdb

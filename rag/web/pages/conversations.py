@@ -6,7 +6,7 @@ from typing import Any
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from rag.chat.card import gist
+from rag.chat.markdown import gist
 from rag.errors import NotFound, RagError, UserError
 from rag.records import Failed, Role
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
