@@ -22,8 +22,8 @@ from rag.records import (
     Readable,
 )
 
-Key = TypeVar("Key", bound=Hashable)
-Made = TypeVar("Made")
+CacheKey = TypeVar("CacheKey", bound=Hashable)
+Cached = TypeVar("Cached")
 
 LARGEST = 10_000_000  # documents: all
 REMEMBERED = 16  # facets of sets of collections; filters that were asked for
@@ -125,11 +125,11 @@ class DocumentLists:
 
     def _remembered(
         self,
-        cache: dict[Key, tuple[dict[str, int], Made]],
-        key: Key,
+        cache: dict[CacheKey, tuple[dict[str, int], Cached]],
+        key: CacheKey,
         within: Readable,
-        make: Callable[[], Made],
-    ) -> Made:
+        make: Callable[[], Cached],
+    ) -> Cached:
         """What was made of documents that are still the same, or made now; the oldest go."""
         with reading(self._engine) as connection:
             now = versions(connection, within)
