@@ -227,6 +227,7 @@ class TestMail:
         "older",
         [
             "> It is 17.10.",
+            "On Monday, Kim wrote:\n\n> It is 17.10.",
             "-----Original Message-----\nFrom: Kim\nSent: Monday\n\nIt is 17.10.",
             "________________________________\nVon: Kim\nGesendet: Montag\n\nIt is 17.10.",
         ],
@@ -235,6 +236,7 @@ class TestMail:
         own, quoted = read("a.eml", mail(f"It is 18.90.\n\n{older}\n")).sections[-2:]
 
         assert (own.text.count("17.10"), quoted.text.count("17.10")) == (0, 1)
+        assert "Kim" not in own.text
         assert quoted.locator == "quoted"
 
     @pytest.mark.parametrize(
