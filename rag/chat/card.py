@@ -9,9 +9,9 @@ from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in, once, with_t
 from rag.chat.markdown import markdown_of
 from rag.chat.prompts import says_declined
 from rag.citations.markers import as_it_stands, neutralise
-from rag.language.blocks import cells_of
 from rag.language.languages import Language
 from rag.language.names import Lexicon
+from rag.language.sentences import cells_of
 from rag.language.words import language_of
 from rag.records import (
     Card,
