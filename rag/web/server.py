@@ -1,4 +1,4 @@
-"""Serve the app: processes with many threads each (see rag.web.serving.slow_clients)."""
+"""Serve the app: processes with many threads each (see rag.web.serving.http_server)."""
 
 import _thread
 import ctypes
@@ -22,8 +22,7 @@ from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.counters import NOWHERE, limiter, place_of_counters
 from rag.web.api.uploads import BYTES_PER_MB
-from rag.web.serving.fleet import SHARED, run_fleet
-from rag.web.serving.slow_clients import BACKLOG, open_server
+from rag.web.serving.http_server import BACKLOG, SHARED, open_server, run_fleet
 from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.components import index_folder, open_embedder, open_index
