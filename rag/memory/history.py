@@ -134,7 +134,7 @@ class History:
 
     def gave(self, number: int) -> bool:
         """Whether an answer gave a number so far."""
-        return number in self.given or (self.base > 0 and bool(self.index.holding(number)))
+        return number in self.given or (self.base > 0 and any(self.index.holding([number])))
 
     def cover(self, end: int) -> None:
         """Have a summary stand for the messages from `first` up to `end`."""
@@ -186,7 +186,7 @@ class History:
 
     def _older_giving(self, number: int) -> list[int]:
         """The messages that are not held and have a number."""
-        every = dict.fromkeys(at // PLACES for at in self.index.holding(number))
+        every = dict.fromkeys(at // PLACES for at in self.index.holding([number])[0])
         return [message for message in every if message < self.base]
 
     def tokens(self, start: int, end: int | None = None) -> int:
@@ -235,8 +235,7 @@ class History:
 
     def _named(self, question: str, before: int) -> Iterator[int]:
         """The newest paragraphs with the numbers that a question names."""
-        for number in cited_numbers(question)[:MOST_NAMED]:
-            positions = self.index.holding(number)
+        for positions in self.index.holding(cited_numbers(question)[:MOST_NAMED]):
             yield from positions[: bisect_left(positions, before * PLACES)][-2:]
 
     def ranked(self, question: str, before: int, meanings: Meanings | None = None) -> Iterator[int]:

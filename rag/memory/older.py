@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS
 from rag.memory.history import History, MessageReader, ParsedMessage
-from rag.memory.recall import BYTES, MOST_HOLDERS, Postings, number_word
+from rag.memory.recall import BYTES, Postings, number_word
 from rag.records import Message, MessageStatus, Role
 from rag.seams import SessionHandle, TokenCounter
 
-HELD = 256  # of the newest messages, at least
+HELD = 400  # of the newest messages, at least
 BLOCK = 256  # messages that are written down together
 MOST_BLOCKS = 16  # of one word that are looked at
 MOST_READ = 512  # messages that are kept at hand
@@ -50,14 +50,7 @@ class StoredMessages:
         oldest = blocks[-1][0] - BLOCK
         if len(blocks) == MOST_BLOCKS and oldest > 0:
             holders = holders * self.end // (self.end - oldest)
-        wanted: list[bytes] = []
-        left = MOST_HOLDERS * BYTES
-        for _, block in blocks:
-            if left <= 0:
-                break
-            wanted.insert(0, block)
-            left -= len(block)
-        return Postings.unpacked(wanted, holders)
+        return Postings.unpacked([block for _, block in reversed(blocks)], holders)
 
     def load(self, messages: Iterable[int]) -> None:
         missing = [at for at in messages if at not in self._read and at not in self._parsed]
@@ -70,7 +63,7 @@ class StoredMessages:
         parsed = self._parsed.get(at)
         if parsed is None:
             if at not in self._read:
-                self.load(range(at, min(at + PAGE, self.end)))
+                self.load(range(at - at % PAGE, min(at - at % PAGE + PAGE, self.end)))
             parsed = self._parse(at, self._read.get(at))
             self._parsed[at] = parsed
         return parsed

@@ -12,7 +12,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
@@ -31,7 +31,8 @@ RELATED_WEIGHT = 0.3  # of words of about the same meaning
 NEAR = ((-1, 0.25), (-2, 0.2), (1, 0.15), (2, 0.1))  # messages around one, and what they tell of it
 MOST_TELLING = 200  # messages that tell of those around them
 MOST_WORDS = 24  # of a question
-MOST_HOLDERS = 2_000  # of one word that are looked at
+MOST_HOLDERS = 400  # of one word that are looked at, besides those that hold a rarer one
+MOST_RANKED = 500  # paragraphs: more than any room takes
 MOST_OLDER = 100  # paragraphs not held here whose meaning is looked at, by their words
 PLACES = 1 << 20  # of paragraphs in one message
 REST = PLACES - 1
@@ -77,6 +78,14 @@ class Postings:
         return Postings(
             self.positions[low:high], self.counts[low:high], self.lengths[low:high], high - low
         )
+
+    def looked_at(self, paragraphs: Collection[int]) -> list[int]:
+        """The places of the newest, and of these paragraphs where more say it."""
+        every = len(self.positions)
+        first = max(0, every - MOST_HOLDERS)
+        older = (bisect_left(self.positions, at, hi=first) for at in paragraphs) if first else ()
+        there = (place for place in older if self.positions[place] in paragraphs and place < first)
+        return [*dict.fromkeys(there), *range(first, every)]
 
 
 BYTES = 16  # of a paragraph in packed postings
@@ -151,12 +160,12 @@ class Index:
         parts = ((word, postings.cut(first, end)) for word, postings in self.words.items())
         return {word: part.packed() for word, part in parts if part.holders}
 
-    def holding(self, number: int) -> list[int]:
-        """The positions of paragraphs with a number, oldest first."""
-        word = number_word(number)
-        older = self.older.postings([word]) if self.older else {}
-        every = (older.get(word), self.words.get(word))
-        return [at for postings in every if postings for at in postings.positions]
+    def holding(self, numbers: Sequence[int]) -> list[list[int]]:
+        """The positions of paragraphs with each number, oldest first."""
+        words = list(map(number_word, numbers))
+        older = self.older.postings(words) if self.older and words else {}
+        parts = ((older.get(word), self.words.get(word)) for word in words)
+        return [[at for part in both if part for at in part.positions] for both in parts]
 
     def best(self, question: str, *, before: int, meanings: Meanings | None = None) -> list[int]:
         """The paragraphs of messages before one that bear on a question at all, best first.
@@ -168,8 +177,8 @@ class Index:
         if near:
             scores = _fused(scores, near)
         scores = _with_near(scores)
-        results = [(score, at) for at, score in scores.items() if at < before * PLACES]
-        return [at for _, at in sorted(results, reverse=True)]
+        results = ((score, at) for at, score in scores.items() if at < before * PLACES)
+        return [at for _, at in nlargest(MOST_RANKED, results)]
 
     def _oldest_first(self, scores: Mapping[int, float]) -> list[int]:
         """The messages not held here that say most of a question's words, oldest first."""
@@ -178,24 +187,20 @@ class Index:
         return sorted({at // PLACES for at in best})
 
     def _by_words(self, question: str) -> dict[int, float]:
-        weights, postings = self._weighed(question[:LONGEST_QUESTION])
-        count, total = self.older.size() if self.older else (0, 0.0)
-        every, scores = self.count + count, dict[int, float]()
+        weights, said = self._weighed(question[:LONGEST_QUESTION])
+        older, total = self.older.size() if self.older else (0, 0.0)
+        every, scores = self.count + older, dict[int, float]()
         base = SATURATION * (1 - LENGTH_SHARE)
         slope = SATURATION * LENGTH_SHARE * every / (self.total + total or 1.0)
-        for word, weight in weights.items():
-            holders = min(every, sum(part.holders for part in postings[word]))
-            rarity = weight * math.log(1 + (every - holders + 0.5) / (holders + 0.5))
-            rarity *= SATURATION + 1
-            left = MOST_HOLDERS
-            for part in postings[word]:
-                first = max(0, len(part.positions) - left)
-                for at, said, length in zip(
-                    part.positions[first:], part.counts[first:], part.lengths[first:], strict=True
-                ):
-                    told = rarity * said / (said + base + slope * length)
+        holders = {word: min(every, sum(p.holders for p in parts)) for word, parts in said.items()}
+        for word in sorted(weights, key=lambda word: (holders[word], word)):
+            rarity = math.log(1 + (every - holders[word] + 0.5) / (holders[word] + 0.5))
+            rarity *= weights[word] * (SATURATION + 1)
+            for part in said[word]:
+                for place in part.looked_at(scores):
+                    at, count = part.positions[place], part.counts[place]
+                    told = rarity * count / (count + base + slope * part.lengths[place])
                     scores[at] = scores.get(at, 0.0) + told
-                left -= len(part.positions) - first
         return scores
 
     def _weighed(self, question: str) -> tuple[dict[str, float], dict[str, list[Postings]]]:

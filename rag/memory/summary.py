@@ -136,9 +136,9 @@ def _extracted(
 
 def _asked_again(past: History, evidence: TurnEvidence) -> Iterator[int]:
     """The newest answers with the numbers that later turns came back to."""
-    for number, times in past.uses.most_common(MOST_AGAIN):
-        positions = past.index.holding(number)[-4:] if times > 1 else ()
-        messages = {position // PLACES for position in positions}
+    again = [number for number, times in past.uses.most_common(MOST_AGAIN) if times > 1]
+    for positions in past.index.holding(again):
+        messages = {position // PLACES for position in positions[-4:]}
         yield from sorted(
             (message for message in messages if message < evidence.end), reverse=True
         )[:1]
@@ -162,8 +162,8 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
 
     Before the rest what was asked again, and answers to those who said something of themselves.
     """
-    newest = [at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT]
-    newest = newest[:MOST_MESSAGES]
+    answers = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
+    newest = list(islice(answers, MOST_MESSAGES))
     own = (at for at in newest if at and _says_something(evidence, at - 1))
     for fromkey in dict.fromkeys(chain(first, own, newest)):
         sentence = _answering(evidence.question(fromkey), evidence.sentences(fromkey))
