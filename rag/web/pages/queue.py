@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 
 from rag.errors import RagError
 from rag.web.problems import problem_of
-from rag.web.serving.answer_limits import places_before
+from rag.web.serving.requests import places_before
 
 
 def led_when_due(begin: Callable[[], Response]) -> Response:
