@@ -31,7 +31,8 @@ from rag.search.cache import words as held_words
 from rag.search.identifiers import IdentifierIndex
 from rag.search.mentions import NameMentions
 from rag.search.query import terms_of
-from rag.search.word_index import Plan, WeighedTerm, chunk_count
+from rag.search.word_index import WeighedTerm, chunk_count
+from rag.search.word_index import plan as word_plan
 from rag.sessions import register_rows
 from rag.sessions.rows import SessionKey
 from rag.settings import Settings
@@ -81,7 +82,7 @@ def asked_of_words(read):
 def plan(words, connection, within):
     terms = terms_of(QUERY)
     counts = words.frequencies(connection, terms, within, 99)
-    return Plan.of(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
+    return word_plan(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
 
 
 WORD_INDEX = {
