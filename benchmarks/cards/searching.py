@@ -112,7 +112,7 @@ def _plain(place: Installation, question: str) -> Iterator[Source]:
     words = frozenset(words_of(question))
     terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
     with reading(place.engine) as connection:
-        asked = [[WeighedTerm(term, 1, 1.0)] for term in terms]
+        asked = [WeighedTerm(term, 1, 1.0) for term in terms]
         best = Fts5Words().search(connection, asked, EVERYTHING, PLAIN) if terms else []
     for chunk_id, score in best:
         chunk = place.store.chunks([chunk_id], EVERYTHING)[chunk_id]

@@ -54,7 +54,7 @@ class Fts5Words:
 
     _SCORES = text(
         f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0, 0.0) AS score FROM chunks_fts "
-        "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
+        "WHERE chunks_fts MATCH :match ORDER BY score DESC, rowid LIMIT :limit"
     )
     _TOGETHER = text("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :limit")
     _IDS = text("SELECT row, id FROM chunks WHERE row IN :keys").bindparams(_KEYS)
@@ -88,26 +88,17 @@ class Fts5Words:
     def search(
         self,
         connection: Connection,
-        asked: Sequence[Sequence[WeighedTerm]],
+        terms: Sequence[WeighedTerm],
         within: Readable,
         limit: int,
+        *,
+        is_all: bool = False,
     ) -> list[tuple[str, float]]:
-        rare = [part[0] for part in asked if len(part) == 1]
-        parts = [(" OR ", rare, 0.0)] if rare else []
-        together = (part for part in asked if len(part) > 1)
-        # Of what most chunks hold bm25() says nothing: there it counts how much is held.
-        parts += [(" AND ", part, sum(each.weight for each in part)) for part in together]
-        scores: dict[int, float] = {}
-        for joined, part, weight in parts:
-            if weight and len(scores) >= limit:
-                break
-            match = _match(joined, [each.term for each in part], within)
-            found = connection.execute(self._SCORES, {"match": match, "limit": limit})
-            scores = {row: weight + float(scored) for row, scored in found} | scores
-        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
-        rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
+        match = _match(" AND " if is_all else " OR ", [each.term for each in terms], within)
+        found = connection.execute(self._SCORES, {"match": match, "limit": limit}).all()
+        rows = connection.execute(self._IDS, {"keys": [row.rowid for row in found]})
         ids = {row.row: row.id for row in rows}
-        return [(ids[row], scored) for row, scored in best if row in ids]
+        return [(ids[row.rowid], float(row.score)) for row in found if row.rowid in ids]
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], within: Readable, most: int

@@ -73,9 +73,22 @@ class LexicalIndex:
             if own is not None:
                 return [own.search(self._lexemes(connection, q), limit) for q in queries]
             known = self._knowing(connection)
-            plans = [plan(self._asked(connection, known, q, within)) for q in queries]
-            look = partial(self._words.search, connection)
-            return [look(parts, within, limit) if parts else [] for parts in plans]
+            asked = [self._asked(connection, known, query, within) for query in queries]
+            return [self._candidates(connection, each, within, limit) for each in asked]
+
+    def _candidates(
+        self, connection: Connection, asked: Sequence[WeighedTerm], within: Readable, limit: int
+    ) -> list[tuple[str, float]]:
+        """Chunks with rare terms; where these are few, such as hold common ones together."""
+        rare, together = plan(asked)
+        look = partial(self._words.search, connection, within=within, limit=limit)
+        scores = dict(look(rare)) if rare else {}
+        for terms in together:
+            if len(scores) >= limit:
+                break
+            weight = sum(each.weight for each in terms)
+            scores = {key: weight + score for key, score in look(terms, is_all=True)} | scores
+        return sorted(scores.items(), key=lambda pair: -pair[1])[:limit]
 
     def holding(self, phrase: str, within: Readable, *, limit: int) -> list[str]:
         """Ids of chunks that hold these words one after the other, in any form of theirs."""
@@ -106,7 +119,7 @@ class LexicalIndex:
         with reading(self.engine) as connection:
             meant = self._meant(connection, query, within)
         for word, stems in meant.items():
-            written = nearest(word, self._written(stems, within)) or word
+            written = nearest(word, self._written(stems, within), self._words.stemmer) or word
             query = re.sub(rf"\b{re.escape(word)}\b", written, query, flags=re.IGNORECASE)
         return query
 

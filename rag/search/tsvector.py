@@ -69,14 +69,17 @@ class TsvectorWords:
     def search(
         self,
         connection: Connection,
-        asked: Sequence[Sequence[WeighedTerm]],
+        terms: Sequence[WeighedTerm],
         within: Readable,
         limit: int,
+        *,
+        is_all: bool = False,
     ) -> list[tuple[str, float]]:
-        parts = [part for part in asked if len(part) == 1] or asked[:1]
+        queries = [_tsquery(each.term) for each in terms]
+        weights = [each.weight for each in terms]
         given = {
-            "queries": [" & ".join(_tsquery(each.term) for each in part) for part in parts],
-            "weights": [sum(each.weight for each in part) for part in parts],
+            "queries": [" & ".join(queries)] if is_all else queries,
+            "weights": [sum(weights)] if is_all else weights,
             "limit": limit,
         }
         rows = connection.execute(_open(self._SCORES, within), given)

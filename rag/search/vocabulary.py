@@ -5,6 +5,7 @@ nothing stays unknown.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from rapidfuzz.distance import OSA
 
@@ -73,10 +74,14 @@ class Vocabulary:
         return [stem for slips, _, stem in sorted(found)[:MOST_LIKE] if slips <= MOST_SLIPS]
 
 
-def nearest(word: str, written: Iterable[str]) -> str:
-    """The one that a slip of the keyboard makes of it, two in a long one; "" for none."""
+def nearest(word: str, written: Iterable[str], stemmer: str) -> str:
+    """The one that a slip of the keyboard makes of it, or of its stem, two in a long one; or ""."""
     most = MOST_SLIPS if len(word) >= SECOND_TYPO else 1
-    distances = [(OSA.distance(word, each), each) for each in written]
+    stem = partial(stem_of, rules=stemmer)
+    distances = [
+        (min(OSA.distance(word, each), OSA.distance(stem(word), stem(each))), each)
+        for each in written
+    ]
     return min((each for each in distances if each[0] <= most), default=(0, ""))[1]
 
 

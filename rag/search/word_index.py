@@ -41,17 +41,13 @@ class WeighedTerm:
     weight: float
 
 
-def plan(weighed: Iterable[WeighedTerm]) -> list[list[WeighedTerm]]:
-    """What is looked up: each rare term alone, then common ones that a chunk holds together."""
+def plan(weighed: Iterable[WeighedTerm]) -> tuple[list[WeighedTerm], list[list[WeighedTerm]]]:
+    """Rare terms, and common ones that a chunk is to hold together, the most of them first."""
     every = sorted(weighed, key=lambda each: each.frequency)
     sums = accumulate(each.frequency for each in every)
     rare = [each for each, scored in zip(every, sums, strict=True) if scored <= MOST_SCORED]
     common = every[len(rare) :][:TOGETHER]
-    fewest = 2 if rare else 1
-    return [
-        *([each] for each in rare),
-        *(common[:many] for many in range(len(common), fewest - 1, -1)),
-    ]
+    return rare, [common[:many] for many in range(len(common), 1 if rare else 0, -1)]
 
 
 class WordIndex(Protocol):
@@ -62,11 +58,13 @@ class WordIndex(Protocol):
     def search(
         self,
         connection: Connection,
-        asked: Sequence[Sequence[WeighedTerm]],
+        terms: Sequence[WeighedTerm],
         within: Readable,
         limit: int,
+        *,
+        is_all: bool = False,
     ) -> list[tuple[str, float]]:
-        """Ids of chunks that hold all terms of any part, with their scores, best first."""
+        """Ids of chunks that hold any of the terms, or all, with their scores, best first."""
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], within: Readable, most: int

@@ -41,7 +41,7 @@ def test_a_word_may_stand_for(query, meant):
     ],
 )
 def test_it_is_one_that_a_slip_makes_of_it_or_two_in_a_long_one(word, meant):
-    assert nearest(word, {"doctor", "doctors", "notifications", "graphite"}) == meant
+    assert nearest(word, {"doctors", "notifications", "graphite"}, "porter") == meant
 
 
 def test_what_only_others_may_read_is_no_word():
