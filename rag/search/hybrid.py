@@ -40,7 +40,7 @@ from rag.search.passages import grown, merged, section_of
 CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
 EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
-NAMED, NAMED_AMONG = 1.5, 40  # … for one whose document is called as its product, of so many
+NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
 PREFERRED = 0.9  # … for one of a document cited last
 DEEPEST = 6  # candidates that are read for each hit wanted, at most
 FILTERED = 5_000  # chunks of filtered documents that are all compared; of more, the nearest of
@@ -134,16 +134,16 @@ class HybridRetriever:
     def _by_names(
         self, query: str, best: list[tuple[str, float]], within: Readable
     ) -> list[tuple[str, float]]:
-        """The manual of the product that is asked for before that of one that is called alike."""
+        """Those first that hold a product's name just as it is asked for, not a sibling's.
+
+        A document that is called by another product says little of this one.
+        """
         names = _lexicon_of(tuple(self._documents.lexicon(within)))
         asked = _names_in(query, names)
         if not asked:
             return best
         chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
-        gains = {
-            key: NAMED * _naming(asked, _names_in(chunk.document_title, names))
-            for key, chunk in chunks.items()
-        }
+        gains = {key: NAMED * _naming(asked, chunk, names) for key, chunk in chunks.items()}
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
@@ -342,12 +342,17 @@ def _lexicon_of(names: tuple[str, ...]) -> Lexicon:
     return Lexicon(name.lower() for name in names)
 
 
-def _naming(asked: set[str], titled: set[str]) -> float:
-    """1 for a title of all products asked for, 1 down for a title of one that begins alike."""
-    if asked <= titled:
-        return 1.0
+def _naming(asked: set[str], chunk: Chunk, names: Lexicon) -> float:
+    """1 for what holds all products asked for, and half as much for a title of theirs.
+
+    1 down is what names none of them in a document that is called by one that begins alike.
+    """
+    titled, held = _names_in(chunk.document_title, names), _names_in(chunk.embedded_text, names)
+    if asked <= titled or asked <= held:
+        return 1 + (asked <= titled) / 2
     families = {name.split()[0] for name in asked}
-    return -1.0 * (not asked & titled and any(name.split()[0] in families for name in titled))
+    is_sibling = any(name.split()[0] in families for name in titled)
+    return -1.0 if is_sibling and not asked & (titled | held) else 0.0
 
 
 def _names_in(text: str, names: Lexicon) -> set[str]:
