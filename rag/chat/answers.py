@@ -15,7 +15,9 @@ from rag.chat.composition import (
     quoted,
     set_aside,
 )
+from rag.chat.decision import decide
 from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
+from rag.chat.evidence import EvidenceReader
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.tool_loop import ToolRoom
 from rag.chat.weak_answers import weakness
@@ -23,6 +25,7 @@ from rag.citations.attribution import attribute
 from rag.citations.markers import cited_numbers, neutralise
 from rag.citations.verdicts import check
 from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
+from rag.language.words import language_of
 from rag.records import (
     Answer,
     Card,
@@ -33,6 +36,7 @@ from rag.records import (
     Message,
     Notice,
     NoticeKind,
+    Readable,
     Resolution,
     Role,
     SetAside,
@@ -48,6 +52,7 @@ from rag.seams import (
     DirectAnswer,
     DirectAnswers,
     Embedder,
+    Matrix,
     ModelDelta,
     SessionHandle,
     Writer,
@@ -77,6 +82,7 @@ class DirectSources:
     """What speaks besides the writer: answers that need none, and remarks on those of one."""
 
     direct: Sequence[DirectAnswers] = ()
+    lexicon: Callable[[Readable], Sequence[str]] = lambda within: ()
     remarks: LibraryRemarks | None = None
     others: Mapping[str, Writer] = field(default_factory=dict)  # that may be picked, by model
 
@@ -124,6 +130,32 @@ class Answering:
                 return answer
         return None
 
+    def weighed(
+        self, session: SessionHandle, direct: DirectAnswer, sources: Sequence[Source]
+    ) -> DirectAnswer:
+        """A computed figure in one list with what passages say of the same, and decided on.
+
+        Of the sources, which have no number yet, those get one that deny it.
+        """
+        claim = direct.claim
+        if claim is None:
+            return direct
+        lexicon, spoken = self._beside.lexicon(session.within()), language_of(claim.question)
+        reader = EvidenceReader(claim.question, lexicon, spoken)
+        computed = reader.claimed(claim)
+        if computed is None:
+            return direct
+        said = [e for e in reader.read(sources, _by_words) if not claim.is_of_part(e.quote)]
+        denials = [each.source for each in decide([computed, *said], sources).said[1:]]
+        if not denials:
+            return direct
+        numbered = {each.chunk_id: each for each in session.register_sources(denials)}
+        said = [replace(e, source=numbered.get(e.source.chunk_id, e.source)) for e in said]
+        lead = decide([computed, *said], sources, spoken)
+        text = lead.text + direct.text.removeprefix(direct.text.split("\n", 1)[0])
+        cited = (*direct.sources, *numbered.values())
+        return replace(direct, text=text, sources=cited, is_denied=True)
+
     def say(
         self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
     ) -> Generator[Event, None, Answer]:
@@ -134,6 +166,7 @@ class Answering:
             yield from draft.take(gate, gate.feed(delta.text))
         yield from draft.take(gate, gate.finish())
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
+        verdict = Verdict.OPEN if direct.is_denied else verdict
         return Answer(
             text=draft.text,
             citations=all_cited(draft.text, verdict),
@@ -358,6 +391,11 @@ class Answering:
             return session.judge(replace(message, answer=told))
         except RagError:  # such as a conversation deleted meanwhile
             return None
+
+
+def _by_words(texts: Sequence[str]) -> Matrix:
+    """No meaning is needed to see whether a text gives another figure of the same."""
+    raise ModelError("Words alone decide.")
 
 
 def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:

@@ -20,12 +20,16 @@ from rag.language.languages import Language
 from rag.language.names import Lexicon
 from rag.language.words import content_words, language_of, stem, tokens
 from rag.records import Source
+from rag.seams import Claim
 
 READ = 6  # sources, best first
 WORDS = 0.25  # what all words of the question count beside a likeness of 1; once more with headings
 LOOKED_UP = 1.0  # of a cell that was looked up
 RANK = 0.06  # what a place behind the first counts less
+COMPUTED = "computed"
+CERTAIN = 9.0  # likeness of what was computed for the question
 LONGEST = 320  # characters of a stretch that is quoted
+_CLAUSE_ENDS = re.compile(r"[,;:–—]\s")
 _NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
 
 
@@ -36,7 +40,7 @@ class SourceEvidence:
     values: tuple[Figure, ...]
     subject: str  # the name that the question asks about, in small letters; "" where it names none
     attribute: frozenset[str]  # the question's words that stand with it
-    kind: str  # sentence, entry, row
+    kind: str  # sentence, entry, row, computed
     source: Source
     quote: str  # word for word; of a row its label, header and cell
     likeness: float  # to the question: by meaning and words
@@ -89,6 +93,16 @@ class EvidenceReader:
         ]
         return sorted(made, key=lambda each: -each.likeness)
 
+    def claimed(self, claim: Claim) -> SourceEvidence | None:
+        """What was computed, as evidence; None where it is no figure."""
+        values = tuple(read_figures(claim.value))
+        about = frozenset(self._content(claim.about)) & frozenset(self.asked.words)
+        if not values or len(self.asked.names) > 1:
+            return None
+        return SourceEvidence(
+            values, self.asked.subject, about, COMPUTED, claim.source, claim.text, CERTAIN
+        )
+
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
     ) -> SourceEvidence:
@@ -114,9 +128,9 @@ class EvidenceReader:
         for unit in units_of(text):
             if unit.kind == "row":
                 tables[unit.above].append(unit)
-            elif len(unit.text) <= LONGEST and self._is_about(unit.text, headed):
+            elif len(unit.text) <= LONGEST:
                 said = " ".join(unit.text.split())
-                values = self._said(_NUMBERING.sub("", said))
+                values = self._said(_NUMBERING.sub("", said), headed)
                 told = said if unit.kind == "sentence" else f"{unit.above}: {said}"
                 if values:
                     yield _QuotedUnit(told, said, values, unit.kind)
@@ -126,23 +140,36 @@ class EvidenceReader:
                 if cell.values or is_looked_up(source):
                     yield cell
 
-    def _is_about(self, text: str, headed: Sequence[str]) -> bool:
-        """Whether it speaks of the name that is asked about, by itself or by its headings.
-
-        `Aero 5` is not `Aero 5 Mini`.
-        """
-        if not self.asked.names:
-            return True
-        return self._holds(self.names(text) or headed)
-
     def _holds(self, names: Sequence[str]) -> bool:
         """Whether the name that is asked about is one of these, or stands in brackets in one."""
         subject = self.asked.subject
         return any(subject == name or f"({subject})" in name for name in names)
 
-    def _said(self, text: str) -> tuple[Figure, ...]:
-        """The figures of a sentence; one without a unit only where what it counts is asked for."""
-        return tuple(figure for figure in self._figures(text) if self._is_asked(figure, text))
+    def _said(self, text: str, headed: Sequence[str]) -> tuple[Figure, ...]:
+        """The figures of a sentence that are of what is asked about.
+
+        `Aero 5` is not `Aero 5 Mini`; one without a unit only where what it counts is asked for.
+        """
+        return tuple(
+            figure
+            for figure, names in self._of_names(text)
+            if (not self.asked.names or self._holds(names or headed))
+            and self._is_asked(figure, text)
+        )
+
+    def _of_names(self, text: str) -> Iterator[tuple[Figure, list[str]]]:
+        """Each figure with the names that it is given for: those before it, back to the last
+        figure, or of that one; else those behind it in its clause. None where none stands there:
+        "14 hours, longer than the Heron"."""
+        places = self._lexicon.find(text.casefold())
+        names: list[str] = []
+        done = 0
+        for figure in self._figures(text):
+            names = [n.text for n in places if done <= n.start < figure.start] or names
+            comma = _CLAUSE_ENDS.search(text, figure.end)
+            end = comma.start() if comma else len(text)
+            yield figure, names or [n.text for n in places if figure.end <= n.start < end]
+            done = figure.end
 
     def _is_asked(self, figure: Figure, text: str) -> bool:
         if figure.kind != "amount" or figure.unit:

@@ -17,13 +17,13 @@ from rag.records import (
     SourceState,
     Table,
 )
-from rag.seams import TABLES, DirectAnswer, SessionHandle
+from rag.seams import TABLES, Claim, DirectAnswer, SessionHandle
 from rag.tables.execution.result import TableResult, describe_result, offer_words, result_from
 from rag.tables.follow_ups import changed
 from rag.tables.library import TableLibrary
-from rag.tables.matcher import may_be_added
+from rag.tables.matcher import may_be_added, names_others
 from rag.tables.plan import LONGEST_QUESTION, Choice, Kind, TablePlan, plan_from, refuse_long
-from rag.tables.vocabulary import IDLE, may_ask_rows
+from rag.tables.vocabulary import IDLE, may_ask_rows, without_cues
 from rag.tables.wordforms import normalised
 
 PAST = 10  # entries of the conversation that feed follow-ups
@@ -258,6 +258,24 @@ class TableAnswers:
             made_by=TABLES,
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
+            claim=self._claim(session, result, source, words if is_followup else result.question),
+        )
+
+    def _claim(
+        self, session: SessionHandle, result: TableResult, source: Source, question: str
+    ) -> Claim | None:
+        """The one figure of a result."""
+        table = self.table_of(result, session.within())
+        if table is None or len(result.rows) != 1:
+            return None
+        free = {column.name for column in result.columns}
+        return Claim(
+            describe_result(result, "").split("\n", 1)[0].rstrip(" :."),
+            result.shown(result.rows[0])[-1],
+            question,
+            without_cues(question),
+            source,
+            lambda text: names_others(text, question, self.library.words(table), free),
         )
 
 

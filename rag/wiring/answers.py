@@ -214,7 +214,8 @@ def _beside(application: "Application", mentions: NameMentions) -> DirectSources
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return DirectSources((told, application.asked), remarks, _others(application))
+    lexicon = application.documents.lexicon
+    return DirectSources((told, application.asked), lexicon, remarks, _others(application))
 
 
 def _tools(application: "Application") -> ToolRoom:
