@@ -140,7 +140,10 @@ class Answering:
         claim = direct.claim
         if claim is None:
             return direct
-        lexicon, spoken = self._beside.lexicon(session.within()), language_of(claim.question)
+        lexicon, spoken = (
+            self._beside.lexicon(session.within()),
+            language_of(claim.question, direct.earlier),
+        )
         reader = EvidenceReader(claim.question, lexicon, spoken)
         computed = reader.claimed(claim)
         if computed is None:
@@ -324,6 +327,7 @@ class Answering:
             max_tokens=0,
             relevance=evidence.relevance,
             within=evidence.within,
+            earlier=evidence.resolution.earlier,
         )
         text, card = "", None
         for delta in self._fallback.write(request) if self._fallback else ():
@@ -426,5 +430,6 @@ def _request(
         relevance=evidence.relevance,
         wishes=draft.wishes,
         within=evidence.within,
+        earlier=evidence.resolution.earlier,
         deadline=draft.deadline,
     )

@@ -70,9 +70,10 @@ def decide(
 def _is_sure(evidence: Sequence[SourceEvidence]) -> bool:
     """Whether the nearest may be said: near enough by itself, or by far the nearest."""
     best, *rest = evidence
-    others = [each for each in rest if not (_agree(best, each) or denies(best, each))]
+    told = [best, *(each for each in rest if denies(best, each))]
+    others = [each for each in rest if not any(_agree(one, each) for one in told)]
     ahead = best.likeness - max((each.likeness for each in others), default=0.0)
-    cases = [e for e in others if e.source.document_id == best.source.document_id]
+    cases = [e for e in others if _place(e) == _place(best)]
     case = max((e.likeness for e in cases if _is_alike(best, e)), default=0.0)
     if best.likeness >= SURE:
         return best.likeness - case >= BESIDE_ITSELF
@@ -81,6 +82,11 @@ def _is_sure(evidence: Sequence[SourceEvidence]) -> bool:
 
 def _agree(one: SourceEvidence, other: SourceEvidence) -> bool:
     return any(agree(a, b) for a in one.values for b in other.values if a.kind == b.kind)
+
+
+def _place(evidence: SourceEvidence) -> tuple[str, bool]:
+    """The document, and whether it is a row of it."""
+    return evidence.source.document_id, evidence.kind == "row"
 
 
 def _is_alike(one: SourceEvidence, other: SourceEvidence) -> bool:

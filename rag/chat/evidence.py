@@ -13,19 +13,23 @@ from functools import lru_cache
 from rag.chat.highlights import EmbedTexts, Unit, units_of, with_tables_joined
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
-from rag.language.amounts import UNIT_SIGNS, Figure
+from rag.language.amounts import DIMENSIONS, UNIT_SIGNS, Figure
 from rag.language.blocks import cells_of, plain
 from rag.language.figures import read_figures
 from rag.language.languages import Language
 from rag.language.names import Lexicon
+from rag.language.numerals import CURRENCIES
 from rag.language.words import content_words, language_of, stem, tokens
 from rag.records import Source
-from rag.seams import Claim
+from rag.seams import ComputedFigure
+from rag.tables.vocabulary import CUES, is_priced, said_at
 
 READ = 6  # sources, best first
 WORDS = 0.25  # what all words of the question count beside a likeness of 1; once more with headings
 LOOKED_UP = 1.0  # of a cell that was looked up
 RANK = 0.06  # what a place behind the first counts less
+MONEY = set(CURRENCIES.values())
+TIMES = {"time", "months"}
 COMPUTED = "computed"
 CERTAIN = 9.0  # likeness of what was computed for the question
 LONGEST = 320  # characters of a stretch that is quoted
@@ -72,6 +76,7 @@ class EvidenceReader:
         own = {word for name in names for word in self._words(name)}
         words = tuple(w for w in dict.fromkeys(self._content(question)) if w not in own)
         self.asked = Asked(question, names, words)
+        self._dimensions = _dimensions(question)
 
     def names(self, text: str) -> list[str]:
         """The product names of a text, in whatever case they are written."""
@@ -93,7 +98,7 @@ class EvidenceReader:
         ]
         return sorted(made, key=lambda each: -each.likeness)
 
-    def claimed(self, claim: Claim) -> SourceEvidence | None:
+    def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
         """What was computed, as evidence; None where it is no figure."""
         values = tuple(read_figures(claim.value))
         about = frozenset(self._content(claim.about)) & frozenset(self.asked.words)
@@ -150,12 +155,14 @@ class EvidenceReader:
 
         `Aero 5` is not `Aero 5 Mini`; one without a unit only where what it counts is asked for.
         """
-        return tuple(
-            figure
-            for figure, names in self._of_names(text)
-            if (not self.asked.names or self._holds(names or headed))
-            and self._is_asked(figure, text)
-        )
+        counted = ""
+        results = []
+        for figure, names in self._of_names(text):
+            counted = _counted(text, figure) or counted  # "one has 5 ports, the other 8"
+            is_of_it = not self.asked.names or self._holds(names or headed)
+            if is_of_it and self._is_asked(figure, counted):
+                results.append(figure)
+        return tuple(results)
 
     def _of_names(self, text: str) -> Iterator[tuple[Figure, list[str]]]:
         """Each figure with the names that it is given for: those before it, back to the last
@@ -171,13 +178,12 @@ class EvidenceReader:
             yield figure, names or [n.text for n in places if figure.end <= n.start < end]
             done = figure.end
 
-    def _is_asked(self, figure: Figure, text: str) -> bool:
+    def _is_asked(self, figure: Figure, counted: str) -> bool:
         if figure.kind != "amount" or figure.unit:
             return True
-        counted = next((token for token in tokens(text[figure.end :])), None)
-        if counted is None or (counted.text[:1].isupper() and not self._language.capitalises_nouns):
+        if counted[:1].isupper() and not self._language.capitalises_nouns:
             return False
-        return bool({*self._words(counted.text)} & {*self.asked.words})
+        return bool({*self._words(counted)} & {*self.asked.words})
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
         """Those that are no part of a name."""
@@ -186,6 +192,7 @@ class EvidenceReader:
             figure
             for figure in read_figures(text)
             if figure.kind != "ordinal"
+            and (not self._dimensions or not figure.unit or figure.dimension in self._dimensions)
             and not any(n.start <= figure.start and figure.end <= n.end for n in places)
         )
 
@@ -277,6 +284,24 @@ class _QuotedUnit:
 def is_looked_up(source: Source) -> bool:
     """Whether it is a cell that a table was asked for by the words of the question."""
     return source.chunk_id.startswith("table:")
+
+
+def _dimensions(question: str) -> frozenset[str]:
+    """What is measured in the unit whose number is asked for, or of a price; none: anything."""
+    words = [token.lowered for token in tokens(question)]
+    cues = ((at, *said_at(words, at, CUES)) for at in range(len(words)))
+    counted = [at + length for at, length, kind in cues if kind == "count"]
+    asked = {words[at] for at in counted if at < len(words)}
+    units = {UNIT_SIGNS[word] for word in asked if word in UNIT_SIGNS}
+    units |= MONEY if any(map(is_priced, words)) else set()
+    dimensions = {DIMENSIONS.get(unit, (unit, 1.0))[0] for unit in units}
+    return frozenset(dimensions | (TIMES if dimensions & TIMES else set()))
+
+
+def _counted(text: str, figure: Figure) -> str:
+    """The word behind a figure in its clause; "" where none is."""
+    rest = text[figure.end :]
+    return next((t.text for t in tokens(rest) if not rest[: t.start].strip()), "")
 
 
 def _headings(source: Source) -> str:

@@ -88,7 +88,10 @@ class FollowUps:
         """
         texts = (question, False, "unchanged", _searched(question), _searched(question))
         own = Resolution(
-            *texts, source_numbers(question), before=EarlierTopics(documents=last.cited)
+            *texts,
+            source_numbers(question),
+            before=EarlierTopics(documents=last.cited),
+            earlier=last.topic,
         )
         if not (self._is_enabled and last.topic and question.strip()):
             return own
@@ -100,7 +103,8 @@ class FollowUps:
         renamed = _renamed(question, last.topic, names)
         if renamed:
             texts = (renamed, True, "rules", _searched(renamed), _searched(renamed))
-            return self._rewritten(question, Resolution(*texts, before=_before(last)), last)
+            resolution = Resolution(*texts, before=_before(last), earlier=last.topic)
+            return self._rewritten(question, resolution, last)
         return own if names.find(question) else replace(own, before=_before(last))
 
     def search(

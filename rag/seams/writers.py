@@ -60,6 +60,7 @@ class WriteRequest:
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: AnswerOptions = NO_OPTIONS
     within: Readable = NOTHING  # where names may be looked up
+    earlier: str = ""  # the last question
     deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property
@@ -89,7 +90,7 @@ LIBRARY, TABLES = "library", "tables"  # what makes some of them
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ComputedFigure:
     """A figure that was computed, as it is compared with what texts say of the same."""
 
     text: str  # what says it, without its number
@@ -114,7 +115,8 @@ class DirectAnswer:
     resolution: Resolution | None = None  # where the question was understood in another way
     result: int | None = None  # the number of the source that is a table to show
     offers: tuple[Offer, ...] = ()
-    claim: Claim | None = None
+    claim: ComputedFigure | None = None
+    earlier: str = ""  # the last question
     is_denied: bool = False  # by what a document says
 
 

@@ -1,5 +1,7 @@
 """What a card shows, and how it reads as text."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -226,6 +228,15 @@ class TestWhatIsWeak:
         assert card.perhaps in "".join(markdown_of(card))
         alone = asked("How long does a refund take?", REFUNDS, relevance=0.2)
         assert card_of(alone, embed, confidence=perhaps).perhaps == ""
+
+    def test_a_name_alone_is_answered_in_the_language_of_the_talk(self):
+        few = asked("Heron", REFUNDS, TABLE)
+        perhaps = Confidence(Certainty.PERHAPS)
+
+        german = replace(few, earlier="Wie lange dauert die Erstattung?")
+
+        assert card_of(few, embed, confidence=perhaps).perhaps.startswith("Perhaps")
+        assert card_of(german, embed, confidence=perhaps).perhaps.startswith("Vielleicht")
 
 
 class TestAsText:
