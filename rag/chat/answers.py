@@ -21,9 +21,8 @@ from rag.chat.evidence import EvidenceReader
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.tool_loop import ToolRoom
 from rag.chat.weak_answers import weakness
-from rag.citations.attribution import attribute
 from rag.citations.markers import cited_numbers, neutralise
-from rag.citations.verdicts import check
+from rag.citations.verdicts import attribute, check
 from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
 from rag.language.words import language_of
 from rag.records import (
@@ -46,8 +45,7 @@ from rag.records import (
     Verdict,
 )
 from rag.render.gate import AnswerGate
-from rag.runtime.budget import planning
-from rag.runtime.cancellation import has_hung_up
+from rag.runtime.budget import has_hung_up, planning
 from rag.seams import (
     DirectAnswer,
     DirectAnswers,
@@ -58,7 +56,7 @@ from rag.seams import (
     Writer,
     WriteRequest,
 )
-from rag.seams.judges import Judge
+from rag.seams.models import Judge
 from rag.tokens import count_tokens
 
 USER_LOOKED_AT = 20  # messages, whose figures a user has said

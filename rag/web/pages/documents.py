@@ -17,13 +17,19 @@ from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.api.uploads import RefusedFile, library_name, take_upload
+from rag.web.api.uploads import (
+    PDF,
+    RefusedFile,
+    has_original,
+    library_name,
+    original_of,
+    take_upload,
+)
 from rag.web.pages.forms import wanted_index, wanted_search, words
 from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.passages import passage_of, passages_for, section_html
 from rag.web.pages.starters import HOW_MANY, starters, table_offer, topics
 from rag.web.request_context import application
-from rag.web.serving.originals import PDF, has_original, original_of
 from rag.wiring.package_files import package_folder
 
 document_pages = Blueprint("document_pages", __name__)

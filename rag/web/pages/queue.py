@@ -10,7 +10,7 @@ from werkzeug.wrappers import Response
 
 from rag.errors import RagError
 from rag.web.problems import problem_of
-from rag.web.serving.answer_limits import places_before
+from rag.web.serving.requests import places_before
 
 _LINE = Markup("<li>{}</li>\n")
 _ON = Markup('<meta http-equiv="refresh" content="0; url={0}"><li><a href="{0}">Go on</a></li>\n')
