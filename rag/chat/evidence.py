@@ -8,7 +8,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from rag.chat.highlights import EmbedTexts, Unit, units_of, with_tables_joined
 from rag.citations.markers import as_it_stands
@@ -16,7 +15,7 @@ from rag.errors import ModelError
 from rag.language.amounts import DIMENSIONS, UNIT_SIGNS, Figure
 from rag.language.figures import read_figures
 from rag.language.languages import Language
-from rag.language.names import Lexicon
+from rag.language.names import typed_names
 from rag.language.numerals import CURRENCIES
 from rag.language.sentences import cells_of, plain
 from rag.language.words import content_words, language_of, stem, tokens
@@ -70,7 +69,7 @@ class EvidenceReader:
     def __init__(
         self, question: str, lexicon: Iterable[str] = (), language: Language | None = None
     ) -> None:
-        self._lexicon = _lowered(tuple(lexicon))
+        self._lexicon = typed_names(tuple(lexicon))
         self._language = language or language_of(question)
         names = tuple(dict.fromkeys(self.names(question)))
         own = {word for name in names for word in self._words(name)}
@@ -80,7 +79,7 @@ class EvidenceReader:
 
     def names(self, text: str) -> list[str]:
         """The product names of a text, in whatever case they are written."""
-        return [found.text for found in self._lexicon.find(text.casefold())]
+        return [found.text.casefold() for found in self._lexicon.find(text)]
 
     def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
         """The evidence, nearest first; none where several things are asked about at once."""
@@ -168,14 +167,17 @@ class EvidenceReader:
         """Each figure with the names that it is given for: those before it, back to the last
         figure, or of that one; else those behind it in its clause. None where none stands there:
         "14 hours, longer than the Heron"."""
-        places = self._lexicon.find(text.casefold())
+        places = self._lexicon.find(text)
         names: list[str] = []
         done = 0
         for figure in self._figures(text):
-            names = [n.text for n in places if done <= n.start < figure.start] or names
+            names = [n.text.casefold() for n in places if done <= n.start < figure.start] or names
             comma = _CLAUSE_ENDS.search(text, figure.end)
             end = comma.start() if comma else len(text)
-            yield figure, names or [n.text for n in places if figure.end <= n.start < end]
+            yield (
+                figure,
+                names or [n.text.casefold() for n in places if figure.end <= n.start < end],
+            )
             done = figure.end
 
     def _is_asked(self, figure: Figure, counted: str) -> bool:
@@ -187,7 +189,7 @@ class EvidenceReader:
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
         """Those that are no part of a name."""
-        places = self._lexicon.find(text.casefold())
+        places = self._lexicon.find(text)
         return tuple(
             figure
             for figure in read_figures(text)
@@ -330,8 +332,3 @@ def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float
     except ModelError:
         return [0.0] * len(texts)
     return [float(each) for each in rows[1:] @ rows[0]]
-
-
-@lru_cache(16)
-def _lowered(names: tuple[str, ...]) -> Lexicon:
-    return Lexicon(name.casefold() for name in names)

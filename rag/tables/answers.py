@@ -23,7 +23,15 @@ from rag.tables.execution.result import TableResult, describe_result, offer_word
 from rag.tables.follow_ups import changed
 from rag.tables.library import TableLibrary
 from rag.tables.matcher import may_be_added, names_others
-from rag.tables.plan import LONGEST_QUESTION, Choice, Kind, TablePlan, plan_from, refuse_long
+from rag.tables.plan import (
+    LONGEST_QUESTION,
+    Choice,
+    Kind,
+    Measure,
+    TablePlan,
+    plan_from,
+    refuse_long,
+)
 from rag.tables.vocabulary import IDLE, may_ask_rows, without_cues
 from rag.tables.wordforms import normalised
 
@@ -202,6 +210,12 @@ class TableAnswers:
         sure = [choice for choice in choices if choice.is_sure]
         if not sure or any(not c.unused for c in choices if c not in sure and not c.is_cell):
             return None
+        if _counts_rows(sure[0]) and any(
+            _counts_rows(other) and other.table.document_id == sure[0].table.document_id
+            for other in choices
+            if other.table.id != sure[0].table.id and len(other.unused) <= LEFT_UNSAID
+        ):
+            return None  # the rows of which of a document's tables?
         cells = [self._cells(choice) for choice in sure]
         return sure[0] if all(cell == cells[0] for cell in cells) else None
 
@@ -292,6 +306,11 @@ class TableAnswers:
             source,
             lambda text: names_others(text, question, self.library.words(table), free),
         )
+
+
+def _counts_rows(choice: Choice) -> bool:
+    """Whether all rows of a table are counted."""
+    return choice.plan.measures == (Measure(Kind.COUNT),) and not choice.plan.filters
 
 
 def is_sound(plan: TablePlan, table: Table) -> bool:

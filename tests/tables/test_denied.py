@@ -19,6 +19,10 @@ TEXTS = {
     "other.md": "# Memo of the board\n\nThe total rent is EUR 9,000.",
     "supersedes.md": "# Memo\n\nThe total revenue is EUR 1,310 instead of EUR 1,240.",
     "count.md": "# Minutes\n\nThere are 5 open tickets.",
+    "price-list.md": (
+        "# Price list\n\n## Tools\n\n| Product | Price |\n| --- | --- |\n| Saw | 9 |\n| Axe | 8 |\n"
+        "\n## Parts\n\n| Product | Price |\n| --- | --- |\n| Nut | 1 |\n| Rod | 3 |\n| Pin | 2 |\n"
+    ),
     "library.md": "# Minutes\n\nThere are 40 documents in the library.",
 }
 TOTAL = "What is the total revenue?"
@@ -83,3 +87,9 @@ def test_no_text_denies_what_the_library_says_of_itself(ask):
 
     assert "3 documents" in message.content
     assert "40" not in message.content
+
+
+def test_the_rows_of_one_of_a_documents_tables_are_not_claimed_for_all(ask):
+    answer = ask("How many products are in the price list?", "price-list.md").answer
+
+    assert answer.result is None

@@ -449,6 +449,8 @@ class ResultPhrases:
         row = f"**{row}**"
         column = self.plan.measures[0].column if self.plan.measures else by.by
         match = _SUPERLATIVE.search(result.question)
+        if match and _is_of_column(result.question[match.end() :], column):
+            match = None  # "the longest warranty" is had, no row is it
         if (match and not _PLAIN.search(match[0].split()[0])) or _is_adjective(match):
             word = match[0] if match else ""
             word = _DECLINED.sub("sten", word)  # "am teuersten"
@@ -490,6 +492,12 @@ class ResultPhrases:
 def _is_of_words(values: Sequence[Scalar]) -> bool:
     """Values that say alone what they are of: "speakers", not "yes" or "4"."""
     return all(isinstance(value, str) and len(value) > 3 for value in values)
+
+
+def _is_of_column(text: str, column: str) -> bool:
+    """Whether the next word is one of a column's name."""
+    following = normalised(text).split()[:1]
+    return bool(following) and following[0] in normalised(_spoken(column)).split()
 
 
 def _is_adjective(match: re.Match[str] | None) -> bool:
