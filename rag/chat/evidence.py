@@ -31,6 +31,7 @@ MONEY = set(CURRENCIES.values())
 TIMES = {"time", "months"}
 COMPUTED = "computed"
 CERTAIN = 9.0  # likeness of what was computed for the question
+EARLIER = 0.3  # what a mail only quotes counts less: it was said before
 LONGEST = 320  # characters of a stretch that is quoted
 _CLAUSE_ENDS = re.compile(r"[,;:–—]\s")
 _NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
@@ -120,7 +121,11 @@ class EvidenceReader:
             kind=unit.kind,
             source=source,
             quote=unit.quote,
-            likeness=near + WORDS * sum(shares) - RANK * rank + LOOKED_UP * is_looked_up(source),
+            likeness=near
+            + WORDS * sum(shares)
+            - RANK * rank
+            + LOOKED_UP * is_looked_up(source)
+            - EARLIER * is_quoted_mail(source),
             cell=unit.cell,
         )
 
@@ -304,6 +309,11 @@ def _counted(text: str, figure: Figure) -> str:
     """The word behind a figure in its clause; "" where none is."""
     rest = text[figure.end :]
     return next((t.text for t in tokens(rest) if not rest[: t.start].strip()), "")
+
+
+def is_quoted_mail(source: Source) -> bool:
+    """Whether it is what a mail answers to."""
+    return source.locator.endswith("quoted")
 
 
 def _headings(source: Source) -> str:

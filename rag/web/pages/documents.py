@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, redirect, request, url_for
-from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.db import storable
@@ -15,6 +14,7 @@ from rag.documents.filters import check
 from rag.documents.reports import counted, in_words, kind_in_words, left_out, size_in_words
 from rag.errors import Conflict, NotFound, TooLarge, UserError
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right
+from rag.render.evidence import moment_html
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.api.uploads import (
@@ -34,6 +34,7 @@ from rag.wiring.package_files import package_folder
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
+document_pages.add_app_template_filter(moment_html, "moment")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
 LARGEST_SAMPLE = 10_000_000  # bytes
@@ -328,11 +329,3 @@ def may_change(document: Document) -> bool:
 def kind(document: Document) -> str:
     """The kind of a document in one word."""
     return kind_in_words(document.media_type)
-
-
-@document_pages.app_template_filter("moment")
-def moment(when: datetime) -> Markup:
-    """A time that scripts show in the reader's own zone."""
-    utc = when if when.tzinfo else when.replace(tzinfo=UTC)
-    shown = f"{utc.day} {utc:%B %Y, %H:%M} UTC"
-    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(), shown)

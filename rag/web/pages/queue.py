@@ -3,17 +3,13 @@
 from collections.abc import Callable, Iterator
 from itertools import chain
 
-from flask import copy_current_request_context, render_template
-from markupsafe import Markup
+from flask import copy_current_request_context, get_template_attribute, render_template
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
 from rag.errors import RagError
 from rag.web.problems import problem_of
 from rag.web.serving.requests import places_before
-
-_LINE = Markup("<li>{}</li>\n")
-_ON = Markup('<meta http-equiv="refresh" content="0; url={0}"><li><a href="{0}">Go on</a></li>\n')
 
 
 def led_when_due(begin: Callable[[], Response]) -> Response:
@@ -28,15 +24,16 @@ def led_when_due(begin: Callable[[], Response]) -> Response:
         return begin()
     begin = copy_current_request_context(begin)
     head, _, foot = render_template("waiting.html").partition("<!-- places -->")
+    line, go_on = (get_template_attribute("macros.html", name) for name in ("line", "go_on"))
 
     def told() -> Iterator[str]:
         yield head
         try:
             for place in chain([before], places):
-                yield _LINE.format(f"{place} before you" if place else "You are next")
-            yield _ON.format(begin().location)
+                yield line(f"{place} before you" if place else "You are next")
+            yield go_on(begin().location)
         except (RagError, HTTPException) as error:
-            yield _LINE.format(problem_of(error)["detail"])
+            yield line(problem_of(error)["detail"])
         yield foot
 
     return Response(told(), mimetype="text/html")
