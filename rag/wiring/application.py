@@ -276,11 +276,20 @@ class Application:
                     forgotten_at = monotonic()
 
     def _improve_search(self) -> None:
-        """Have the second model read what the first has read, whenever there is something."""
+        """Have the second model read what the first has read, whenever there is something.
+
+        Never beside an upload: whoever asks the first questions would wait for both.
+        """
+
+        def is_over() -> bool:
+            return self.stopping.is_set() or self.ingestion.is_at_work
+
         while self.second is not None and not self.stopping.wait(LOOK_SECONDS):
+            if is_over():
+                continue
             with suppress(SQLAlchemyError, OSError):  # away: the next look is soon
                 try:
-                    for done, total in self.second.make_missing(self.stopping.is_set):
+                    for done, total in self.second.make_missing(is_over):
                         log.info("Search gets better: %d of %d passages", done, total)
                 except RagError as error:
                     log_throttled(log, "The second model is not used", error)
@@ -336,6 +345,7 @@ class Application:
         self.count("tokens")
         related("words")
         opposites()
+        _ = self.retriever.usual
 
     def refuse_emptied(self) -> None:
         """Raises SetupError where the database is a new one beside the index of a library."""
