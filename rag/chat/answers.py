@@ -6,12 +6,18 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from rag.chat.composition import all_cited, notices_beside, quotation, quoted, set_aside
-from rag.chat.draft import Draft, RegisteredNumbers, through_gate
+from rag.chat.composition import (
+    all_cited,
+    given,
+    is_for_a_program,
+    notices_beside,
+    quotation,
+    quoted,
+    set_aside,
+)
+from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
-from rag.chat.stop_sequences import cut_at_stop
-from rag.chat.structured_output import given, is_for_a_program
-from rag.chat.tool_budget import ToolRoom
+from rag.chat.tool_loop import ToolRoom
 from rag.chat.weak_answers import weakness
 from rag.citations.attribution import attribute
 from rag.citations.markers import cited_numbers, neutralise

@@ -1,11 +1,13 @@
 """The card of an answer: what the passages say of it, then these, in the order of the search."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from rag.chat.decision import decide
+from rag.chat.draft import cut_at_stop
 from rag.chat.evidence import EvidenceReader
-from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in
-from rag.chat.passage_units import with_tables_joined
+from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in, once, with_tables_joined
+from rag.chat.markdown import markdown_of
+from rag.chat.prompts import says_declined
 from rag.citations.markers import as_it_stands, neutralise
 from rag.language.languages import Language
 from rag.language.names import Lexicon
@@ -16,11 +18,13 @@ from rag.records import (
     Confidence,
     Mention,
     MissingIdentifier,
+    Readable,
     ShownPassage,
     Source,
 )
 from rag.records.answers import OPEN
-from rag.seams import WriteRequest
+from rag.seams import ModelDelta, WriteRequest
+from rag.tokens import count_tokens
 
 MOST_SHOWN = 6  # passages, the folded ones among them
 WEAK = 0.1  # relevance of the best, below which the search's word is taken that nothing answers
@@ -96,3 +100,48 @@ def _shown(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:
     told = dict.fromkeys((source.document_title, *source.heading_path))
     heading = " › ".join(filter(None, told))
     return ShownPassage(source.number, neutralise(heading), text, marked)
+
+
+class CardWriter:
+    """Quotes; it states nothing of its own."""
+
+    name = "extractive"
+
+    reads_context = False
+
+    def __init__(
+        self,
+        embed: EmbedTexts,
+        *,
+        lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
+        mentions: Callable[[str, Readable], Mention | None] = lambda name, within: None,
+        confidence: Callable[[str, Readable], Confidence] = lambda text, within: Confidence(),
+    ) -> None:
+        """`lexicon` gives the product names of documents, as they are at each question,
+        `confidence` says whether they answer it at all."""
+        self._embed = embed
+        self._lexicon = lexicon
+        self._mentions = mentions
+        self._confidence = confidence
+
+    def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        yield from cut_at_stop(self._card(request), request.wishes, count=count_tokens)
+
+    def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        within = request.within
+        names = self._lexicon(within)
+        embed = once(self._embed)
+        card = card_of(
+            request,
+            embed,
+            names,
+            lambda name: self._mentions(name, within),
+            self._confidence(request.question, within),
+        )
+        for paragraph in markdown_of(card):
+            yield ModelDelta(text=paragraph)
+        if card.passages:
+            yield ModelDelta(card=card)
+
+    def declined(self, text: str) -> bool:
+        return says_declined(text)

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from rag.chat.composition import room_beside
 from rag.chat.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
-from rag.chat.shown_sources import PreparedContext, ShownSources
-from rag.chat.statistics import stats_of
-from rag.chat.structured_output import room_beside
-from rag.chat.tool_budget import ToolOffer, offered
+from rag.chat.shown_sources import PreparedContext, ShownSources, stats_of
+from rag.chat.tool_loop import ToolOffer, offered
 from rag.citations.markers import neutralise
 from rag.errors import OverBudget
 from rag.llm.windows import TokenBudget

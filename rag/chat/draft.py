@@ -1,10 +1,12 @@
 """An answer while it is written: through the gate, piece by piece."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rag.chat.repetition import end_before_loop
+import regex
+
 from rag.citations.json_gate import JsonGate
 from rag.records import (
     Answer,
@@ -26,7 +28,7 @@ from rag.records import (
 )
 from rag.render.gate import AnswerGate
 from rag.runtime.tracing import Span
-from rag.seams import AnswerOptions, ModelDelta, SessionHandle, Writer
+from rag.seams import AnswerOptions, ModelDelta, SessionHandle, TokenCounter, Writer
 from rag.seams.patience import Deadline
 
 LOOKED_AT_EVERY = 200  # characters, for repetitions
@@ -159,3 +161,89 @@ class Draft:
             resolved_query=self.resolution.query,
             is_followup=self.resolution.is_followup,
         )
+
+
+WATCHED = 6_000  # characters at the end of a text
+MOST_WORDS = 240  # of what is repeated
+LEAST_TIMES = 4
+LEAST_CHARACTERS = 240  # of the repetitions together
+LONGEST_WORD = 60  # characters; what is longer is read letter by letter
+_FILLS = frozenset("|-=_.·:+ ")  # a table's empty cells, rules and leaders may be long
+_SCRIPTS = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{So}"
+# Where words are not set apart, and in what is too long to be a word, each character is one.
+_WORD = regex.compile(
+    rf"(?P<number>^[ \t]*\d{{1,4}}[.)](?=\s))"
+    rf"|(?<=[\s{_SCRIPTS}]|^)[^\s{_SCRIPTS}]{{1,{LONGEST_WORD}}}+(?=[\s{_SCRIPTS}]|$)|\S",
+    regex.MULTILINE,
+)
+
+
+def end_before_loop(text: str) -> int | None:
+    """Where to end a text whose last words are the same again and again; None if they are not.
+
+    What is repeated stays once. Numbers of a list that goes on counting are no difference.
+    """
+    start = max(0, len(text) - WATCHED)
+    found = list(_WORD.finditer(text[start:]))
+    words = ["1." if word["number"] else word[0] for word in found]
+    for period in range(1, min(MOST_WORDS, len(words) // LEAST_TIMES) + 1):
+        if words[-period:] != words[-2 * period : -period]:
+            continue
+        if _FILLS.issuperset("".join(words[-period:])):
+            continue
+        first = _begin_of_loop(words, period)
+        looped = len(text) - start - found[first].start()
+        times = (len(words) - first) // period
+        if times >= LEAST_TIMES and looped >= LEAST_CHARACTERS:
+            return start + found[first + period - 1].end()
+    return None
+
+
+def _begin_of_loop(words: list[str], period: int) -> int:
+    """The first of the last words that repeat with this period."""
+    at = len(words) - period
+    while at > 0 and words[at - 1] == words[at - 1 + period]:
+        at -= 1
+    return at
+
+
+def cut_at_stop(
+    deltas: Iterable[ModelDelta], wishes: AnswerOptions, *, count: TokenCounter | None = None
+) -> Iterator[ModelDelta]:
+    """The answer up to the first of the stop texts, however the deltas cut it.
+
+    With `count` also within the tokens that are wanted, for what no model counts.
+    """
+    said = held = ""
+    for delta in deltas:
+        said, held = ("", "") if delta.discard else (said, held)
+        held += delta.text
+        end = min((held.find(stop) for stop in wishes.stop if stop in held), default=None)
+        ready = held[: len(held) - _perhaps(held, wishes.stop)] if end is None else held[:end]
+        held = held[len(ready) :]
+        fits = _fitting(said, ready, wishes, count)
+        said += fits
+        yield replace(delta, text=fits)
+        if len(fits) < len(ready):
+            yield ModelDelta(cut=True)
+            return
+        if end is not None:
+            return
+    if held:
+        yield ModelDelta(text=held)
+
+
+def _perhaps(text: str, stops: Iterable[str]) -> int:
+    """How much of the end of a text may be the beginning of a stop text."""
+    lengths = (n for stop in stops for n in range(1, len(stop)) if text.endswith(stop[:n]))
+    return max(lengths, default=0)
+
+
+def _fitting(said: str, text: str, wishes: AnswerOptions, count: TokenCounter | None) -> str:
+    most = wishes.max_tokens
+    if count is None or most is None or count(said + text) <= most:
+        return text
+    ends = [word.end() for word in re.finditer(r"\S+", text)]
+    if not said and ends:
+        ends = [*range(1, ends[0]), *ends]  # something is said, be it half a word
+    return next((text[:end] for end in reversed(ends) if count(said + text[:end]) <= most), "")

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from rag.chat.highlights import EmbedTexts
-from rag.chat.passage_units import Unit, units_of, with_tables_joined
+from rag.chat.highlights import EmbedTexts, Unit, units_of, with_tables_joined
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
 from rag.language.amounts import UNIT_SIGNS, Figure

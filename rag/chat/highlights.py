@@ -1,14 +1,16 @@
 """What is marked in a passage: at most two sentences, or a row, nearest to the question."""
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from rag.chat.passage_units import Unit, units_of
 from rag.errors import ModelError
 from rag.language.names import Lexicon
+from rag.language.sentences import LineKind, Sentence, read_sentences
 from rag.language.words import is_function_word, stem, tokens
 from rag.seams import Matrix
 
@@ -19,6 +21,17 @@ NO_NAMES = Lexicon(())
 MOST = 2  # sentences of one passage
 WORDS = 0.25  # what all words of the question count beside a likeness of 1
 LEAST = 0.25  # of a unit that is marked
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A stretch `[start, end)` of a passage that says something, and can stand alone."""
+
+    start: int
+    end: int
+    kind: LineKind
+    text: str
+    above: str = ""  # the lead-in or the header row that it stands below
 
 
 def marked_in(
@@ -96,3 +109,40 @@ def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:
 def _words(text: str) -> frozenset[str]:
     told = (token.lowered for token in tokens(text))
     return frozenset(stem(each) for each in told if not is_function_word(each))
+
+
+# A table's header, some of its rows, and behind a gap the header again.
+_REPEATED = re.compile(r"^(\|.*\n\|[-:| ]+\n)((?:\|.*\n)+)\n+\1", re.MULTILINE)
+_SIGN = re.compile(r"^(?:[-*+•◦‣–][ \t]+)?(?:\(?\d{1,3}[.)](?:[ \t]+|$))?")  # of an entry
+_LEADS = re.compile(r"[:：]\s*$")
+_ASKS = re.compile(r"[?？][\"'”’»)\]]*\s*$")
+
+
+def units_of(passage: str) -> Iterator[Unit]:
+    """The statements of a passage, in reading order."""
+    above = ""
+    for entry in _with_whole_entries(read_sentences(passage)):
+        text = passage[entry.start : entry.end]
+        if entry.kind == "head" or (entry.kind == "sentence" and _LEADS.search(text)):
+            above = " ".join(text.split())
+        elif entry.kind in ("sentence", "entry", "row"):
+            said = _SIGN.sub("", text) if entry.kind == "entry" else text
+            if not _ASKS.search(said):
+                yield Unit(entry.end - len(said), entry.end, entry.kind, said, above)
+
+
+def _with_whole_entries(sentences: Sequence[Sentence]) -> list[Sentence]:
+    """The sentences of an entry as one."""
+    told: list[Sentence] = []
+    for sentence in sentences:
+        if told and sentence.kind == told[-1].kind == "entry" and not sentence.begins:
+            told[-1] = replace(told[-1], end=sentence.end)
+        else:
+            told.append(sentence)
+    return told
+
+
+def with_tables_joined(passage: str) -> str:
+    """Without the header that a long table has again in each part, so that parts meet as one."""
+    joined = _REPEATED.sub(r"\1\2", passage)
+    return joined if joined == passage else with_tables_joined(joined)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from rag.chat.draft import cut_at_stop
 from rag.chat.prompts import says_declined
-from rag.chat.stop_sequences import cut_at_stop
 from rag.seams import ChatModel, ModelDelta, ModelRequest, WriteRequest
 
 

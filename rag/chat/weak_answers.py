@@ -6,9 +6,8 @@ Only what is surely of no use is told of: a short answer, or one in other words,
 import re
 from collections.abc import Mapping, Sequence
 
-from rag.citations.comparison.case import UNLIKE
+from rag.citations.comparison.case import UNLIKE, is_near
 from rag.citations.comparison.parser import read_source
-from rag.citations.comparison.similarity import is_near
 from rag.citations.markers import without_markers
 from rag.language.figures import read_figures
 from rag.language.words import content_words, language_of

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cached_property
 from itertools import combinations
 
-from rag.citations.comparison.figure_subjects import is_about
+from rag.citations.comparison.figures import is_about
 from rag.citations.comparison.parser import SourceText
 from rag.citations.markers import find_markers
 from rag.citations.statements import Statement

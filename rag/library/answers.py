@@ -16,10 +16,21 @@ from rag.library.mentions import (
     part_called,
     section_and_document,
 )
-from rag.library.phrases import MOST_LISTED, MOST_NEWEST, Phrases, kinds_of, link, named, outline
-from rag.library.questions import LibraryQuestion, LibraryTopic, courtesy, library_question
+from rag.library.notices import UnreadFile
+from rag.library.questions import (
+    MOST_LISTED,
+    MOST_NEWEST,
+    LibraryQuestion,
+    LibraryTopic,
+    Phrases,
+    courtesy,
+    kinds_of,
+    library_question,
+    link,
+    named,
+    outline,
+)
 from rag.library.summary import QuotedStretch, key_statements, statements_of
-from rag.library.unread_files import UnreadFile
 from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
 from rag.seams import LIBRARY, DirectAnswer, SessionHandle

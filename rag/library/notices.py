@@ -3,12 +3,15 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
+from sqlalchemy import Engine, exists, select
+
+from rag.db import documents, jobs, reading
 from rag.language.languages import ENGLISH, LANGUAGES, spoken
 from rag.language.names import find_names
 from rag.library.mentions import files_named
-from rag.library.unread_files import UnreadFile
-from rag.records import Notice, NoticeKind, Readable, Source
+from rag.records import JobState, Notice, NoticeKind, Readable, Source
 from rag.seams import SessionHandle
 
 _UNNAMED = (
@@ -17,6 +20,14 @@ _UNNAMED = (
 
 
 LATELY = 6  # messages
+
+
+@dataclass(frozen=True, slots=True)
+class UnreadFile:
+    """A file that is not in the library, and why."""
+
+    name: str
+    reason: str  # begins with the name
 
 
 class Remarks:
@@ -87,3 +98,45 @@ def other_language(question: str, sources: Sequence[Source]) -> str:
         return ""
     names = {"asked": speech.called[asked], "found": speech.called[found]}
     return speech.speech["other_language"].format(**names)
+
+
+_LATER = jobs.alias("later")
+_UNREAD = (
+    select(jobs.c.subject, jobs.c.error, jobs.c.owner)
+    .where(
+        jobs.c.kind == "ingest",
+        jobs.c.state == JobState.FAILED.value,
+        ~exists().where(
+            _LATER.c.kind == jobs.c.kind,
+            _LATER.c.subject == jobs.c.subject,
+            _LATER.c.collection_id == jobs.c.collection_id,
+            _LATER.c.created_at > jobs.c.created_at,
+        ),
+        ~exists().where(
+            documents.c.name == jobs.c.subject,
+            documents.c.collection_id == jobs.c.collection_id,
+            documents.c.ingested_at > jobs.c.created_at,
+        ),
+    )
+    .order_by(jobs.c.subject)
+)
+
+
+class UnreadFiles:
+    """What failed at its last try."""
+
+    def __init__(self, engine: Engine, sees_all: Callable[[str], bool]) -> None:
+        """`sees_all` says of an owner whether others' uploads may be told of."""
+        self._engine = engine
+        self._sees_all = sees_all
+
+    def __call__(self, owner: str) -> list[UnreadFile]:
+        """Those that an owner may know of, by name."""
+        with reading(self._engine) as connection:
+            rows = connection.execute(_UNREAD).all()
+        everything = self._sees_all(owner)
+        return [
+            UnreadFile(row.subject, row.error or row.subject)
+            for row in rows
+            if everything or row.owner == owner
+        ]

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rag.chat.passage_units import units_of
+from rag.chat.highlights import units_of
 from rag.citations.dependence import depends
 from rag.language.words import content_words
 from rag.records import Section

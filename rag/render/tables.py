@@ -11,7 +11,6 @@ from rag.records import ColumnType, Message, Table
 from rag.seams import SessionHandle
 from rag.tables.execution.chart import Chart, chart_of, sorted_places
 from rag.tables.execution.result import TableResult, result_from
-from rag.tables.parsing.types import read_number
 from rag.tables.plan import (
     MEASURED,
     ROWS,
@@ -27,6 +26,7 @@ from rag.tables.plan import (
     plan_from,
     value_words,
 )
+from rag.tables.types import read_number
 
 ROWS_IN_ANSWER = 20
 SPARE = 2  # empty lines for more conditions

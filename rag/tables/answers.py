@@ -18,13 +18,11 @@ from rag.records import (
     Table,
 )
 from rag.seams import TABLES, DirectAnswer, SessionHandle
-from rag.tables.bounds import LONGEST_QUESTION, refuse_long
-from rag.tables.execution.result import TableResult, result_from
-from rag.tables.execution.sentences import describe_result, offer_words
+from rag.tables.execution.result import TableResult, describe_result, offer_words, result_from
 from rag.tables.follow_ups import changed
 from rag.tables.library import TableLibrary
 from rag.tables.matcher import may_be_added
-from rag.tables.plan import Choice, Kind, TablePlan, plan_from
+from rag.tables.plan import LONGEST_QUESTION, Choice, Kind, TablePlan, plan_from, refuse_long
 from rag.tables.vocabulary import IDLE, may_ask_rows
 from rag.tables.wordforms import normalised
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from rag.errors import TooLarge, UserError
 from rag.records import ColumnType, Readable, Table, TableColumn
 from rag.runtime.budget import paced
-from rag.tables.bounds import LONGEST_QUESTION
 from rag.tables.execution.engine import QueryLimits, QueryResult, run
 from rag.tables.execution.result import (
     MODEL_SQL,
@@ -21,7 +20,15 @@ from rag.tables.execution.result import (
     sql_columns,
 )
 from rag.tables.matcher import MOST_VALUES, Probe, TableWords, readings
-from rag.tables.plan import Choice, TablePlan, checked, in_words, of_group, plan_from
+from rag.tables.plan import (
+    LONGEST_QUESTION,
+    Choice,
+    TablePlan,
+    checked,
+    in_words,
+    of_group,
+    plan_from,
+)
 from rag.tables.store import TableStore
 from rag.tables.vocabulary import ADJECTIVES, IDLE, PRICED, is_priced, stems, words_of
 from rag.tables.wordforms import LONGEST_EXAMPLE
@@ -29,7 +36,7 @@ from rag.tables.wordforms import LONGEST_EXAMPLE
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from rag.tables.execution.sql import Sql
+    from rag.tables.execution.engine import Sql
 
 SHORTLIST = 12
 KEPT_WORDS = 256
@@ -74,7 +81,7 @@ class TableLibrary:
             UserError: it is no such SELECT, or fails; the message is fit for the model.
             TooLarge: it takes too long.
         """
-        from rag.tables.execution.model_sql import ModelSql
+        from rag.tables.execution.engine import ModelSql
 
         written = ModelSql(table, sql)
         (found,) = self._ask(table, written.query)
@@ -93,7 +100,7 @@ class TableLibrary:
         """Numbers of the rows that one row of a result is made of, while its table is there."""
         table = self.store.table(result.table_id, within)
         if result.is_sql:
-            from rag.tables.execution.model_sql import ModelSql
+            from rag.tables.execution.engine import ModelSql
 
             return self._behind(table, ModelSql(table, result.sql).rows(result.rows[position]))
         plan = plan_from(result.plan)
@@ -238,7 +245,7 @@ class TableLibrary:
 
 def _sql(table: Table) -> "Sql":
     """Loaded with the first question, not with the program."""
-    from rag.tables.execution.sql import Sql
+    from rag.tables.execution.engine import Sql
 
     return Sql(table)
 

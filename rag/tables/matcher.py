@@ -15,9 +15,9 @@ from typing import Any
 
 from rag.records import ColumnType, Table, TableColumn
 from rag.runtime.budget import paced
-from rag.tables.parsing.types import read_number
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan
 from rag.tables.times import columns_of, conditions_of, time_at
+from rag.tables.types import read_number
 from rag.tables.vocabulary import (
     ADJECTIVES,
     COMPARED,

@@ -22,7 +22,7 @@ from rag.tables.wordforms import table_words, words_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from rag.tables.parsing.typed_tables import TypedTable
+    from rag.tables.typed_tables import TypedTable
 
 ENDING = ".parquet"
 MAGIC = b"PAR1"  # the end of each such file
@@ -119,7 +119,7 @@ class TableStore:
             return  # most documents: what reads rows takes a while to load
         import pyarrow as pa
 
-        from rag.tables.parsing.typed_tables import typed_tables
+        from rag.tables.typed_tables import typed_tables
 
         position = 0
         for grid in raw:

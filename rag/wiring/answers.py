@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING
 
 from rag.chat.answers import Answering, Checks, DirectSources
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.card_writer import CardWriter
+from rag.chat.card import CardWriter
 from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.follow_ups import FollowUps
 from rag.chat.model_writer import ModelWriter
-from rag.chat.session_tools import Actions
-from rag.chat.tool_budget import ToolOffer, ToolRoom
+from rag.chat.tool_loop import ToolOffer, ToolRoom
+from rag.chat.tools import Actions
 from rag.errors import IndexAway, ModelError
 from rag.library.answers import LibraryAnswers
-from rag.library.notices import Remarks
-from rag.library.unread_files import UnreadFiles
+from rag.library.notices import Remarks, UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.chat.card_writer import CardWriter
+from rag.chat.card import CardWriter
 from rag.documents.files import IncomingFile
 from rag.runtime.cancellation import on_hang_up
 from rag.seams import ModelDelta

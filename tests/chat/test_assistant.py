@@ -6,7 +6,7 @@ import pytest
 
 from rag.chat.answers import Answering, DirectSources
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.card_writer import CardWriter
+from rag.chat.card import CardWriter
 from rag.chat.model_writer import ModelWriter
 from rag.chat.weak_answers import BESIDE, ELSEWHERE, LATER, REPEATED, weakness
 from rag.citations.register import as_source

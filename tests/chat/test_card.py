@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.chat.card import MOST_SHOWN, card_of
-from rag.chat.card_writer import CardWriter
+from rag.chat.card import MOST_SHOWN, CardWriter, card_of
 from rag.chat.markdown import gist, markdown_of
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.chat.repetition import end_before_loop
+from rag.chat.draft import end_before_loop
 
 SENTENCE = "The pump needs a new filter every 40 hours of use [1]."
 

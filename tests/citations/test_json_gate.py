@@ -7,8 +7,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rag.chat.composition import given as answer_given
 from rag.chat.draft import Draft
-from rag.chat.structured_output import given as answer_given
 from rag.citations.json_gate import JsonGate, markers_in_json
 from rag.citations.json_text import harmless
 from rag.citations.markers import cited_numbers

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from rag.language.figures import read_figures
 from rag.language.numerals import decimal_sign, parse_figure
-from rag.tables.parsing.types import reading_of
+from rag.tables.types import reading_of
 
 LOCALES = [
     "en_US",

@@ -14,8 +14,8 @@ from rag.documents.tables import raw_table
 from rag.errors import TooLarge
 from rag.records import EVERYTHING, ColumnType
 from rag.settings import Settings
-from rag.tables.bounds import MOST_COLUMNS
-from rag.tables.parsing.typed_tables import typed_tables
+from rag.tables.plan import MOST_COLUMNS
+from rag.tables.typed_tables import typed_tables
 from rag.wiring.components import load_limits
 from tests import applications
 from tests.applications import application_of

@@ -10,10 +10,9 @@ from rag.errors import OverBudget, TooLarge
 from rag.records import EVERYTHING, ColumnType, RawTable, Table, TableColumn
 from rag.runtime import budget
 from rag.runtime.budget import planning, spend
-from rag.tables.bounds import DEEPEST, MOST, MOST_COLUMNS
-from rag.tables.execution.sql import Sql
-from rag.tables.parsing.typed_tables import typed_tables
-from rag.tables.plan import Filter, Op, TablePlan, plan_from
+from rag.tables.execution.engine import Sql
+from rag.tables.plan import DEEPEST, MOST, MOST_COLUMNS, Filter, Op, TablePlan, plan_from
+from rag.tables.typed_tables import typed_tables
 from tests.applications import app_of, application_over
 
 COLUMNS = tuple(TableColumn(f"C{at}", ColumnType.NUMBER) for at in range(5))

@@ -6,9 +6,8 @@ import pytest
 
 from rag.errors import TooLarge, UserError
 from rag.runtime.cancellation import HangUp
-from rag.tables.execution.engine import QueryLimits
+from rag.tables.execution.engine import QueryLimits, parsed
 from rag.tables.execution.engine import run as run_all
-from rag.tables.execution.model_sql import parsed
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.answers import is_sound
-from rag.tables.execution.sentences import offer_words
+from rag.tables.execution.result import offer_words
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
 from tests.applications import application_of
 

@@ -5,7 +5,7 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.tables.execution.sentences import describe_result
+from rag.tables.execution.result import describe_result
 from rag.tables.plan import plan_from
 from tests.applications import application_of
 

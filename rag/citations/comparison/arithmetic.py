@@ -8,8 +8,13 @@ from functools import cached_property
 from itertools import combinations, product
 
 from rag.citations.comparison.case import Case
-from rag.citations.comparison.figure_subjects import AttributedFigure, Side, compared, figures_by
-from rag.citations.comparison.names import names_agree
+from rag.citations.comparison.figures import (
+    AttributedFigure,
+    Side,
+    compared,
+    figures_by,
+    names_agree,
+)
 from rag.citations.comparison.parser import share
 from rag.language.amounts import UNIT_SIGNS, Figure, agree, number_shown
 from rag.language.languages import all_meanings, phrases

@@ -1,20 +1,19 @@
 """One statement beside the sources that are to carry it together."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
-from rag.citations.comparison.figure_subjects import figures_in
-from rag.citations.comparison.figures import WeighedFigure, weigh
+from rag.citations.comparison.figures import WeighedFigure, figures_in, weigh
 from rag.citations.comparison.parser import Place, SourceText, read, share
 from rag.citations.comparison.rows import Row
-from rag.citations.comparison.similarity import is_near
+from rag.errors import RagError
 from rag.language.blocks import Window
 from rag.language.languages import ENGLISH, phrases
 from rag.language.words import language_of
-from rag.seams import Embedder
+from rag.seams import Embedder, Matrix
 
 _MOST_FIGURES = 40  # of one statement that are looked for
 _FEWEST = 2  # words that mean anything
@@ -105,3 +104,41 @@ class Case:
         if any(sign in source.text.lower() for sign in signs for source in self.sources):
             return False
         return is_near(self.said.text, words, self.sources, embedder, least=UNLIKE) is False
+
+
+_LONGEST = 250  # characters of a window
+
+
+def is_near(
+    said: str,
+    words: Sequence[str],
+    sources: Sequence[SourceText],
+    embedder: Embedder,
+    *,
+    least: float,
+) -> bool | None:
+    """Whether the cosine of a statement and a window of its sources is at least so high.
+
+    The one of each source that shares most words is compared before the others: it tells mostly,
+    and the model takes some milliseconds a window. None where no model answers.
+    """
+    nearest = [_nearest(words, source) for source in sources]
+    firsts = [texts[0] for texts in nearest]
+    others = [text for texts in nearest for text in texts[1:]]
+    try:
+        own, *vectors = embedder.embed([said, *firsts])
+        if _highest(own, vectors) >= least:
+            return True
+        return bool(others) and _highest(own, embedder.embed(others)) >= least
+    except RagError:  # the model's server is away: words have to do
+        return None
+
+
+def _highest(own: Matrix, vectors: Iterable[Matrix]) -> float:
+    return max(float(vector @ own) for vector in vectors)
+
+
+def _nearest(words: Sequence[str], source: SourceText) -> list[str]:
+    near = source.nearest(words)
+    texts = [f"{place.window.around} {place.own.text}" for place in near] or [source.text]
+    return [text[:_LONGEST] for text in texts]

@@ -8,8 +8,7 @@ sentences of it that the statement joins. What is left out are whole clauses tha
 import re
 from collections.abc import Iterator, Sequence
 
-from rag.citations.comparison.figure_subjects import is_about
-from rag.citations.comparison.names import are_siblings, same_name
+from rag.citations.comparison.figures import are_siblings, is_about, same_name
 from rag.citations.comparison.parser import NOT, Place, Reading, SourceText, Term
 from rag.language.amounts import Figure, agree
 from rag.language.languages import phrases

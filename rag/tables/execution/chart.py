@@ -6,7 +6,7 @@ from html import escape
 
 from rag.language.languages import phrases
 from rag.tables.execution.result import ResultColumn, TableResult, shown
-from rag.tables.parsing.types import read_number
+from rag.tables.types import read_number
 
 MOST_BARS = 30
 MOST_SHARES = 8

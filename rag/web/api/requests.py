@@ -16,7 +16,7 @@ from pydantic import (
 
 from rag.db import storable
 from rag.records import Filters
-from rag.tables.bounds import LONGEST_QUESTION
+from rag.tables.plan import LONGEST_QUESTION
 
 MAX_INDEX = 2**31 - 1  # of messages and offsets: what the database's integers hold
 MAX_QUESTION_CHARS = 200_000

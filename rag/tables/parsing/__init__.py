@@ -1,1 +1,0 @@
-"""Grids of texts to typed tables."""
