@@ -46,6 +46,7 @@ from rag.wiring.components import (
     open_originals,
     open_second,
     open_tables,
+    open_window,
 )
 from rag.wiring.lazy import once
 from rag.wiring.model_connection import ConnectedModel
@@ -61,6 +62,7 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.jobs.background import BackgroundJobs
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
+    from rag.llm.windows import ModelWindow
     from rag.memory.conversation import ConversationMemory
     from rag.search.hybrid import HybridRetriever
     from rag.search.lexical import LexicalIndex
@@ -73,7 +75,9 @@ TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOOK_SECONDS = 3.0  # between two looks for passages that the second model has not read
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
-MADE_OF_A_MODEL = ("count", "model", "asked", "remembered", "memory", "_assistant")
+MADE_OF_A_MODEL = (
+    "count", "model", "picked_windows", "asked", "remembered", "memory", "_assistant",
+)  # fmt: skip
 _LOADING = Lock()
 log = logging.getLogger(__name__)
 
@@ -179,6 +183,13 @@ class Application:
     def model(self) -> "OpenAIChatModel | None":
         """One for all who write and remember: what a server refused holds for both."""
         return open_model(self.settings)
+
+    @once
+    def picked_windows(self) -> "dict[str, ModelWindow]":
+        """Of the other models that people may pick for a conversation."""
+        settings, others = self.settings, self.settings.llm.pickable[1:]
+        opened = {name: open_window(settings, name) for name in others}
+        return {name: window for name, window in opened.items() if window is not None}
 
     @once
     def remembered(self) -> "ConversationMemory":

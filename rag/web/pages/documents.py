@@ -70,7 +70,9 @@ def added() -> PageResult:
     newest = application().documents.newest(rights.readable(), limit=MOST_ADDED)
     if not newest:
         return _back()
-    since = newest[0].ingested_at - ADDED_TOGETHER
+    batch = batch_of([job for job in application().jobs.jobs() if rights.may_see(job)])
+    is_upload = newest[0].name in (job.subject for job in batch)
+    since = batch[-1].created_at if is_upload else newest[0].ingested_at - ADDED_TOGETHER
     documents = [each for each in newest if each.ingested_at >= since]
     questions = starters(documents)
     if len(questions) < HOW_MANY:

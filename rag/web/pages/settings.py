@@ -6,6 +6,7 @@ from typing import Any
 from flask import Blueprint, redirect, request, url_for
 from werkzeug.wrappers import Response
 
+from rag.db import storable
 from rag.errors import Forbidden, RagError
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
@@ -15,6 +16,7 @@ from rag.web.pages.login import own_path
 from rag.web.request_context import application
 
 model_pages = Blueprint("model_pages", __name__)
+MOST_LISTED = 24  # models to tick; of more, names are typed
 
 
 @model_pages.before_request
@@ -48,7 +50,7 @@ def try_out() -> PageResult:
     connected = application().connected
     try:
         if "use" in request.form:
-            connected.use(model, tuple(words("choices").split()))
+            connected.use(model, tuple(_choices().split()))
             return redirect(url_for("model_pages.models"), 303)
         trial = connected.try_out(model)
     except RagError as error:
@@ -66,6 +68,11 @@ def disconnect() -> PageResult:
     return redirect(url_for("model_pages.models"), 303)
 
 
+def _choices() -> str:
+    """Names with blanks between: typed, or ticked one by one."""
+    return " ".join(map(storable, request.form.getlist("choices")))
+
+
 def _models_page(**values: Any) -> str:
     connected = application().connected
     looked_at = None if values.get("error") else connected.tried()
@@ -79,10 +86,11 @@ def _models_page(**values: Any) -> str:
         servers=[] if connected.origin in ("file", "variable") else connected.servers(),
         **{
             "address": looked_at.base_url if looked_at else "",
-            "names": (),
+            "names": request.form.getlist("names")[:MOST_LISTED],
             "trial": None,
             "model": "",
-            "choices": words("choices"),
+            "choices": _choices(),
+            "most_listed": MOST_LISTED,
             "error": None,
         }
         | values,
