@@ -137,7 +137,7 @@ def _parted(result: TableResult, flat: Series) -> Series:
 
 
 def _place_of_month(label: str) -> int:
-    return MONTHS.get(label.casefold(), 0)
+    return int(MONTHS.get(label.casefold(), 0))
 
 
 def _text(value: object) -> str:
