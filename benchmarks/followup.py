@@ -26,7 +26,7 @@ from rag.db import migrate, open_engine
 from rag.documents.store import SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.records import EVERYTHING, Chunk, Document, Finished, Resolution, Section
-from rag.regression.libraries import Libraries
+from rag.regression.replay import Libraries
 from rag.regression.report import ending
 from rag.seams import Embedder, Matrix
 from rag.search.embedders.local import LocalEmbedder

@@ -25,7 +25,7 @@ from rag.memory.history import History
 from rag.memory.summariser import ModelReply, Summariser
 from rag.memory.summary import NO_SUMMARY_DRAFT
 from rag.records import LineMark
-from rag.runtime.cancellation import HangUp
+from rag.runtime.budget import HangUp
 from rag.tokens import count_tokens
 
 TALKS = Path(__file__).with_suffix(".json")

@@ -17,18 +17,17 @@ from typing import Any
 from benchmarks.corpora import packaged
 from benchmarks.verdict_sets import ANSWERED, RIGHT, SETS, WRONG, print_table, sentences
 from rag.chat.weak_answers import weakness
-from rag.citations.attribution import attribute
 from rag.citations.markers import cited_numbers, keep_markers
 from rag.citations.register import as_source
-from rag.citations.verdicts import CheckedAnswer, check
+from rag.citations.verdicts import CheckedAnswer, attribute, check
 from rag.documents.chunking import cut
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
-from rag.language.blocks import read_windows
+from rag.language.sentences import read_windows
 from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict
 from rag.seams import Embedder
-from rag.seams.judges import JudgeVerdict, OpenStatement
+from rag.seams.models import JudgeVerdict, OpenStatement
 from rag.search.passages import neighbourhood
 
 CASES = Path(__file__).parent / "verdicts"

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from rag.records import EVERYTHING, Finished
 from rag.records.answers import OPEN
-from rag.regression.libraries import Libraries
+from rag.regression.replay import Libraries
 from rag.regression.report import ending
 from rag.settings import Settings
 from rag.wiring.application import Application

@@ -30,7 +30,7 @@ from pydantic_settings import (
 )
 
 from rag.errors import SetupError
-from rag.seams.patience import ANSWER, FOLLOW_UP, JUDGEMENT, SUMMARY
+from rag.seams.models import ANSWER, FOLLOW_UP, JUDGEMENT, SUMMARY
 
 log = logging.getLogger(__name__)
 

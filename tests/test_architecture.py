@@ -39,7 +39,7 @@ ORDER = [
     {"wsgi", "__init__"},
 ]
 WEB = [
-    {"rag.web.json_requests", "rag.web.request_context"},
+    {"rag.web.request_context"},
     {"rag.web.access"},
     {"rag.web.problems", "rag.web.serving"},
     {"rag.web.openapi", "rag.web.turns"},

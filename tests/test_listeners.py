@@ -10,7 +10,7 @@ from rag.errors import SetupError
 from rag.settings import Settings
 from rag.web.access.guesses import network_of
 from rag.web.server import _listener, serve
-from rag.web.serving.slow_clients import open_server
+from rag.web.serving.http_server import open_server
 from rag.wiring.listeners import is_loopback, listener_policy
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication

@@ -19,9 +19,8 @@ from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.tool_loop import ToolRoom
 from rag.chat.weak_answers import weakness
-from rag.citations.attribution import attribute
 from rag.citations.markers import cited_numbers, neutralise
-from rag.citations.verdicts import check
+from rag.citations.verdicts import attribute, check
 from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
 from rag.records import (
     Answer,
@@ -42,8 +41,7 @@ from rag.records import (
     Verdict,
 )
 from rag.render.gate import AnswerGate
-from rag.runtime.budget import planning
-from rag.runtime.cancellation import has_hung_up
+from rag.runtime.budget import has_hung_up, planning
 from rag.seams import (
     DirectAnswer,
     DirectAnswers,
@@ -53,7 +51,7 @@ from rag.seams import (
     Writer,
     WriteRequest,
 )
-from rag.seams.judges import Judge
+from rag.seams.models import Judge
 from rag.tokens import count_tokens
 
 USER_LOOKED_AT = 20  # messages, whose figures a user has said

@@ -14,8 +14,8 @@ from rag.chat.context import ContextBuilder
 from rag.chat.draft import Draft
 from rag.chat.follow_ups import NO_TURN, FollowUps, LastTurn, topic_of
 from rag.chat.shown_sources import PreparedContext, QuestionSources
+from rag.citations.fingerprints import unwrapped
 from rag.citations.markers import cited_numbers
-from rag.citations.wrapping import unwrapped
 from rag.db import waiting_for_database
 from rag.errors import (
     ContextTooLong,
@@ -53,11 +53,11 @@ from rag.records import (
     SummaryReport,
     Text,
 )
-from rag.runtime.cancellation import hang_up_reason
+from rag.runtime.budget import hang_up_reason
 from rag.runtime.error_log import is_due
 from rag.runtime.metrics import Metrics
 from rag.seams import NO_OPTIONS, AnswerOptions, DirectAnswer, OpenTurn, Retriever, SessionHandle
-from rag.seams.patience import ENDLESS_SECONDS, Deadline
+from rag.seams.models import ENDLESS_SECONDS, Deadline
 
 GOES_ON = re.compile(
     rf"(?:(?:{phrases('polite')}) )?(?:{phrases('goes_on')})(?: (?:{phrases('polite')}))?\W*",

@@ -12,8 +12,7 @@ from rag.chat.evidence import EvidenceReader
 from rag.chat.tool_loop import sent_tokens
 from rag.citations.comparison.figures import are_siblings, same_name
 from rag.citations.comparison.parser import read, read_source
-from rag.citations.json_gate import JsonGate
-from rag.citations.json_text import calls_in_words, json_in_words
+from rag.citations.gate import JsonGate, calls_in_words, json_in_words
 from rag.citations.markers import find_markers, keep_markers
 from rag.errors import TooLarge, UnreadableReply
 from rag.language.figures import read_figures

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from rag.chat.evidence import LONGEST, LOOKED_UP, SourceEvidence, is_looked_up
 from rag.citations.markers import neutralise
-from rag.language.amounts import UNIT_SIGNS, Figure, agree
-from rag.language.dates import dates
+from rag.language.amounts import UNIT_SIGNS, Figure, agree, dates
 from rag.language.figures import read_figures
 from rag.language.languages import ENGLISH, Language, phrases
 from rag.language.sentences import split_sentences

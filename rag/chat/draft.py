@@ -7,7 +7,7 @@ from typing import Any
 
 import regex
 
-from rag.citations.json_gate import JsonGate
+from rag.citations.gate import JsonGate
 from rag.records import (
     Answer,
     Card,
@@ -27,9 +27,9 @@ from rag.records import (
     Usage,
 )
 from rag.render.gate import AnswerGate
-from rag.runtime.tracing import Span
+from rag.runtime.metrics import Span
 from rag.seams import AnswerOptions, ModelDelta, SessionHandle, TokenCounter, Writer
-from rag.seams.patience import Deadline
+from rag.seams.models import Deadline
 
 LOOKED_AT_EVERY = 200  # characters, for repetitions
 CUT = "The model reached the length it is allowed; its answer ends in the middle."

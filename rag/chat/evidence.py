@@ -14,10 +14,10 @@ from rag.chat.highlights import EmbedTexts, Unit, units_of, with_tables_joined
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
 from rag.language.amounts import UNIT_SIGNS, Figure
-from rag.language.blocks import cells_of, plain
 from rag.language.figures import read_figures
 from rag.language.languages import Language
 from rag.language.names import Lexicon
+from rag.language.sentences import cells_of, plain
 from rag.language.words import content_words, language_of, stem, tokens
 from rag.records import Source
 

@@ -23,9 +23,9 @@ from rag.records import (
     Role,
     Source,
 )
-from rag.runtime.cancellation import json_object, reply_soon
+from rag.runtime.budget import json_object, reply_soon
 from rag.seams import ChatModel
-from rag.seams.patience import FOLLOW_UP, Patience
+from rag.seams.models import FOLLOW_UP, Patience
 
 LEAD = 0.3  # what the last question counts in a search, by meaning and by words
 SILENT = 0.03  # relevance below which a question by itself says nothing

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from rag.chat.prompts import DECLINE
-from rag.language.blocks import cells_of
+from rag.language.sentences import cells_of
 from rag.records import Card, Mention, ShownPassage
 from rag.render.gate import in_words
 

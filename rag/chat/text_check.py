@@ -3,15 +3,14 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from rag.citations.attribution import attribute
 from rag.citations.gate import canonical
 from rag.citations.markers import without_markers
 from rag.citations.register import as_source, brought_source
 from rag.citations.statements import read_statements
-from rag.citations.verdicts import check
+from rag.citations.verdicts import attribute, check
 from rag.records import CheckedFigure, Citation, Hit, Readable, Source, Unsourced
 from rag.seams import Embedder, Retriever
-from rag.seams.judges import Judge
+from rag.seams.models import Judge
 
 LOOKED_UP = 40  # statements of one text for which the library is searched
 LONGEST_LOOKED_UP = 600  # characters of one that are searched for

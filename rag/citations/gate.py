@@ -1,12 +1,115 @@
 """The one front door for citations: every spelling in, `[n]` out, for streams and whole texts."""
 
-from collections.abc import Callable, Container
+import json
+from collections.abc import Callable, Container, Iterable, Iterator
+from contextlib import suppress
+from typing import Any
 
-from rag.citations.json_text import data_as_code
-from rag.citations.markers import Rewriter, cited_numbers
+from rag.citations.markers import Rewriter, cited_numbers, find_markers, neutralise
+from rag.errors import UnreadableReply
 from rag.language.languages import any_pattern, read_lists
-from rag.language.lazy_patterns import regex
-from rag.language.memoisation import memoised
+from rag.language.lazy_patterns import memoised, regex
+from rag.records import ToolCall
+
+
+def in_words(text: str) -> str:
+    """A JSON object as a list of its entries; any other text as it is."""
+    if not text.lstrip().startswith("{"):
+        return text
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text, strict=False)
+        if isinstance(value, dict):
+            return "\n".join(_lines(value)) or _as_code(text)
+    return text
+
+
+def data_as_code(text: str) -> str:
+    """Data in JSON as code if an array in it would be read as citations, and no text in it cites.
+
+    A list alone, `[1, 2]` or `[[1]]`, is how models cite, and no data.
+    """
+    if text.lstrip()[:1] not in ("{", "[") or '"' not in text:
+        return text
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        is_data = isinstance(value, dict) or any(isinstance(each, dict) for each in value)
+        is_cited = any(cited_numbers(string) for string in _strings(value))
+        if is_data and not is_cited and cited_numbers(text):
+            return _as_code(text.strip())
+    return text
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """All texts of some data, in any depth that was read."""
+    waiting = [value]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, str):
+            yield each
+        elif isinstance(each, dict | list):
+            waiting += each.values() if isinstance(each, dict) else each
+
+
+def json_in_words(text: str) -> str:
+    """As `in_words`; JSON that broke off as code, where nothing is a citation."""
+    told = in_words(text)
+    return told if told != text else _as_code(text)
+
+
+def calls_in_words(text: str, calls: Iterable[ToolCall]) -> str:
+    """What was said before calls, and the calls."""
+    told = [f"`{call.name}` is called:\n\n{json_in_words(call.arguments)}" for call in calls]
+    return "\n\n".join([text, *told] if text.strip() else told)
+
+
+def harmless(text: str) -> str:
+    """A result of a program's tool, in which no number is a citation; JSON stays JSON."""
+    with suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        if isinstance(value, dict | list):
+            return json.dumps(_neutral(value), ensure_ascii=False)
+    return neutralise(text)
+
+
+def _neutral(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {neutralise(key): _neutral(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_neutral(each) for each in value]
+    return neutralise(value) if isinstance(value, str) else value
+
+
+def _lines(value: Any, depth: int = 0) -> Iterator[str]:
+    """An entry for each name or place; what is more than a word stands below its name."""
+    entries = value.items() if isinstance(value, dict) else ((None, each) for each in value)
+    for name, each in entries:
+        lead = "  " * depth + "- " + ("" if name is None else f"{_one_line(name)}: ")
+        if isinstance(each, dict | list) and each:
+            yield lead.rstrip()
+            yield from _lines(each, depth + 1)
+        else:
+            yield lead + _indented(_scalar(each), depth)
+
+
+def _scalar(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # as programs in JavaScript write it
+    return "" if value in ({}, []) else json.dumps(value)
+
+
+def _one_line(name: str) -> str:
+    return " ".join(neutralise(name).split())
+
+
+def _indented(text: str, depth: int) -> str:
+    return ("\n" + "  " * (depth + 1)).join(text.splitlines())
+
+
+def _as_code(text: str) -> str:
+    return f"```json\n{text.replace('```', '` ` `')}\n```"
+
 
 _HEAD = regex.compile(
     rf"[\s>#*_\-]*(?:{any_pattern(read_lists('citing')['headings'])})"
@@ -235,3 +338,117 @@ class _Ending:
         self._passed.append(text)
         self._has_cited |= any(bracket in text for bracket in "[【［")
         return text
+
+
+_BEGINS = regex.compile(r"\s*(?:```(?:json)?\s*)?(?=\{)", regex.IGNORECASE)
+_BETWEEN = regex.compile(r"[\s0-9.+\-eEtrufalsn]*")  # the texts: figures, true, false, null, blanks
+_TEXT = regex.compile(r'"(?:[^"\\]|\\.)*+"', regex.DOTALL)
+_NAME_OR_TEXT = regex.compile(rf"(?P<text>{_TEXT.pattern})(?P<colon>\s*:)?", regex.DOTALL)
+_PAIR = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+_SIGN = regex.compile(rf"{_PAIR}|\\u[0-9a-fA-F]{{4}}|\\.|.", regex.DOTALL)
+
+
+class JsonGate:
+    """Like `MarkerGate`, for one JSON object; what does not begin as one passes as a text.
+
+    A text in it is given once it is whole, a name as it is. Behind its end nothing follows.
+    With `only_unknown` a text whose numbers are all known stays to the letter.
+    """
+
+    def __init__(self, allowed: Callable[[int], bool], *, only_unknown: bool = False) -> None:
+        self._allowed = allowed
+        self._only_unknown = only_unknown
+        self._plain: MarkerGate | None = None
+        self._held = ""
+        self._open: list[str] = []
+        self._is_begun = self._is_name = self._has_ended = False
+        self._cited: list[int] = []
+
+    def feed(self, delta: str) -> str:
+        """The next of it. Raises UnreadableReply where it is no JSON any more."""
+        if self._plain is not None:
+            return self._plain.feed(delta)
+        self._held += delta
+        if not self._is_begun:
+            begins = _BEGINS.match(self._held, partial=True)
+            if begins is None:
+                self._plain = MarkerGate(self._allowed)
+                return self._plain.feed(self._held)
+            if begins.partial or begins.end() == len(self._held):
+                return ""
+            self._held, self._is_begun = self._held[begins.end() :], True
+        return "".join(self._read())
+
+    def finish(self) -> str:
+        """What was held back, when the stream has ended: an unfinished text is not told."""
+        if self._plain is not None:
+            return self._plain.finish()
+        return ""
+
+    @property
+    def cited(self) -> tuple[int, ...]:
+        """Allowed numbers given out so far."""
+        return tuple(self._cited) if self._plain is None else self._plain.cited
+
+    def _read(self) -> Iterator[str]:
+        text, at = self._held, 0
+        while at < len(text) and not self._has_ended:
+            if text[at] == '"':
+                match = _TEXT.match(text, at)
+                if match is None:
+                    break
+                yield match[0] if self._is_name else self._gated(match[0])
+                at = match.end()
+                continue
+            if text[at] in "{}[],:":
+                self._structure(text[at])
+                at += 1
+                yield text[at - 1]
+                continue
+            between = _BETWEEN.match(text, at)
+            end = between.end() if between else at
+            if end == at:
+                raise UnreadableReply("the model's reply is not the JSON that was asked for")
+            yield text[at:end]
+            at = end
+        self._held = "" if self._has_ended else text[at:]
+
+    def _structure(self, sign: str) -> None:
+        if sign in "{[":
+            self._open.append(sign)
+        elif sign in "}]":
+            self._open.pop()
+            self._has_ended = not self._open
+        self._is_name = bool(self._open) and self._open[-1] == "{" and sign in "{,"
+
+    def _gated(self, quoted: str) -> str:
+        try:
+            data = json.loads(quoted, strict=False)
+        except ValueError as error:
+            raise UnreadableReply("a text in the model's JSON cannot be read") from error
+        gate = MarkerGate(self._allowed)
+        passed = gate.feed(data) + gate.finish()
+        if gate.removed:
+            passed = settled(passed, self._allowed)
+        self._cited += [number for number in gate.cited if number not in self._cited]
+        if passed == data or (self._only_unknown and not gate.removed):
+            return quoted
+        return json.dumps(passed, ensure_ascii=False)
+
+
+def markers_in_json(text: str) -> list[tuple[int, int, int]]:
+    """Number, start and end of each marker in the texts of JSON, in order."""
+    found = []
+    for quoted in _NAME_OR_TEXT.finditer(text):
+        if quoted["colon"] is None:
+            places = _places(quoted["text"], quoted.start())
+            for marker in find_markers(json.loads(quoted["text"], strict=False)):
+                start, end = places[marker.start], places[marker.end]
+                found += [(number, start, end) for number in marker.numbers]
+    return found
+
+
+def _places(quoted: str, position: int) -> list[int]:
+    """Where each character of a text in JSON stands, and its end."""
+    signs = _SIGN.finditer(quoted, 1, len(quoted) - 1)
+    return [*(position + sign.start() for sign in signs), position + len(quoted) - 1]

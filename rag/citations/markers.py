@@ -8,7 +8,7 @@ from itertools import groupby
 from rag.citations import grammar
 from rag.citations.scanner import Marker, MarkerGroup, Scanner
 from rag.language.languages import phrases
-from rag.language.memoisation import memoised
+from rag.language.lazy_patterns import memoised
 
 
 @dataclass(frozen=True, slots=True)

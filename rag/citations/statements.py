@@ -8,12 +8,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rag.citations.clauses import Clause, parts_of
-from rag.citations.dependence import limits, states_something
+from rag.citations.clauses import Clause, limits, parts_of, states_something
 from rag.citations.markers import find_markers
 from rag.citations.scanner import Marker
 from rag.language.languages import phrases
-from rag.language.memoisation import memoised
+from rag.language.lazy_patterns import memoised
 from rag.language.sentences import CELL, ENTRY, LineKind, Span, leads_in, read_sentences, trimmed
 
 

@@ -1,5 +1,6 @@
 """Every citation of an answer with its verdict, and the statements that no source carries."""
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from rag.citations.clauses import Clause
 from rag.citations.comparison.case import ComparedStatement
 from rag.citations.comparison.parser import Reading, SourceText, read_alone, read_source, share
 from rag.citations.comparison.rows import row_said
-from rag.citations.comparison.verdict import Judgement, nearest_windows
+from rag.citations.comparison.verdict import Judgement, carries, nearest_windows
 from rag.citations.comparison.verdict import judge as judge_by_words
 from rag.citations.figure_check import check_figures
 from rag.citations.markers import find_markers, without_markers
@@ -18,7 +19,7 @@ from rag.language.amounts import Figure, agree
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
 from rag.runtime.budget import paced
 from rag.seams import Embedder
-from rag.seams.judges import Judge, JudgeVerdict, OpenStatement
+from rag.seams.models import Judge, JudgeVerdict, OpenStatement
 
 _REPEATED_FROM = 0.5  # of a closing's words that were cited above, or stand in what was cited
 _COUNTED = 12  # so many things a reader counts for himself
@@ -262,3 +263,70 @@ def _is_carried(text: str, sources: Mapping[int, SourceText]) -> bool:
     """Whether a source that the answer could have cited has most of it and nothing against it."""
     judged = (judge_by_words(ComparedStatement(text), [source]) for source in sources.values())
     return any(not each.verdict.is_warning and each.near >= _CARRIED_FROM for each in judged)
+
+
+_STOP = re.compile(r"(?:[.!…;,]+|[。！；]+)?[\"'”’»」』]*(?:\s*\|)?$")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True)
+class AttributedText:
+    """A text with citations added, and the added ones, by offsets into that text."""
+
+    text: str
+    citations: tuple[Citation, ...]
+
+
+def attribute(text: str, sources: Mapping[int, Source]) -> AttributedText:
+    """Add `[n]` to statements without a marker where the verdict over a source is `supported`.
+
+    Markers that are there stay as they are.
+    """
+    known = {number: read_source(source) for number, source in sources.items()}
+    placed: list[tuple[Statement, int]] = []
+    for statement in read_statements(text):
+        if statement.states and not statement.parts:
+            lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
+            number = _carrying(
+                ComparedStatement(bare(text, statement), lead.strip(" #*:\n")), known
+            )
+            if number:
+                placed.append((statement, number))
+    return _written(text, placed)
+
+
+def _carrying(statement: ComparedStatement, sources: Mapping[int, SourceText]) -> int:
+    """The number of the first source that carries it; 0 where none does."""
+    return next((number for number, source in sources.items() if carries(statement, source)), 0)
+
+
+def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
+    """The text with these citations, less those that would be no markers where they stand."""
+    attributed = _inserted(text, placed)
+    starts = {marker.start for marker in find_markers(attributed.text)}
+    numbered = zip(placed, attributed.citations, strict=True)
+    stand = [place for place, citation in numbered if citation.start in starts]
+    return attributed if len(stand) == len(placed) else _written(text, stand)
+
+
+def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
+    kept: list[str] = []
+    citations: list[Citation] = []
+    at = length = 0
+    for statement, number in placed:
+        before, marker = _place(text, statement, number)
+        kept += [text[at:before], marker]
+        length += before - at + len(marker)
+        at = before
+        start = length - len(marker.lstrip())
+        citations.append(Citation(number, start, length, Verdict.SUPPORTED, attributed=True))
+    return AttributedText("".join(kept) + text[at:], tuple(citations))
+
+
+def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:
+    """Where the marker goes, before the full stop, and with a blank where words have blanks."""
+    match = _STOP.search(text, max(statement.start, statement.end - 20), statement.end)
+    place = match.start() if match else statement.end
+    place = statement.start + len(text[statement.start : place].rstrip())
+    blank = "" if _UNSPACED.match(text[place - 1 : place]) else " "
+    return place, f"{blank}[{number}]"

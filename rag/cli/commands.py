@@ -101,7 +101,7 @@ def ask(
 ) -> None:
     """Answer one question."""
     from rag.cli import terminal
-    from rag.cli.questions import asking_with
+    from rag.cli.remote import asking_with
 
     with asking_with(settings, session_id, collections) as (asking, _):
         told = asking(question)
@@ -119,7 +119,7 @@ def ask(
 def chat(settings: "Settings", session_id: str | None, collections: tuple[str, ...]) -> None:
     """Ask one question after the other; an empty line or Ctrl-D ends it, /keep keeps a test."""
     from rag.cli import terminal
-    from rag.cli.questions import asking_with
+    from rag.cli.remote import asking_with
 
     console = _console()
     with asking_with(settings, session_id, collections) as (asking, used_id):

@@ -23,8 +23,7 @@ def serve_mcp(settings: Settings, *, is_http: bool, host: str, port: int, url: s
     Raises SetupError where the extra package is missing, or anybody would be let in.
     """
     try:
-        from rag.mcp.http import serve_http
-        from rag.mcp.server import mcp_server
+        from rag.mcp.server import mcp_server, serve_http
     except ImportError as error:
         raise SetupError(
             f"`groundnote mcp` needs the extra groundnote[mcp] ({error}). Install it with "

@@ -229,7 +229,7 @@ def try_out(folder: Path, kind: str, settings: "Settings") -> None:
         CrossEncoderReranker(str(folder)).score(*_SENTENCE[:1], _SENTENCE[1:])
     else:
         from rag.llm.judges import InferenceJudge
-        from rag.seams.judges import OpenStatement
+        from rag.seams.models import OpenStatement
 
         InferenceJudge(folder).judge([OpenStatement(_SENTENCE[1], _SENTENCE[:1])])
 

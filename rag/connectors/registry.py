@@ -8,14 +8,16 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from rag.connectors.credentials import check_no_password, opened_address, sealed
 from rag.connectors.folder import file_filter
 from rag.connectors.kinds import (
+    check_no_password,
     check_open,
     kind_of,
     masked,
     normalised_address,
     open_source,
+    opened_address,
+    sealed,
     short_name,
 )
 from rag.connectors.table import LastSync, SourceTable, next_due

@@ -163,7 +163,7 @@ second_vectors = Table(
     Column("vector", LargeBinary, nullable=False),
 )
 
-# Codes, part numbers, versions that a chunk holds, as `rag.language.identifiers` compares them.
+# Codes, part numbers, versions that a chunk holds, as `rag.language.names` compares them.
 identifiers = Table(
     "identifiers",
     metadata,

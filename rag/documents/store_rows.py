@@ -20,7 +20,7 @@ from rag.db import sections as section_table
 from rag.db import tables as table_table
 from rag.documents.cleaning import name_in_words
 from rag.documents.reports import stored_report
-from rag.language.identifiers import identifiers
+from rag.language.names import identifiers
 from rag.records import Chunk, Document, Section, Table
 from rag.seams import ChunkChanges
 

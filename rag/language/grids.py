@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-from rag.language.amounts import UNIT_SIGNS
-from rag.language.dates import is_date
+from rag.language.amounts import UNIT_SIGNS, is_date
 from rag.language.languages import phrases
 from rag.language.numerals import CURRENCIES, Quantity, parse_figure, sign_of
 

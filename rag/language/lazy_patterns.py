@@ -4,7 +4,9 @@ A page is shown before anything is asked, and compiling what reads questions and
 fifth of the time until then.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 if TYPE_CHECKING:
@@ -59,4 +61,20 @@ def compile_all() -> None:
     _waiting.clear()
 
 
-__all__ = ["compile_all", "re", "regex"]
+Read = TypeVar("Read")
+MOST = 2048  # texts
+LONGEST = 8_000  # characters: what is longer is read again
+
+
+def memoised(read: Callable[[str], Read]) -> Callable[[str], Read]:
+    """For functions of a text alone, whose results nobody changes."""
+    known = lru_cache(MOST)(read)
+
+    @wraps(read)
+    def of(text: str) -> Read:
+        return known(text) if len(text) <= LONGEST else read(text)
+
+    return of
+
+
+__all__ = ["compile_all", "memoised", "re", "regex"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from rag.chat.highlights import units_of
-from rag.citations.dependence import depends
+from rag.citations.clauses import depends
 from rag.language.words import content_words
 from rag.records import Section
 

@@ -14,7 +14,7 @@ from rag.citations.markers import cited_numbers
 from rag.errors import ModelError, ModelUnavailable
 from rag.records import ChatMessage, Role
 from rag.seams import ChatModel, ModelRequest, ToolSpec
-from rag.seams.patience import Patience
+from rag.seams.models import Patience
 
 # Where each listens unless it is told otherwise, by its makers' documentation.
 USUAL = (

@@ -11,10 +11,9 @@ from typing import Any
 
 from rag.errors import ModelUnavailable, RagError, SetupError, UnreadableReply, needs_extra
 from rag.records import ChatMessage, Role, Verdict
-from rag.runtime.cancellation import reply_in_time
+from rag.runtime.budget import reply_in_time
 from rag.seams import ChatModel
-from rag.seams.judges import JudgeVerdict, OpenStatement
-from rag.seams.patience import JUDGEMENT, Patience
+from rag.seams.models import JUDGEMENT, JudgeVerdict, OpenStatement, Patience
 
 log = logging.getLogger(__name__)
 AT_ONCE = 8  # statements in one call: a reply that is cut off loses few

@@ -24,17 +24,23 @@ from rag.errors import (
     SetupError,
     UnreadableReply,
 )
-from rag.llm.bounds import BoundedReply
-from rag.llm.dialects import RequestOptions, ServerDialect, afforded_tokens
-from rag.llm.failures import Server, message_in, tokens_that_fit, unread_call
+from rag.llm.dialects import (
+    RequestOptions,
+    Server,
+    ServerDialect,
+    afforded_tokens,
+    message_in,
+    tokens_that_fit,
+    unread_call,
+)
 from rag.llm.reasoning import ReplyParser
-from rag.llm.replies import ArrivingReply
+from rag.llm.replies import ArrivingReply, BoundedReply
 from rag.llm.sse import ServerComplaint, read_events
 from rag.records import ToolCall, Usage
-from rag.runtime.cancellation import hang_up_reason, has_hung_up, on_hang_up
+from rag.runtime.budget import hang_up_reason, has_hung_up, on_hang_up
 from rag.runtime.lanes import PATIENCE_SECONDS, Lane
 from rag.seams import ChatModel, ModelDelta, ModelRequest
-from rag.seams.patience import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Deadline, Patience
+from rag.seams.models import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Deadline, Patience
 
 if TYPE_CHECKING:
     from openai import OpenAI

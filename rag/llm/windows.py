@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from rag.seams.patience import WINDOW_SECONDS
+from rag.seams.models import WINDOW_SECONDS
 
 if TYPE_CHECKING:
     from openai import OpenAI

@@ -28,7 +28,7 @@ from rag.memory.summary import (
     summarise,
 )
 from rag.records import LineEdit, Message, MessageStatus, Readable, Role, Summary, SummaryLine
-from rag.runtime.cancellation import HangUp
+from rag.runtime.budget import HangUp
 from rag.seams import Embedder, SessionHandle, TokenCounter
 
 if TYPE_CHECKING:  # it loads numpy

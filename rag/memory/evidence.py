@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.dependence import depends
+from rag.citations.clauses import depends
 from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.language.sentences import asks

@@ -20,9 +20,9 @@ from rag.memory.phrases import all_phrases, unfenced
 from rag.memory.summary import SummaryDraft
 from rag.memory.verifier import Verifier, Witness, is_excusable, is_taken_out, is_typed
 from rag.records import ChatMessage, LineEdit, LineMark, Role, SummaryLine, SummarySection, Usage
-from rag.runtime.cancellation import HangUp, reply_in_time
+from rag.runtime.budget import HangUp, reply_in_time
 from rag.seams import ChatModel, TokenCounter
-from rag.seams.patience import SUMMARY, Patience
+from rag.seams.models import SUMMARY, Patience
 
 MOST_CALLS = 4  # of one compaction, the judge's included
 MOST_LINES = 200  # of one reply

@@ -3,6 +3,7 @@
 from rag.records.answers import (
     Answer,
     Card,
+    ChatMessage,
     CheckedFigure,
     Citation,
     DocumentLink,
@@ -12,38 +13,49 @@ from rag.records.answers import (
     Notice,
     NoticeKind,
     Offer,
+    Role,
     SetAside,
     ShownPassage,
     Source,
     SourceState,
+    ToolCall,
     Unsourced,
     Usage,
     Verdict,
 )
-from rag.records.collections import (
+from rag.records.documents import (
     DEFAULT_COLLECTION,
     EVERYTHING,
     GROUP,
-    NOTHING,
-    Collection,
-    Readable,
-    Right,
-)
-from rag.records.documents import (
     NO_FILTERS,
+    NOTHING,
     Certainty,
     Chunk,
+    Collection,
+    ColumnType,
     Confidence,
     Document,
     DocumentPage,
+    DocumentSource,
     Facets,
     FilteredDocuments,
     Filters,
     Hit,
+    Job,
+    JobState,
     MissingIdentifier,
     ParsedDocument,
+    RawTable,
+    Readable,
     ReadingReport,
+    Right,
     Section,
+    SourceFile,
+    Standing,
+    SyncCounts,
+    SyncState,
+    Table,
+    TableColumn,
 )
 from rag.records.events import (
     Cited,
@@ -59,8 +71,6 @@ from rag.records.events import (
     ToolUsed,
     Waiting,
 )
-from rag.records.jobs import Job, JobState
-from rag.records.messages import ChatMessage, Role, ToolCall
 from rag.records.sessions import (
     NO_EARLIER_TOPICS,
     NO_PREFERENCES,
@@ -80,8 +90,6 @@ from rag.records.sessions import (
     SummaryReport,
     SummarySection,
 )
-from rag.records.sources import DocumentSource, SourceFile, Standing, SyncCounts, SyncState
-from rag.records.tables import ColumnType, RawTable, Table, TableColumn
 
 __all__ = [
     "DEFAULT_COLLECTION",

@@ -1,12 +1,121 @@
-"""Documents, their parts, and what a search finds of them."""
+"""Documents, tables and collections, the jobs and sources that bring them, and hits."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
-from rag.records.collections import DEFAULT_COLLECTION
-from rag.records.tables import RawTable
+
+@dataclass(frozen=True, slots=True)
+class RawTable:
+    """A grid as a reader found it, before anybody knows what its columns mean.
+
+    `rows` is CSV, all rows equally long, in which the first cell is the row's number.
+    """
+
+    name: str  # of the sheet, the file or the heading above it
+    locator: str
+    rows: str
+    width: int  # cells in a row, its number apart
+    row_count: int
+    typed: tuple[int, ...] = ()  # columns, from 0, whose figures are figures in the file, too
+
+
+class ColumnType(StrEnum):
+    """What the values of a column are."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    DATE = "date"
+    QUARTER = "quarter"  # stored as year * 10 + quarter, the year 0 where none is said
+    DURATION = "duration"  # stored in seconds
+    BOOLEAN = "boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column with what is known of its values."""
+
+    name: str  # as people read it; no two columns of a table share one
+    type: ColumnType
+    unit: str = ""  # of numbers: "€", "%", "kg"
+    decimals: int = 0
+    has_text: bool = False  # cells hold more than the value: their text is stored beside it
+    distinct: int = 0
+    blanks: int = 0
+    low: str = ""
+    high: str = ""
+    examples: tuple[str, ...] = ()  # the most frequent values
+    note: str = ""  # what had to be assumed: "day before month"
+    missing: int = 0  # cells with a formula whose result the file does not hold
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A stored table. Its id follows from its content: another content is another table."""
+
+    id: str
+    document_id: str
+    document_name: str
+    document_title: str
+    position: int  # from 0, in its document
+    name: str
+    locator: str
+    row_count: int  # rows of totals apart
+    columns: tuple[TableColumn, ...]
+    words: str = ""  # of names and values, normalised, to choose a table by
+
+    @property
+    def label(self) -> str:
+        """Its name with its document's, as people are shown it."""
+        if self.name.casefold() in self.document_title.casefold():
+            return self.document_title
+        return f"{self.name} ({self.document_title})"
+
+
+DEFAULT_COLLECTION = "1"  # where documents are that nobody put elsewhere
+GROUP = "group:"  # before the name of a member that is a group
+
+
+class Right(IntEnum):
+    """Each holds those before it."""
+
+    NONE = 0
+    READ = 1
+    ADD = 2  # documents, and change those that one added
+    WRITE = 3  # add, change and delete any
+    MANAGE = 4  # say who may what, rename, delete
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """Documents that the same people may read."""
+
+    id: str  # digits: the word index holds it as a word
+    name: str
+    owner: str  # empty: whoever runs the server
+    everybody: Right = Right.NONE  # of each who is known here
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """The collections that an asker may read: everything that finds documents asks for it (C7)."""
+
+    ids: frozenset[str] | None  # None: there is nobody from whom anything is kept
+
+    def holds(self, collection_id: str) -> bool:
+        return self.ids is None or collection_id in self.ids
+
+    def only(self, chosen: Iterable[str]) -> "Readable":
+        """Those of them that were chosen; all if none was."""
+        wanted = frozenset(chosen)
+        if not wanted:
+            return self
+        return Readable(wanted if self.ids is None else wanted & self.ids)
+
+
+EVERYTHING = Readable(None)  # for whoever runs the server alone
+NOTHING = Readable(frozenset())
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,3 +293,109 @@ class Hit:
     passage_start: int
     passage_end: int
     relevance: float = 0.0  # comparable between queries: 0 (unrelated) to 1 (surely about it)
+
+
+class JobState(StrEnum):
+    """Where a job stands."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of background work."""
+
+    id: str
+    kind: str  # "ingest" or "compact"
+    subject: str  # the document's name, or the session's id
+    state: JobState
+    created_at: datetime
+    updated_at: datetime
+    done: int = 0  # chunks embedded so far
+    total: int = 0  # chunks to embed; 0 while that is not known
+    error: str | None = None
+    seconds: float | None = None
+    owner: str = ""  # who uploaded it; empty: nobody in particular
+    collection_id: str = DEFAULT_COLLECTION
+    attempts: int = 0  # that ended because something was away
+    due_at: datetime | None = None  # when it is tried again
+    has_arrived: bool = False  # the text of an upload is among the documents, or was
+
+
+class SyncState(StrEnum):
+    """How a source stands."""
+
+    IDLE = "idle"
+    RUNNING = "running"  # a sync waits for its turn, or has it
+    WAITING_FOR_YES = "waiting_for_yes"  # so much is gone there that somebody has to say so
+    AWAY = "away"  # it could not be seen whole: nothing was removed
+    FAILED = "failed"
+    REMOVING = "removing"  # with its documents
+
+
+class Standing(StrEnum):
+    """How a file of a source stands."""
+
+    LISTED = "listed"
+    ASKED = "asked"  # not listed any more; its removal waits for a yes
+    AGREED = "agreed"  # its removal has its yes
+    REMOVING = "removing"  # its document goes
+    REMOVED = "removed"  # its document is gone, and can be had back for a while
+    BACK = "back"  # its removal was undone; its document has yet to be read again
+    KEPT = "kept"  # its document is there though the source lists it no more
+
+
+@dataclass(frozen=True, slots=True)
+class SyncCounts:
+    """What a sync found."""
+
+    new: int = 0
+    changed: int = 0
+    moved: int = 0
+    removed: int = 0
+    unchanged: int = 0
+    failed: int = 0  # could not be read
+    waiting: int = 0  # are being written to
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSource:
+    """A folder, a share, a repository or a site that a collection is kept in step with."""
+
+    id: str
+    address: str
+    kind: str  # folder, web, git, store, or what a package adds
+    name: str  # short: goes before names that another document has already
+    collection_id: str = DEFAULT_COLLECTION
+    owner: str = ""  # of it and of its documents; empty: whoever runs the server
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    depth: int = 3
+    every_seconds: int | None = None  # between two syncs; None: when somebody says so
+    watch: bool = False  # each change is looked at when it happens
+    is_operators: bool = False  # added by whoever runs the server, who may read all of its disk
+    state: SyncState = SyncState.IDLE
+    reason: str = ""  # for people
+    counts: SyncCounts = SyncCounts()  # of the last sync
+    created_at: datetime | None = None
+    last_synced_at: datetime | None = None
+    next_due_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFile:
+    """A file of a source, and the document that was made of it."""
+
+    document_id: str
+    name: str  # within the source
+    document_name: str  # within the collection
+    mark: str = ""  # the source's own for the version that was read; "" is read again
+    content_hash: str = ""  # of what was read last
+    size: int | None = None
+    url: str = ""
+    reason: str = ""  # why it could not be read
+    standing: Standing = Standing.LISTED
+    removed_at: datetime | None = None

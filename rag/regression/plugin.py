@@ -82,8 +82,7 @@ REPLAYER = pytest.StashKey[Any]()
 def _replayer(config: pytest.Config) -> Any:
     """One for all conversations of a run: they share libraries and the embedding model."""
     if REPLAYER not in config.stash:
-        from rag.regression.libraries import Libraries
-        from rag.regression.replay import Replayer, ReplayOptions, settings_for
+        from rag.regression.replay import Libraries, Replayer, ReplayOptions, settings_for
         from rag.settings import load_settings
 
         named = config.getini("groundnote_settings")

@@ -12,8 +12,7 @@ from operator import itemgetter
 
 from rag.citations.gate import MarkerGate, settled
 from rag.citations.grammar import MATH, MAX_MATH
-from rag.language.lazy_patterns import regex
-from rag.language.memoisation import memoised
+from rag.language.lazy_patterns import memoised, regex
 from rag.records import Answer, Message, Role
 from rag.render.blocks import LONGEST, Blocks
 

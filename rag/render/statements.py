@@ -13,8 +13,7 @@ from markupsafe import Markup, escape
 from rag.citations.clauses import Clause
 from rag.citations.markers import find_markers, without_markers
 from rag.citations.statements import Statement, read_statements
-from rag.language.blocks import plain
-from rag.language.sentences import Span, split_sentences
+from rag.language.sentences import Span, plain, split_sentences
 from rag.records import Citation, Message, Verdict
 from rag.render.warnings import verdict_in_words
 

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import Generic, Self, TypeVar
 
 from rag.errors import Busy, ClientGone
-from rag.runtime.budget import current_owner
-from rag.runtime.cancellation import hang_up_reason, has_hung_up, on_hang_up
+from rag.runtime.budget import current_owner, hang_up_reason, has_hung_up, on_hang_up
 
 PATIENCE_SECONDS = 20.0  # of one who waits for a place
 TellPlace = Callable[[int], None]  # how many wait before

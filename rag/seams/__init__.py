@@ -9,9 +9,16 @@ from rag.seams.conversations import (
     SessionHandle,
     Versions,
 )
-from rag.seams.documents import ChunkChanges, DocumentStore
+from rag.seams.documents import (
+    ChunkChanges,
+    ChunkIndex,
+    DocumentStore,
+    Embedder,
+    Matrix,
+    Reranker,
+    Retriever,
+)
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
-from rag.seams.retrieval import ChunkIndex, Embedder, Matrix, Reranker, Retriever
 from rag.seams.sources import Connector, ListedFile, OpenSource, SourceOptions
 from rag.seams.writers import (
     LIBRARY,

@@ -1,21 +1,29 @@
-"""The store of documents."""
+"""The store of documents, embedding, and finding chunks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rag.records import (
+    NO_EARLIER_TOPICS,
     NO_FILTERS,
     Chunk,
+    Confidence,
     Document,
     DocumentPage,
+    EarlierTopics,
     FilteredDocuments,
     Filters,
+    Hit,
     Readable,
     Section,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     pass
@@ -87,3 +95,105 @@ class ChunkChanges:
     added: tuple[Chunk, ...] = ()
     removed: tuple[str, ...] = ()
     removed_tables: tuple[str, ...] = ()  # whose rows are still to be removed
+
+
+Matrix: TypeAlias = "NDArray[np.float32]"
+
+
+class Embedder(Protocol):
+    """Texts to vectors. Loaded at the first call, never on construction."""
+
+    @property
+    def name(self) -> str:
+        """Stored with the index: another name needs `groundnote reindex`."""
+
+    @property
+    def dimensions(self) -> int: ...
+
+    @property
+    def max_tokens(self) -> int:
+        """Longer texts would be cut by the model, so chunks never exceed it."""
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text as the model sees it, its special tokens included."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One row per text, in order: float32, shape (len(texts), dimensions), each of length 1.
+
+        Raises:
+            ModelUnavailable: the embedding server cannot be reached.
+        """
+
+
+class ChunkIndex(Protocol):
+    """Nearest chunks by vector. An index over the database that can always be rebuilt from it."""
+
+    def check(self) -> None:
+        """Open it, with all that is to be loaded for it. Raises IndexMismatch for other vectors."""
+
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
+        """Add or overwrite; each chunk is in one collection."""
+
+    def move(self, collections: Mapping[str, str]) -> None:
+        """Say in which collection chunks are now; ids that are not there are no error."""
+
+    def remove(self, chunk_ids: Sequence[str]) -> None:
+        """Remove; ids that are not there are no error."""
+
+    def nearest(
+        self, vectors: Matrix, within: Readable, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        """For each row chunk ids with their cosine similarity (-1 to 1), best first."""
+
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Those that are there."""
+
+    def chunk_ids(self) -> set[str]: ...
+
+    def clear(self) -> None:
+        """Forget everything, the embedding model's name and dimension too."""
+
+
+class Reranker(Protocol):
+    """Scores texts for a query by reading both together."""
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """One score per text, in order; higher is better."""
+
+
+class Retriever(Protocol):
+    """Finds the chunks that may answer. Called once per turn."""
+
+    def search(
+        self,
+        dense_query: str,
+        within: Readable,
+        *,
+        lexical_query: str = "",
+        before: EarlierTopics = NO_EARLIER_TOPICS,
+        limit: int = 8,
+        filters: Filters = NO_FILTERS,
+    ) -> list[Hit]:
+        """Best first, near-duplicates folded, each with its neighbourhood; [] when nothing fits.
+
+        An empty `lexical_query` means the same as `dense_query`. What was said `before` leads the
+        search, by its weights; how relevant a hit is says the question alone. Of documents that
+        the `filters` do not let through nothing is found.
+
+        Raises:
+            UserError: a filter is none.
+            ModelUnavailable, SetupError: the embedding server or the vector index is away.
+        """
+
+    def confidence(self, query: str, within: Readable) -> Confidence:
+        """Whether the documents answer a query at all, and which of its codes nobody has."""
+
+    def by_words(
+        self,
+        query: str,
+        within: Readable,
+        *,
+        before: EarlierTopics = NO_EARLIER_TOPICS,
+        limit: int = 8,
+    ) -> list[Hit]:
+        """The same by words alone, which needs the database only."""

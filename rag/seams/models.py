@@ -1,18 +1,63 @@
-"""Language models and the counting of their tokens."""
+"""Language models, judges, the counting of tokens, and how long each call may take."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rag.records import (
-    Card,
-    ChatMessage,
-    ToolCall,
-    Usage,
-)
-from rag.seams.patience import Deadline, Patience
+from rag.records import Card, ChatMessage, ToolCall, Usage, Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """With one kind of call."""
+
+    seconds: float
+    setting: str = ""  # that gives it more; "" where none does
+
+    def set_to(self, seconds: float) -> Patience:
+        """As the settings have it."""
+        return replace(self, seconds=seconds)
+
+    @property
+    def advice(self) -> str:
+        """What helps where it was not enough."""
+        return f"Ask again, or raise {self.setting}." if self.setting else "Ask again."
+
+
+ANSWER = Patience(60, "llm.timeout_seconds")  # with each piece of a reply, whatever it is for
+FOLLOW_UP = Patience(10, "follow_up.timeout_seconds")  # these, with the whole of it
+JUDGEMENT = Patience(10, "checks.timeout_seconds")
+SUMMARY = Patience(60, "summarization_settings.timeout_seconds")
+TABLE_PLAN = Patience(20)
+CLIENTS_TASK = Patience(30)  # of a client's own, such as a title
+ENDLESS_SECONDS = 600.0  # that an answer may take in all, unless llm.answer_seconds says otherwise
+SILENT_SECONDS = 120.0  # without a character of any kind
+CONNECT_SECONDS = 10.0
+WINDOW_SECONDS = 5.0  # of a server that is asked what its model takes
+RETRY_SECONDS = 8.0  # between two tries; a server that asks for more is reported instead
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """The end of a whole answer, however many calls of a model it takes; begun where it is made."""
+
+    seconds: float = ENDLESS_SECONDS
+    _began: float = field(default_factory=time.monotonic)
+
+    @property
+    def left(self) -> float:
+        return self._began + self.seconds - time.monotonic()
+
+    @property
+    def reason(self) -> str:
+        """Why nothing more comes; "" before it has passed."""
+        if self.left > 0:
+            return ""
+        return f"the answer took more than llm.answer_seconds ({self.seconds:g})"
+
 
 if TYPE_CHECKING:  # numpy takes longer to load than all of this package
     pass
@@ -83,4 +128,37 @@ class ChatModel(Protocol):
             ContextTooLong: the messages do not fit; nothing was generated.
             ModelInterrupted: the reply broke off; the pieces so far were yielded.
             UnreadableReply: the server answered, but not in the OpenAI protocol.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStatement:
+    """A statement that a source may carry, and the windows of the source nearest to it."""
+
+    text: str
+    evidence: tuple[str, ...]
+    number: int = 0  # of the source
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeVerdict:
+    """What a judge thinks: supported, contradicted, off_subject, or open where it carries a part;
+    with its reason."""
+
+    verdict: Verdict
+    reason: str = ""
+
+
+class Judge(Protocol):
+    """Called once for all that words do not make certain in an answer, when its text stands."""
+
+    @property
+    def name(self) -> str:
+        """Shown beside its verdicts."""
+
+    def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
+        """One judged for each statement; None where it has none.
+
+        Raises:
+            RagError: it has none at all, because it failed; the message says why.
         """

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 
 from rag.records import NOTHING, ChatMessage, ImportedMessage, Offer, Readable, Resolution, Source
 from rag.seams.conversations import SessionHandle
-from rag.seams.models import ModelDelta, ToolSpec
-from rag.seams.patience import Deadline
+from rag.seams.models import Deadline, ModelDelta, ToolSpec
 
 
 @dataclass(frozen=True, slots=True)

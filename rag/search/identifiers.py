@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, func, or_, selec
 
 from rag.db import chunks, inside, reading
 from rag.db import identifiers as table
-from rag.language.identifiers import Identifier, asked_identifiers
+from rag.language.names import Identifier, asked_identifiers
 from rag.records import MissingIdentifier, Readable
 
 FEW, SHARE = 5, 0.01  # passages that a code may be in, at most, to be one: so many, or that share

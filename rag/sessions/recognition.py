@@ -13,8 +13,7 @@ from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from rag.citations.fingerprints import Fingerprint, possible_fingerprints
-from rag.citations.gate import canonical
-from rag.citations.json_text import in_words
+from rag.citations.gate import canonical, in_words
 from rag.citations.markers import cited_numbers, find_markers, marker_text
 from rag.db import (
     answer_fingerprints,

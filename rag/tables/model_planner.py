@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from rag.errors import UserError
 from rag.records import ChatMessage, Role, Table
-from rag.runtime.cancellation import json_object, reply_soon
+from rag.runtime.budget import json_object, reply_soon
 from rag.seams import ChatModel
-from rag.seams.patience import TABLE_PLAN
+from rag.seams.models import TABLE_PLAN
 from rag.tables.execution.engine import OWN_NAME
 from rag.tables.execution.result import TableResult
 from rag.tables.library import TableLibrary

@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from rag.errors import TooLarge, UserError
-from rag.language.dates import read_date
+from rag.language.amounts import read_date
 from rag.records import ColumnType, Table, TableColumn
 from rag.tables.types import read_number
 

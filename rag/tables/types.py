@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from rag.language.amounts import UNIT_SIGNS
-from rag.language.dates import NUMERIC_DATE, read_date
+from rag.language.amounts import NUMERIC_DATE, UNIT_SIGNS, read_date
 from rag.language.grids import is_blank, is_formula
 from rag.language.languages import all_words, phrases
 from rag.language.numerals import CURRENCIES, decimal_sign, grouped_by_blanks, parse_figure, sign_of

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rag.language.amounts import UNIT_SIGNS
-from rag.language.dates import read_date
+from rag.language.amounts import UNIT_SIGNS, read_date
 from rag.language.languages import all_meanings, all_words, meanings, read_lists
 from rag.language.numerals import parse_figure
 from rag.language.words import language_of

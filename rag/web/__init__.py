@@ -28,7 +28,6 @@ from rag.web.api import (
     tables,
 )
 from rag.web.api.uploads import BYTES_PER_MB
-from rag.web.json_requests import JsonRequest
 from rag.web.openai import chat, completion, responses
 from rag.web.openapi import DescribedApp
 from rag.web.pages.conversations import pages
@@ -40,11 +39,9 @@ from rag.web.pages.settings import model_pages, preferences
 from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
-from rag.web.request_context import EXTENSION
-from rag.web.serving.answer_limits import limit_answers
-from rag.web.serving.budgets import give_budgets
-from rag.web.serving.compression import compress_texts
-from rag.web.serving.logs import log_as_json
+from rag.web.request_context import EXTENSION, JsonRequest
+from rag.web.serving.http_server import log_as_json
+from rag.web.serving.requests import compress_texts, give_budgets, limit_answers
 from rag.wiring.listeners import listener_policy
 from rag.wiring.package_files import package_folder
 

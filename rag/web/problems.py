@@ -17,7 +17,7 @@ from werkzeug.wrappers import Response as BaseResponse
 from rag.errors import Busy, NotAllowed, RagError, SetupError
 from rag.runtime.error_log import is_due
 from rag.web.access.owner import has_login
-from rag.web.json_requests import came
+from rag.web.request_context import came
 
 PROBLEM_TYPE = "application/problem+json"
 HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. Please try again."

@@ -1,4 +1,4 @@
-"""Serve the app: processes with many threads each (see rag.web.serving.slow_clients)."""
+"""Serve the app: processes with many threads each (see rag.web.serving.http_server)."""
 
 import _thread
 import ctypes
@@ -18,8 +18,7 @@ from rag.search.cache.index_lock import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.api.uploads import BYTES_PER_MB
-from rag.web.serving.fleet import run_fleet
-from rag.web.serving.slow_clients import BACKLOG, open_server
+from rag.web.serving.http_server import BACKLOG, open_server, run_fleet
 from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.components import index_folder

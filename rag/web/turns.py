@@ -12,12 +12,11 @@ from flask import current_app
 
 from rag.errors import ModelInterrupted, RagError
 from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
-from rag.runtime.budget import Budget, limited
-from rag.runtime.cancellation import STOPPED, HangUp
+from rag.runtime.budget import STOPPED, Budget, HangUp, limited
 from rag.runtime.lanes import telling
 from rag.seams import OpenTurn, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
-from rag.web.serving.disconnects import hanging_up_when_left
+from rag.web.serving.requests import hanging_up_when_left
 
 EXTENSION = "groundnote-turns"
 KEPT_SECONDS = 60.0  # after its end: for a page that comes back late

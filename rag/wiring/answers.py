@@ -21,8 +21,7 @@ from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
 from rag.records import Confidence, Readable, Verdict
 from rag.seams import Embedder, SessionHandle, Writer
-from rag.seams.judges import OpenStatement
-from rag.seams.patience import FOLLOW_UP, SUMMARY
+from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
 from rag.search.hybrid import HybridRetriever
 from rag.search.mentions import NameMentions
 from rag.tables.answers import TableAnswers

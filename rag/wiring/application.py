@@ -30,9 +30,8 @@ from rag.operations import (
 from rag.operations.measurements import SharedFigures
 from rag.records import EVERYTHING
 from rag.runtime.error_log import log_throttled
-from rag.runtime.metrics import Metrics
+from rag.runtime.metrics import Metrics, Traces
 from rag.runtime.progress import Progress
-from rag.runtime.tracing import Traces
 from rag.seams import Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings

@@ -14,7 +14,7 @@ from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
 from rag.operations import Places
 from rag.seams import Embedder
-from rag.seams.patience import JUDGEMENT
+from rag.seams.models import JUDGEMENT
 from rag.settings import Settings
 
 if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks d
     from rag.documents.sandbox import GuardedLoader
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.runtime.lanes import Lane
-    from rag.seams.judges import Judge
+    from rag.seams.models import Judge
     from rag.search.multilingual import MultilingualVectors
     from rag.search.reranker import CrossEncoderReranker
     from rag.search.vectors import ChromaIndex

@@ -96,7 +96,7 @@ def make_data_dir(settings: Settings) -> None:
 BOUNDS_CHARS = 12  # enough to tell two settings of bounds apart
 
 if TYPE_CHECKING:
-    from rag.connectors.sync_jobs import Syncs
+    from rag.connectors.sync import Syncs
     from rag.wiring.application import Application
 
 
@@ -114,7 +114,7 @@ def book_of(application: "Application") -> SourceRegistry:
 def syncs_of(application: "Application") -> "Syncs":
     """What does the syncs."""
     from rag.connectors.plan import Limits
-    from rag.connectors.sync_jobs import Syncs
+    from rag.connectors.sync import Syncs
     from rag.connectors.transfer import Parts
 
     settings = application.settings.sources
@@ -140,7 +140,7 @@ def syncs_of(application: "Application") -> "Syncs":
 
 def watch_of(application: "Application") -> None:
     """Have folders looked at when something changes there, until all stops."""
-    from rag.connectors.watch import watch
+    from rag.connectors.folder import watch
 
     book = application.sources
 

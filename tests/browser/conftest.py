@@ -10,7 +10,7 @@ import pytest
 
 from rag.chat.card import CardWriter
 from rag.documents.files import IncomingFile
-from rag.runtime.cancellation import on_hang_up
+from rag.runtime.budget import on_hang_up
 from rag.seams import ModelDelta
 from rag.settings import Settings
 from tests.applications import app_of, application_of, served

@@ -24,7 +24,7 @@ from rag.records import (
     Unsourced,
     Verdict,
 )
-from rag.seams.judges import JudgeVerdict
+from rag.seams.models import JudgeVerdict
 from rag.settings import Settings
 from tests.applications import app_of, application_of, served
 from tests.openai_server import OpenAIServer, reply

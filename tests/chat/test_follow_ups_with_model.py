@@ -8,7 +8,7 @@ import pytest
 from rag.chat.follow_ups import FollowUps, LastTurn, read_reply
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.records import EVERYTHING
-from rag.seams.patience import Patience
+from rag.seams.models import Patience
 from tests.fakes import ScriptedModel
 
 HISTORY = [("How heavy is the Aero 5?", "200 g [1].")]

@@ -12,7 +12,7 @@ from rag.chat.model_writer import ModelWriter
 from rag.errors import Conflict, ModelUnavailable, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
 from rag.records import Judging as JudgingState
-from rag.seams.judges import JudgeVerdict
+from rag.seams.models import JudgeVerdict
 from rag.web.api.sse import encode
 from rag.web.turns import Turns
 from tests.chat.test_assistant import application, session  # noqa: F401 - fixtures

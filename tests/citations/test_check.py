@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.citations.attribution import attribute
 from rag.citations.markers import cited_numbers, find_markers, keep_markers
-from rag.citations.verdicts import check
+from rag.citations.verdicts import attribute, check
 from rag.records import Source, Verdict
 
 AERO = Source(

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from rag.chat.composition import given as answer_given
 from rag.chat.draft import Draft
-from rag.citations.json_gate import JsonGate, markers_in_json
-from rag.citations.json_text import harmless
+from rag.citations.gate import JsonGate, harmless, markers_in_json
 from rag.citations.markers import cited_numbers
 from rag.errors import UnreadableReply
 from rag.seams import AnswerOptions

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from rag.citations.gate import MarkerGate, canonical
-from rag.citations.json_text import data_as_code
+from rag.citations.gate import MarkerGate, canonical, data_as_code
 from rag.citations.markers import cited_numbers, keep_markers, neutralise
 
 ONE = [

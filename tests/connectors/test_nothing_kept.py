@@ -5,7 +5,7 @@ import zipfile
 
 import pytest
 
-from rag.connectors.credentials import hidden, opened_address, revealed, sealed
+from rag.connectors.kinds import hidden, opened_address, revealed, sealed
 from rag.connectors.web.pages import FILE
 from rag.errors import SetupError
 from rag.llm.connection import SECRET_FILE, SecretBox

@@ -6,8 +6,7 @@ import pytest
 from pydantic import SecretStr
 
 from rag.connectors import kinds
-from rag.connectors.credentials import check_no_password, with_password
-from rag.connectors.kinds import check_open, masked
+from rag.connectors.kinds import check_no_password, check_open, masked, with_password
 from rag.errors import Forbidden, UserError
 from rag.records import SyncState
 from rag.settings import Settings, SourceSettings

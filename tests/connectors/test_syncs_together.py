@@ -237,9 +237,9 @@ class TestAModelThatIsAway:
 class TestAWatchedFolder:
     @pytest.fixture
     def live(self, office, monkeypatch):
-        monkeypatch.setattr("rag.connectors.watch.QUIET_MS", 100)
-        monkeypatch.setattr("rag.connectors.watch.LOOK_MS", 100)
-        monkeypatch.setattr("rag.connectors.watch.LOOK_SECONDS", 0.1)
+        monkeypatch.setattr("rag.connectors.folder.QUIET_MS", 100)
+        monkeypatch.setattr("rag.connectors.folder.LOOK_MS", 100)
+        monkeypatch.setattr("rag.connectors.folder.LOOK_SECONDS", 0.1)
         office.source = office.book.add(source_of(office, watch=True))
         import_module("watchfiles")  # what tests load is parsed, by one thread at a time
         office.app.load()

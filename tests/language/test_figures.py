@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.language.dates import clocks
+from rag.language.amounts import clocks
 from rag.language.figures import read_figures
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from rag.citations.clauses import limits, states_something
 from rag.citations.comparison.parser import read
-from rag.citations.dependence import limits, states_something
 from rag.language.figures import read_figures
 from rag.language.languages import LANGUAGES
 from rag.language.names import Lexicon

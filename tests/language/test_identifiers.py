@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.language.identifiers import asked_identifiers, code_of, identifiers
+from rag.language.names import asked_identifiers, code_of, identifiers
 
 
 def codes(text):

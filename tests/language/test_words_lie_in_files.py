@@ -23,7 +23,7 @@ READS = {
 # What is left: those words, and the reason.
 LEFT = {
     "documents/readers/xlsx.py": ("bin", "the ending of parts of a workbook"),
-    "llm/failures.py": (
+    "llm/dialects.py": (
         "be cannot er over than",
         "what servers of models complain of, in English on every server",
     ),

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rag.seams import patience
+from rag.seams import models
 from tests.openai_server import OpenAIServer, asked, delta_event, error_of, failure, model_at, reply
 
 
@@ -39,7 +39,7 @@ def test_what_is_no_answer_ends_it(delta):
 
 
 def test_silence_among_signs_of_life_ends_it(monkeypatch):
-    monkeypatch.setattr(patience, "SILENT_SECONDS", 0.3)
+    monkeypatch.setattr(models, "SILENT_SECONDS", 0.3)
     with OpenAIServer(without_end({"content": ""})) as server:
         error, _ = error_of(model_at(server))
 
@@ -52,7 +52,7 @@ class TestDeadline:
     def test_it_ends_a_reply_without_end(self):
         with OpenAIServer(without_end({"content": "word "})) as server:
             began = time.monotonic()
-            error, text = error_of(model_at(server), asked(deadline=patience.Deadline(0.5)))
+            error, text = error_of(model_at(server), asked(deadline=models.Deadline(0.5)))
 
             assert "llm.answer_seconds (0.5)" in str(error)
             assert text.startswith("word word")
@@ -68,14 +68,14 @@ class TestDeadline:
 
         with OpenAIServer(behave) as server:
             began = time.monotonic()
-            error, _ = error_of(model_at(server), asked(deadline=patience.Deadline(0.4)))
+            error, _ = error_of(model_at(server), asked(deadline=models.Deadline(0.4)))
 
             assert "llm.answer_seconds (0.4)" in str(error)
             assert time.monotonic() - began < 3
 
     def test_it_is_shared_by_calls_of_one_answer(self):
         with OpenAIServer(reply("Fine.")) as server:
-            over = patience.Deadline(-1)
+            over = models.Deadline(-1)
             error, _ = error_of(model_at(server), asked(deadline=over))
 
             assert "llm.answer_seconds" in str(error)
@@ -84,7 +84,7 @@ class TestDeadline:
     def test_it_ends_tries_anew(self):
         with OpenAIServer(failure(503, "busy")) as server:
             error, _ = error_of(
-                model_at(server, max_retries=2), asked(deadline=patience.Deadline(0.2))
+                model_at(server, max_retries=2), asked(deadline=models.Deadline(0.2))
             )
 
             assert len(server.requests) == 1

@@ -3,8 +3,7 @@
 import jinja2
 import pytest
 
-from rag.llm.dialects import RequestOptions, ServerDialect, in_turn
-from rag.llm.failures import Server
+from rag.llm.dialects import RequestOptions, Server, ServerDialect, in_turn
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.memory.context import ContextParts, Pair, assemble, put_back
 from rag.records import ChatMessage, Message, MessageStatus, Role, Summary, SummaryReport, ToolCall

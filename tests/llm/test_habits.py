@@ -3,8 +3,7 @@
 import pytest
 
 from rag.errors import ModelInterrupted
-from rag.llm.dialects import RequestOptions, ServerDialect
-from rag.llm.failures import Server
+from rag.llm.dialects import RequestOptions, Server, ServerDialect
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.records import ChatMessage, Role, ToolCall
 from rag.seams import ToolSpec

@@ -11,7 +11,7 @@ from rag.citations.verdicts import check
 from rag.errors import ModelError, ModelUnavailable, SetupError
 from rag.llm.judges import InferenceJudge, ModelJudge
 from rag.records import Verdict
-from rag.seams.judges import JudgeVerdict, OpenStatement
+from rag.seams.models import JudgeVerdict, OpenStatement
 from tests.citations.test_check import SOURCES
 from tests.fakes import ScriptedModel
 

@@ -12,16 +12,15 @@ from rag.errors import ModelUnavailable
 from rag.llm.judges import ModelJudge
 from rag.memory.summariser import ApplicationModel
 from rag.records import EVERYTHING
-from rag.runtime.cancellation import HangUp, reply_in_time
-from rag.seams import patience
-from rag.seams.judges import OpenStatement
-from rag.seams.patience import ANSWER, Patience
+from rag.runtime.budget import HangUp, reply_in_time
+from rag.seams import models
+from rag.seams.models import ANSWER, OpenStatement, Patience
 from rag.settings import Settings
 from rag.wiring.components import open_judge, open_model
 from tests import openai_server as server_side
 from tests.openai_server import QUESTION, OpenAIServer, asked, error_of, model_at
 
-KINDS = [each for each in vars(patience).values() if isinstance(each, Patience)]
+KINDS = [each for each in vars(models).values() if isinstance(each, Patience)]
 SET = [each for each in KINDS if each.setting]
 
 
@@ -59,7 +58,7 @@ def test_a_reply_that_comes_too_slowly_is_ended_by_the_limit_of_the_whole():
             model_at(one, timeout_seconds=60),
             [QUESTION],
             max_tokens=50,
-            patience=patience.JUDGEMENT.set_to(0.2),
+            patience=models.JUDGEMENT.set_to(0.2),
         )
 
     assert "0.2 seconds" in str(failure)
@@ -113,14 +112,14 @@ class TestSettings:
         followups = FollowUps(
             model=model,
             lexicon=lambda within: ("Aero 5", "Aero 6"),
-            patience=patience.FOLLOW_UP.set_to(0.2),
+            patience=models.FOLLOW_UP.set_to(0.2),
         )
 
         last = LastTurn("What does the Aero 5 cost?")
         assert followups.resolve("And the Aero 6?", last, EVERYTHING).method == "rules"
 
     def test_of_a_summary(self, settings):
-        limit = patience.SUMMARY.set_to(0.2)
+        limit = models.SUMMARY.set_to(0.2)
 
         with pytest.raises(ModelUnavailable, match=r"raise summarization_settings\.timeout_sec"):
             ApplicationModel(open_model(settings), 9, 0, limit)("Say", "text", HangUp())

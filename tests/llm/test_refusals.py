@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rag.llm.dialects import ServerDialect, most_tokens
-from rag.llm.failures import Server, says_too_long, tokens_that_fit
+from rag.llm.dialects import Server, ServerDialect, most_tokens, says_too_long, tokens_that_fit
 from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest, ToolSpec
 

@@ -5,7 +5,7 @@ import pytest
 from rag.errors import ContextTooLong, ModelInterrupted, ModelUnavailable, UnreadableReply
 from rag.llm.openai_compatible import OpenAIChatModel, complete
 from rag.seams import ToolSpec
-from rag.seams.patience import SUMMARY, Patience
+from rag.seams.models import SUMMARY, Patience
 from tests import openai_server as server_side
 from tests.openai_server import (
     KEY,

@@ -20,9 +20,8 @@ from werkzeug.serving import make_server
 
 from rag.documents.files import IncomingFile
 from rag.llm.connection import SecretBox
-from rag.mcp.http import http_app
 from rag.mcp.library import LibraryApi
-from rag.mcp.server import mcp_server
+from rag.mcp.server import http_app, mcp_server
 from rag.settings import Settings
 from rag.web.access.guesses import WRONG_PER_MINUTE
 from rag.wiring.listeners import RELAY_HEADER, listener_policy

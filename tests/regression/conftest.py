@@ -2,8 +2,7 @@
 
 import pytest
 
-from rag.regression.libraries import Libraries
-from rag.regression.replay import Replayer
+from rag.regression.replay import Libraries, Replayer
 from rag.settings import Settings
 from tests.regression.scripts import documents_in, replaying
 

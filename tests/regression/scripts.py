@@ -3,8 +3,7 @@
 import json
 from contextlib import contextmanager
 
-from rag.regression.libraries import Libraries
-from rag.regression.replay import Replayer, ReplayOptions
+from rag.regression.replay import Libraries, Replayer, ReplayOptions
 from rag.settings import Settings
 from tests.fakes import HashEmbedder
 

@@ -6,8 +6,15 @@ import pytest
 
 from rag.errors import UserError
 from rag.records import ChatMessage, Role
-from rag.regression.libraries import Libraries, RecordedModel, Recorder, recording_of
-from rag.regression.replay import Replayer, ReplayOptions, files_of
+from rag.regression.replay import (
+    Libraries,
+    RecordedModel,
+    Recorder,
+    Replayer,
+    ReplayOptions,
+    files_of,
+    recording_of,
+)
 from rag.seams import ModelRequest
 from rag.settings import Settings
 from tests.fakes import HashEmbedder, ScriptedModel

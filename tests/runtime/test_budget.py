@@ -4,8 +4,7 @@ import pytest
 
 from rag.citations.markers import keep_markers
 from rag.errors import ClientGone, OverBudget
-from rag.runtime.budget import Budget, begin, current_owner, limited, paced, spend
-from rag.runtime.cancellation import HangUp
+from rag.runtime.budget import Budget, HangUp, begin, current_owner, limited, paced, spend
 
 
 def test_a_loop_goes_on_as_long_as_it_may():

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from rag.errors import ModelInterrupted
-from rag.runtime.cancellation import HangUp, has_hung_up, on_hang_up
+from rag.runtime.budget import HangUp, has_hung_up, on_hang_up
 from rag.web.pages import conversations
 from tests.model_application import World
 from tests.openai_server import (

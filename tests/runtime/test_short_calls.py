@@ -6,10 +6,10 @@ import pytest
 
 from rag.errors import ModelInterrupted
 from rag.records import ChatMessage, Role
-from rag.runtime import cancellation
-from rag.runtime.cancellation import json_object, reply_soon
+from rag.runtime import budget
+from rag.runtime.budget import json_object, reply_soon
 from rag.seams import ModelDelta
-from rag.seams.patience import Patience
+from rag.seams.models import Patience
 from tests.fakes import ScriptedModel
 from tests.waiting import LONG
 
@@ -53,7 +53,7 @@ def test_a_reply_that_never_ends_is_no_reply():
 def test_half_a_reply_is_none_however_late_its_thread_began(monkeypatch):
     model = Dripping()
     model.may_go_on.set()
-    monkeypatch.setattr(cancellation.Thread, "start", lambda thread: thread.run())  # and is over
+    monkeypatch.setattr(budget.Thread, "start", lambda thread: thread.run())  # and is over
 
     assert soon(model, 0.001) == ""
 

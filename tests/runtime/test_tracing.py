@@ -12,8 +12,8 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from rag.errors import SetupError
-from rag.runtime import tracing
-from rag.runtime.tracing import Traces
+from rag.runtime import metrics
+from rag.runtime.metrics import Traces
 from tests.model_application import World, calling
 from tests.openai_server import failure, reply
 
@@ -145,7 +145,7 @@ def test_without_a_collector_nothing_is_loaded_and_nothing_is_told():
     code = (
         "import sys\n"
         "from rag.runtime.metrics import Metrics\n"
-        "from rag.runtime.tracing import Traces\n"
+        "from rag.runtime.metrics import Traces\n"
         "traces = Traces()\n"
         "with traces.root.part('turn') as span: span.note(status='complete'); span.happened('x')\n"
         "traces.close(); assert span is traces.root\n"
@@ -158,7 +158,7 @@ def test_without_a_collector_nothing_is_loaded_and_nothing_is_told():
 class TestACollectorThatDoesNotAnswer:
     def test_costs_no_turn_its_time(self, collector, tmp_path, monkeypatch):
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")  # it hangs from the first turn on
-        monkeypatch.setattr(tracing, "CLOSE_SECONDS", 0.2)
+        monkeypatch.setattr(metrics, "CLOSE_SECONDS", 0.2)
         collector.holds.set()
         with World(tmp_path) as world:
             for _ in range(8):
@@ -169,7 +169,7 @@ class TestACollectorThatDoesNotAnswer:
 
     def test_drops_spans_rather_than_keeping_all(self, collector, monkeypatch):
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "10")
-        monkeypatch.setattr(tracing, "CLOSE_SECONDS", 0.2)
+        monkeypatch.setattr(metrics, "CLOSE_SECONDS", 0.2)
         collector.holds.set()
         traces = Traces()
         began = time.process_time()
@@ -178,7 +178,7 @@ class TestACollectorThatDoesNotAnswer:
                 pass
         assert time.process_time() - began < 10
         collector.let_go.set()
-        monkeypatch.setattr(tracing, "CLOSE_SECONDS", 10)
+        monkeypatch.setattr(metrics, "CLOSE_SECONDS", 10)
         traces.close()
         assert 0 < len(collector.spans) < 6_000
 
@@ -205,7 +205,7 @@ def test_another_protocol_is_refused_by_name(monkeypatch):
 
 def test_without_the_package_it_is_said_how_to_get_it(monkeypatch):
     monkeypatch.setenv(ENDPOINT, "http://127.0.0.1:4318")
-    monkeypatch.setitem(sys.modules, tracing.EXPORTER, None)
+    monkeypatch.setitem(sys.modules, metrics.EXPORTER, None)
 
     with pytest.raises(SetupError, match=r"pip install 'groundnote\[otel\]'"):
         Traces()

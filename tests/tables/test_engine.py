@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rag.errors import TooLarge, UserError
-from rag.runtime.cancellation import HangUp
+from rag.runtime.budget import HangUp
 from rag.tables.execution.engine import QueryLimits, parsed
 from rag.tables.execution.engine import run as run_all
 

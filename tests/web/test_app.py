@@ -5,7 +5,7 @@ import sys
 import pytest
 
 import app as wsgi
-from rag.web import json_requests
+from rag.web import request_context
 
 
 def test_importing_the_wsgi_module_loads_nothing_heavy():
@@ -34,7 +34,7 @@ def test_the_wsgi_module_has_nothing_else():
 
 
 def test_a_json_body_over_its_own_limit_is_refused(client, monkeypatch):
-    monkeypatch.setattr(json_requests, "MAX_JSON_BYTES", 100)
+    monkeypatch.setattr(request_context, "MAX_JSON_BYTES", 100)
 
     response = client.post("/api/v1/search", json={"query": "a" * 200})
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rag.web.json_requests import LONG_CHARS, MOST_VALUES, StrictJson
+from rag.web.request_context import LONG_CHARS, MOST_VALUES, StrictJson
 
 BODIES = [
     {"content": 'The "Aero 5" weighs 120 g.\n\\ \u2028 \U0001f600'},

@@ -6,8 +6,8 @@ import threading
 import pytest
 from flask import Flask
 
-from rag.runtime.cancellation import HangUp
-from rag.web.serving.disconnects import hanging_up_when_left, has_left
+from rag.runtime.budget import HangUp
+from rag.web.serving.requests import hanging_up_when_left, has_left
 from tests.waiting import LONG
 
 

@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.web.serving import slow_clients
-from rag.web.serving.slow_clients import BODY_SECONDS, HEADER_SECONDS, UNREAD_SECONDS, Channel
+from rag.web.serving import http_server
+from rag.web.serving.http_server import BODY_SECONDS, HEADER_SECONDS, UNREAD_SECONDS, Channel
 
 NOW = 1_000_000.0
-SLOWEST = slow_clients.BODY_BYTES_PER_SECOND
+SLOWEST = http_server.BODY_BYTES_PER_SECOND
 
 
 def is_overdue(*, since=None, came=0, has_head=True, unread=0, active=0.0):

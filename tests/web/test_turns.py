@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rag.records import MessageStatus, Text
-from rag.runtime.cancellation import hang_up_reason
+from rag.runtime.budget import hang_up_reason
 from rag.web.turns import EXTENSION, RunningTurn, Turns
 from tests.waiting import LONG, until
 from tests.web.conftest import events_of

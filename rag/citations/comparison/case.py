@@ -10,8 +10,8 @@ from rag.citations.comparison.figures import WeighedFigure, figures_in, weigh
 from rag.citations.comparison.parser import Place, SourceText, read, share
 from rag.citations.comparison.rows import Row
 from rag.errors import RagError
-from rag.language.blocks import Window
 from rag.language.languages import ENGLISH, phrases
+from rag.language.sentences import Window
 from rag.language.words import language_of
 from rag.seams import Embedder, Matrix
 

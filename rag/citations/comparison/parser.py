@@ -13,10 +13,10 @@ from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from rag.language.amounts import UNIT_SIGNS, Figure
-from rag.language.blocks import Window, plain, read_windows
 from rag.language.figures import read_figures
 from rag.language.languages import ENGLISH, Language, all_meanings, all_words
 from rag.language.names import Lexicon, Name, find_names
+from rag.language.sentences import Window, plain, read_windows
 from rag.language.synonyms import canonical
 from rag.language.words import UNSPACED, Token, content_words, is_function_word, language_of, stem
 from rag.language.words import tokens as tokens_of

@@ -11,8 +11,7 @@ from functools import lru_cache
 from rag.citations.comparison.parser import Reading, SourceText, read_alone
 from rag.citations.markers import without_markers
 from rag.language.amounts import Figure, agree, comparable
-from rag.language.blocks import cells_of, plain
-from rag.language.sentences import CELL, read_sentences
+from rag.language.sentences import CELL, cells_of, plain, read_sentences
 
 _SIGN = re.compile(r"\d+|[^\W_]+|\+")
 _WORD = 3  # letters; what is shorter tells a model from another

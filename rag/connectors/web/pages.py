@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
 
-from rag.connectors.credentials import hidden, revealed
+from rag.connectors.kinds import hidden, revealed
 from rag.documents.cleaning import decode, one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.readers.html import CHARSET, check_depth

@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from rag.connectors.credentials import hidden, revealed
 from rag.connectors.guard import Guard
-from rag.connectors.kinds import masked
+from rag.connectors.kinds import hidden, masked, revealed
 from rag.connectors.web.addresses import (
     MADE_PAGES,
     PAGE_ENDINGS,

@@ -11,10 +11,9 @@ from sqlglot import exp, parse
 from sqlglot.errors import SqlglotError
 
 from rag.errors import ClientGone, TooLarge, UserError
-from rag.language.dates import read_date
+from rag.language.amounts import read_date
 from rag.records import ColumnType, Table
-from rag.runtime.budget import ITEMS_BETWEEN, paced
-from rag.runtime.cancellation import hang_up_reason, on_hang_up
+from rag.runtime.budget import ITEMS_BETWEEN, hang_up_reason, on_hang_up, paced
 from rag.runtime.lanes import Lane
 from rag.tables.plan import (
     MEASURED,

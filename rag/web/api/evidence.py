@@ -8,7 +8,7 @@ from rag.errors import NotFound
 from rag.records import Source
 from rag.web.access import rights
 from rag.web.access.rights import open_session
-from rag.web.api.library import OfAChunk
+from rag.web.api.documents import OfAChunk
 from rag.web.api.requests import Body, DocumentPath, MessageIndex, RequestBody, Words
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
 from rag.web.openapi import PLAIN_TEXT, Described, DescribedApi

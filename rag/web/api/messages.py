@@ -12,7 +12,6 @@ from rag.render.answers import LiveHtml
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle
 from rag.web.access.rights import open_or_begin_session, open_session
-from rag.web.api.answer_stream import frames_again
 from rag.web.api.requests import (
     ImportBody,
     ImportedSourceBody,
@@ -29,10 +28,10 @@ from rag.web.api.responses import (
     MessagesModel,
     StoppedModel,
 )
-from rag.web.api.sse import event_stream, finished, frames_when_due
+from rag.web.api.sse import event_stream, finished, frames_again, frames_when_due
 from rag.web.openapi import DescribedApi
 from rag.web.request_context import application
-from rag.web.serving.answer_limits import wants_events
+from rag.web.serving.requests import wants_events
 from rag.web.turns import RunTurn, turns
 
 api = DescribedApi("messages", "Questions, and their answers with citations.")

@@ -1,6 +1,7 @@
 """Events of a turn as server-sent events, with pings while nothing happens."""
 
 import json
+import re
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
@@ -10,6 +11,7 @@ from flask import Response, abort, copy_current_request_context
 from pydantic_core import to_jsonable_python
 from werkzeug.exceptions import HTTPException
 
+from rag.citations.markers import cited_numbers
 from rag.errors import ModelInterrupted, RagError
 from rag.records import (
     Cited,
@@ -19,6 +21,8 @@ from rag.records import (
     Failed,
     Finished,
     Judged,
+    Message,
+    MessageStatus,
     Resolved,
     Sources,
     Text,
@@ -26,10 +30,11 @@ from rag.records import (
     Waiting,
 )
 from rag.render.answers import LiveHtml
-from rag.runtime.cancellation import LEFT
+from rag.runtime.budget import LEFT
+from rag.seams import SessionHandle
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.problems import problem_of, problem_response
-from rag.web.serving.answer_limits import EVENT_STREAM, places_before
+from rag.web.serving.requests import EVENT_STREAM, places_before
 from rag.web.turns import RunningTurn
 
 PING = ": ping\n\n"
@@ -171,3 +176,59 @@ def failure(failed: Failed) -> dict[str, Any]:
     """The problem that a failed turn ends with; its own message was made for the user."""
     problem = problem_of(failed.error, index=failed.index)
     return problem if problem["status"] == 500 else problem | {"detail": failed.message}
+
+
+FOLLOW_SECONDS = 0.5
+AGAIN = "The answer is shown from its beginning."
+
+
+def frames_again(
+    session: SessionHandle,
+    turn: RunningTurn | None,
+    message: Message,
+    last_id: str,
+    *,
+    live: LiveHtml | None = None,
+) -> Iterator[str]:
+    """What comes behind an event that was seen here; else all of it, in place of what was seen."""
+    place = _place_behind(last_id, turn) if turn is not None else None
+    if last_id and place is None:
+        yield from framed([("", Discarded(AGAIN))], session_id=session.id, live=live)
+    if turn is not None:
+        yield from frames_of(turn, start=place or 0, live=live)
+        return
+    events = (("", event) for event in _elsewhere(session, message))
+    yield from framed(events, session_id=session.id, live=live)
+
+
+def _place_behind(last_id: str, turn: RunningTurn) -> int | None:
+    """Which event follows the one of that id; None where this turn gave no such id."""
+    known = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
+    return int(known[1]) + 1 if known and int(known[1]) < len(turn.events) else None
+
+
+def _elsewhere(session: SessionHandle, message: Message) -> Iterator[Event | None]:
+    shown, spoke_at = "", time.monotonic()
+    while message.status is MessageStatus.PENDING:
+        text = session.written_so_far(message.index) or shown
+        if not text.startswith(shown):
+            yield Discarded(AGAIN)
+            shown = ""
+        if text != shown:
+            yield Text(text[len(shown) :])
+            shown, spoke_at = text, time.monotonic()
+        elif time.monotonic() - spoke_at > PING_SECONDS:
+            yield None
+            spoke_at = time.monotonic()
+        time.sleep(FOLLOW_SECONDS)
+        message = session.message(message.index)
+    yield end_of(session, message)
+
+
+def end_of(session: SessionHandle, message: Message) -> Finished | Failed:
+    """How an answer ended, as it is stored."""
+    if message.status is not MessageStatus.COMPLETE:
+        reason = message.error or "This answer was interrupted."
+        return Failed(ModelInterrupted(reason), reason, message.index)
+    numbers = sorted(set(cited_numbers(message.content)))
+    return Finished(message, tuple(session.sources(numbers)))

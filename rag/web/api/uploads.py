@@ -1,18 +1,21 @@
-"""Which files of an upload are taken, under which name, and why the others are not."""
+"""Files in and out: which of an upload are taken, and the original of a document."""
 
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from io import BytesIO
 from typing import IO, Protocol
 
+from flask import Response, send_file
 from werkzeug.datastructures import FileStorage
 
 from rag.db import storable
 from rag.documents.archives import is_archive, members, name_inside, unpacked
-from rag.errors import TooLarge, Unreadable, UserError
-from rag.records import Job
+from rag.errors import NotFound, TooLarge, Unreadable, UserError
+from rag.records import Document, Job
 from rag.web.access import rights
 from rag.web.request_context import application
+from rag.wiring.stores import syncs_of
 
 MAX_NAME_CHARS = 255
 BYTES_PER_MB = 1024 * 1024
@@ -136,3 +139,45 @@ def _check_size(name: str, stream: IO[bytes], *, max_file_mb: float) -> None:
             f"{name} has {size / BYTES_PER_MB:.1f} MB; "
             f"documents.max_file_mb allows {max_file_mb:g}."
         )
+
+
+PDF = "application/pdf"
+# A browser's own viewer is an object in a page that it makes; nothing of ours is in it.
+VIEWED = "default-src 'none'; object-src 'self'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+
+
+def original_of(document: Document, *, is_shown: bool = False) -> Response:
+    """To be kept by its reader, or, if it is a PDF, to be looked at.
+
+    What was not kept is read from its source. Raises NotFound, and as `Syncs.original` does.
+
+    Other files are never shown by a browser from here: they might be pages with scripts.
+    """
+    kept = application().documents.original(document)
+    is_shown = is_shown and document.media_type == PDF
+    response = send_file(
+        kept or BytesIO(_at_its_source(document)),
+        mimetype=document.media_type,
+        as_attachment=not is_shown,
+        download_name=document.name.rpartition("/")[2],
+        etag=document.content_hash,
+    )
+    if is_shown:
+        response.headers["Content-Security-Policy"] = VIEWED
+    return response
+
+
+def _at_its_source(document: Document) -> bytes:
+    if application().sources.table.of_document(document.id) is None:
+        raise NotFound(
+            f"The original of {document.name} was not kept, or not on this machine. Ingest the "
+            "file again where documents.keep_originals is on."
+        )
+    return syncs_of(application()).original(document)
+
+
+def has_original(document: Document) -> bool:
+    """Whether there is one to open, kept or at its source."""
+    app = application()
+    is_kept = app.documents.has_original(document)
+    return is_kept or app.sources.table.of_document(document.id) is not None

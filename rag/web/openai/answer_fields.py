@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rag.citations.json_gate import markers_in_json
+from rag.citations.gate import markers_in_json
 from rag.citations.markers import find_markers
 from rag.records import (
     Answer,

@@ -12,10 +12,9 @@ from typing import Any
 from flask import Response, current_app
 from pydantic_core import to_jsonable_python
 
-from rag.citations.fingerprints import stored_keys
-from rag.citations.json_text import calls_in_words
+from rag.citations.fingerprints import stored_keys, unwrapped
+from rag.citations.gate import calls_in_words
 from rag.citations.markers import cited_numbers
-from rag.citations.wrapping import unwrapped
 from rag.errors import RagError, UserError
 from rag.records import (
     ChatMessage,

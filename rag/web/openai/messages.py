@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from rag.citations.json_text import calls_in_words, harmless, in_words
+from rag.citations.gate import calls_in_words, harmless, in_words
 from rag.errors import UserError
 from rag.records import ChatMessage, ImportedMessage, Message, Role, ToolCall
 from rag.web.api.requests import ShortText, Words

@@ -16,13 +16,13 @@ from typing import Any
 
 from flask import Response
 
-from rag.citations.json_gate import JsonGate
+from rag.citations.gate import JsonGate
 from rag.errors import RagError, UserError
 from rag.llm.openai_compatible import complete
 from rag.records import ChatMessage, Role, ToolCall, Usage
 from rag.render.gate import sanitise
 from rag.seams import ModelRequest
-from rag.seams.patience import CLIENTS_TASK
+from rag.seams.models import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
 from rag.web.openai.answer_fields import DONE, call_items, head, used
 from rag.web.openai.completion import knows

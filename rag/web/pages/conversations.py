@@ -18,6 +18,7 @@ from rag.tables.plan import plan_from
 from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, pickable_models, readable
+from rag.web.api.uploads import PDF, has_original
 from rag.web.pages.layout import (
     PageResult,
     led_when_due,
@@ -30,7 +31,6 @@ from rag.web.pages.layout import (
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import WantedRange, footnotes, transcript_of
 from rag.web.request_context import application, default_config
-from rag.web.serving.originals import PDF, has_original
 from rag.web.turns import RunningTurn, turns
 
 pages = Blueprint("pages", __name__)

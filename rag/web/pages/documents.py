@@ -22,11 +22,17 @@ from rag.render.evidence import NOWHERE, Marks, text_html
 from rag.render.statements import places_of
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.api.uploads import RefusedFile, library_name, take_upload
+from rag.web.api.uploads import (
+    PDF,
+    RefusedFile,
+    has_original,
+    library_name,
+    original_of,
+    take_upload,
+)
 from rag.web.pages.layout import PageResult, show_page, wanted_index, wanted_search, words
 from rag.web.pages.starters import HOW_MANY, starters, table_offer, topics
 from rag.web.request_context import application, checked_id
-from rag.web.serving.originals import PDF, has_original, original_of
 from rag.wiring.package_files import package_folder
 
 document_pages = Blueprint("document_pages", __name__)

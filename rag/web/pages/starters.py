@@ -7,7 +7,7 @@ from itertools import product
 
 from rag.errors import RagError
 from rag.records import Document, Section
-from rag.records.tables import ColumnType, Table
+from rag.records.documents import ColumnType, Table
 from rag.web.access.rights import readable
 from rag.web.request_context import application
 

@@ -4,8 +4,8 @@ import time
 
 import pytest
 
-from rag.connectors.git import github
-from rag.connectors.git.github import open_github, read_address
+from rag.connectors.git import repository
+from rag.connectors.git.repository import open_github, read_github_address
 from rag.errors import SourceAway, TooLarge, UserError
 from rag.records import SyncState
 from rag.seams import SourceOptions
@@ -25,7 +25,7 @@ def text(number):
 @pytest.fixture
 def api(monkeypatch):
     with running(GithubApi()) as made:
-        monkeypatch.setattr(github, "API", made.url)
+        monkeypatch.setattr(repository, "API", made.url)
         made.files.update({f"docs/{n}.md": text(n) for n in range(4)})
         made.files["README.md"] = b"# Not of the folder\n"
         yield made
@@ -181,4 +181,4 @@ def test_large_files_and_pointers_to_them_are_named_as_not_read(office, api):
 @pytest.mark.parametrize("address", ["github://x/", "github://a:@main/", "github://:b@main/"])
 def test_what_names_no_repository_is_told(address):
     with pytest.raises(UserError, match=r"Write github://owner:name@branch/"):
-        read_address(address)
+        read_github_address(address)

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from rag.language.identifiers import identifiers
+from rag.language.names import identifiers
 
 revision = "0033"
 down_revision = "0030"

@@ -1,0 +1,287 @@
+"""The HTTP server: requests read without waiting threads, several processes, its log.
+
+waitress does the reading and sending in one loop. What it lacks are deadlines for clients that send
+or read a little at a time, which would hold sockets and memory for ever.
+"""
+
+import ctypes
+import json
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from waitress import wasyncore
+from waitress.channel import HTTPChannel
+from waitress.server import TcpWSGIServer
+
+from rag.errors import RagError, SetupError
+from rag.runtime.error_log import ERRORS
+
+CONNECTIONS = 2_000
+BACKLOG = 1_024  # connections that wait for any process
+HEADER_SECONDS = 15  # for the whole head of a request
+BODY_SECONDS = 30  # for a body, and a second more …
+BODY_BYTES_PER_SECOND = 10_000  # … for each of these
+UNREAD_SECONDS = 30  # while a client takes nothing of what is there for it
+IDLE_SECONDS = 60  # between two requests of a connection
+SWEEP_SECONDS = 2
+
+
+class Channel(HTTPChannel):  # type: ignore[misc]
+    """A connection that knows since when a request is on its way in."""
+
+    request_since: float | None = None
+    request_bytes = 0
+
+    def received(self, data: bytes) -> Any:
+        if self.request_since is None:
+            self.request_since, self.request_bytes = time.time(), 0
+        self.request_bytes += len(data)
+        taken = super().received(data)
+        if self.request is None:  # whole: it is being answered
+            self.request_since = None
+        return taken
+
+    def is_overdue(self, now: float) -> bool:
+        """Whether its client had all the time that it can have."""
+        if self.total_outbufs_len and self.last_activity < now - UNREAD_SECONDS:
+            return True
+        if self.request_since is None or self.request is None:
+            return False
+        allowed = float(HEADER_SECONDS)
+        if self.request.headers_finished:
+            allowed = BODY_SECONDS + self.request_bytes / BODY_BYTES_PER_SECOND
+        return self.request_since < now - allowed
+
+
+class DeadlineServer(TcpWSGIServer):  # type: ignore[misc]
+    """waitress, with an end to the patience."""
+
+    channel_class = Channel
+
+    @property
+    def _is_local(self) -> bool:
+        return bool(self.family == socket.AF_UNIX)
+
+    def getsockname(self) -> tuple[str, str]:
+        """As logs say it."""
+        return ("unix", "") if self._is_local else super().getsockname()
+
+    def set_socket_options(self, conn: socket.socket) -> None:
+        """Those of TCP, where it is."""
+        if not self._is_local:
+            super().set_socket_options(conn)
+
+    def fix_addr(self, addr: Any) -> Any:
+        """A peer at a Unix socket is on this machine."""
+        return ("localhost", None) if self._is_local else addr
+
+    def run(self) -> None:
+        """Serve until SystemExit; what is under way then goes on in `finish`."""
+        with suppress(SystemExit, KeyboardInterrupt):
+            self._loop()
+
+    def finish(self, is_writing: Callable[[], bool], *, seconds: float) -> None:
+        """Take no new connection; let requests that came, and answers that are written, end."""
+        wasyncore.dispatcher.close(self)  # other processes may go on listening
+        until = time.monotonic() + seconds
+        while (self._is_busy() or is_writing()) and time.monotonic() < until:
+            self._loop(turns=1)
+        self.task_dispatcher.shutdown(timeout=1)
+        self.trigger.close()
+
+    def _is_busy(self) -> bool:
+        channels = list(self.active_channels.values())
+        return any(channel.requests or channel.total_outbufs_len for channel in channels)
+
+    def _loop(self, turns: int | None = None) -> None:
+        wasyncore.loop(timeout=1, map=self._map, use_poll=True, count=turns)
+
+    def maintenance(self, now: float) -> None:
+        super().maintenance(now)
+        for channel in list(self.active_channels.values()):
+            if channel.is_overdue(now):
+                channel.will_close = True
+
+
+def open_server(
+    app: Callable[..., Any], listener: socket.socket, *, threads: int, max_body_bytes: int
+) -> DeadlineServer:
+    """A server over a socket that listens; `run` serves until it is told to end."""
+    _allow_sockets(CONNECTIONS + 200)
+    return DeadlineServer(
+        app,
+        _sock=listener,
+        bind_socket=False,
+        sockinfo=(listener.family, listener.type, listener.proto, listener.getsockname()),
+        threads=threads,
+        connection_limit=CONNECTIONS,
+        backlog=BACKLOG,
+        channel_timeout=IDLE_SECONDS,
+        cleanup_interval=SWEEP_SECONDS,
+        channel_request_lookahead=1,  # so that a client that leaves is seen while it is answered
+        max_request_body_size=max_body_bytes,
+        clear_untrusted_proxy_headers=False,
+        ident=None,
+    )
+
+
+def _allow_sockets(wanted: int) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    if soft < allowed:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+WATCHED = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+LOOK_SECONDS = 0.5
+SETTLED_SECONDS = 10.0  # a worker that lived so long was well
+LONGEST_PAUSE_SECONDS = 30.0
+REFUSED = 3  # the status of a worker that cannot begin
+PR_SET_PDEATHSIG = 1  # of linux/prctl.h
+Work = Callable[[int], None]  # given the number of the worker, from 0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class WorkerSlot:
+    """One of the workers, through all its lives."""
+
+    number: int
+    pid: int | None = None
+    began_at: float = 0.0
+    due_at: float = 0.0  # of the next life
+    failures: int = 0
+
+
+@dataclass(slots=True)
+class Fleet:
+    """Runs `work` in so many processes until a signal ends all."""
+
+    work: Work
+    places: list[WorkerSlot]
+    is_stopping: bool = False
+    has_settled: bool = False
+    signals_before: set[int | signal.Signals] = field(default_factory=set)
+
+    def run(self) -> None:
+        """Raises SetupError if none can begin."""
+        self.signals_before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
+        try:
+            while not self.is_stopping or any(place.pid for place in self.places):
+                self._start_due()
+                told = signal.sigtimedwait(WATCHED, LOOK_SECONDS)
+                if told is not None and told.si_signo != signal.SIGCHLD:
+                    self._stop()
+                self._bury_dead()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
+
+    def _start_due(self) -> None:
+        now = time.monotonic()
+        for place in self.places:
+            if place.pid is None and not self.is_stopping and now >= place.due_at:
+                place.pid, place.began_at = self._fork(place.number), now
+
+    def _stop(self) -> None:
+        """Once: each ends when what it answers has ended; again: at once."""
+        self.is_stopping = True
+        for place in self.places:
+            if place.pid is not None:
+                with suppress(ProcessLookupError):
+                    os.kill(place.pid, signal.SIGTERM)
+
+    def _bury_dead(self) -> None:
+        for place in self.places:
+            if place.pid is None:
+                continue
+            pid, status = os.waitpid(place.pid, os.WNOHANG)
+            if pid:
+                self._replace(place, os.waitstatus_to_exitcode(status))
+
+    def _replace(self, place: WorkerSlot, status: int) -> None:
+        """Later and later, if it dies again and again."""
+        lived = time.monotonic() - place.began_at
+        self.has_settled = self.has_settled or lived > SETTLED_SECONDS
+        pid, place.pid = place.pid, None
+        if self.is_stopping:
+            return
+        if status == REFUSED and not self.has_settled:
+            self._stop()
+            raise SetupError("The server ends, because its workers cannot begin.")
+        place.failures = 0 if lived > SETTLED_SECONDS else place.failures + 1
+        pause = min(LONGEST_PAUSE_SECONDS, 2.0**place.failures - 1)
+        place.due_at = time.monotonic() + pause
+        log.warning(
+            "worker %d (process %d) ended with %d; it is replaced", place.number, pid, status
+        )
+
+    def _fork(self, number: int) -> int:
+        above = os.getpid()
+        pid = os.fork()
+        if pid:
+            return pid
+        status = 1
+        try:
+            _end_with(above)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's; the one above tells us
+            signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
+            self.work(number)
+            status = 0
+        except RagError as error:
+            print(f"Error: {error}", file=sys.stderr)  # noqa: T201
+            status = REFUSED
+        except BaseException as error:  # noqa: BLE001 - the outermost edge of a process
+            print(f"Error: {ERRORS.report(error)}", file=sys.stderr)  # noqa: T201
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+
+
+def _end_with(above: int) -> None:
+    """Nobody would stop or replace a worker whose supervisor was killed."""
+    with suppress(OSError, AttributeError):  # another system
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    if os.getppid() != above:
+        os._exit(0)
+
+
+def run_fleet(work: Work, count: int) -> None:
+    """See Fleet.run."""
+    Fleet(work, [WorkerSlot(number) for number in range(count)]).run()
+
+
+class JsonLines(logging.Formatter):
+    """A traceback is text of its event; it shows no local variables."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        event = {
+            "event": record.getMessage(),
+            "error": getattr(record, "error", None),
+            "logger": record.name,
+            "level": record.levelname.lower(),
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
+            "exception": self.formatException(record.exc_info) if record.exc_info else None,
+        }
+        told = {name: value for name, value in event.items() if value is not None}
+        return json.dumps(told, ensure_ascii=False)
+
+
+def log_as_json(*loggers: str) -> None:
+    """What these say; the standard library's own handlers see it as they see all else."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    for name in loggers:
+        logging.getLogger(name).handlers = [handler]
