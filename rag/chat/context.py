@@ -215,8 +215,7 @@ class ContextBuilder:
         All but `keep_turns`, or but as many as the session's own configuration says.
         """
         state = self._state(session)
-        if self._rules.recalls:
-            self._remembered.remember(session)
+        self._remembered.remember(session, embeds=self._rules.recalls)
         if not state.summarises and not force:
             return None
         room = self._history_room(state, keep_turns)

@@ -150,8 +150,13 @@ class ChunkIndex(Protocol):
 
     def chunk_ids(self) -> set[str]: ...
 
+    def count(self) -> int: ...
+
     def clear(self) -> None:
         """Forget everything, the embedding model's name and dimension too."""
+
+    def close(self) -> None:
+        """Let another process open it; it is opened again at the next use."""
 
 
 class Reranker(Protocol):

@@ -32,7 +32,7 @@ from rag.records import EVERYTHING
 from rag.runtime.error_log import log_throttled
 from rag.runtime.metrics import Metrics, Traces
 from rag.runtime.progress import Progress
-from rag.seams import Embedder
+from rag.seams import ChunkIndex, Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.wiring.components import (
@@ -66,7 +66,6 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.search.hybrid import HybridRetriever
     from rag.search.lexical import LexicalIndex
     from rag.search.multilingual import MultilingualVectors
-    from rag.search.vectors import ChromaIndex
     from rag.tables.answers import TableAnswers
     from rag.tables.store import TableStore
 
@@ -113,7 +112,7 @@ class Application:
         return self._given or open_embedder(self.settings)
 
     @once
-    def index(self) -> "ChromaIndex":
+    def index(self) -> ChunkIndex:
         return open_index(self.settings, self.embedder)
 
     @once
@@ -205,7 +204,6 @@ class Application:
 
     @once
     def retriever(self) -> "HybridRetriever":
-        import_module("chromadb")  # before any thread can ask: see `load`
         from rag.wiring.answers import retriever_of
 
         return retriever_of(self)

@@ -18,7 +18,7 @@ from rag.documents.reports import counted, in_words, kind_in_words, left_out, si
 from rag.errors import Conflict, ModelError, NotFound, TooLarge, UserError
 from rag.language.sentences import Span
 from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right, Section
-from rag.render.evidence import NOWHERE, Marks, text_html
+from rag.render.evidence import NOWHERE, Marks, moment_html, text_html
 from rag.render.statements import places_of
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
@@ -37,6 +37,7 @@ from rag.wiring.package_files import package_folder
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")
+document_pages.add_app_template_filter(moment_html, "moment")
 DOCUMENTS_ON_A_PAGE = 100
 SECTIONS_AROUND = 20
 LARGEST_SAMPLE = 10_000_000  # bytes
@@ -333,14 +334,6 @@ def may_change(document: Document) -> bool:
 def kind(document: Document) -> str:
     """The kind of a document in one word."""
     return kind_in_words(document.media_type)
-
-
-@document_pages.app_template_filter("moment")
-def moment(when: datetime) -> Markup:
-    """A time that scripts show in the reader's own zone."""
-    utc = when if when.tzinfo else when.replace(tzinfo=UTC)
-    shown = f"{utc.day} {utc:%B %Y, %H:%M} UTC"
-    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(), shown)
 
 
 PASSAGES_SHOWN = 8

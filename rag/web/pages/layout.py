@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from flask import copy_current_request_context, render_template, request
-from markupsafe import Markup
+from flask import copy_current_request_context, get_template_attribute, render_template, request
 from pydantic import ValidationError
 from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
@@ -140,10 +139,6 @@ def wanted_range(session: Session) -> tuple[int, int]:
     return 2 * (first - 1), min(2 * last, session.message_count)
 
 
-_LINE = Markup("<li>{}</li>\n")
-_ON = Markup('<meta http-equiv="refresh" content="0; url={0}"><li><a href="{0}">Go on</a></li>\n')
-
-
 def led_when_due(begin: Callable[[], Response]) -> Response:
     """Where a form leads to: at once, or from a page that says how many wait before it.
 
@@ -156,15 +151,16 @@ def led_when_due(begin: Callable[[], Response]) -> Response:
         return begin()
     begin = copy_current_request_context(begin)
     head, _, foot = render_template("waiting.html").partition("<!-- places -->")
+    line, go_on = (get_template_attribute("macros.html", name) for name in ("line", "go_on"))
 
     def told() -> Iterator[str]:
         yield head
         try:
             for place in chain([before], places):
-                yield _LINE.format(f"{place} before you" if place else "You are next")
-            yield _ON.format(begin().location)
+                yield line(f"{place} before you" if place else "You are next")
+            yield go_on(begin().location)
         except (RagError, HTTPException) as error:
-            yield _LINE.format(problem_of(error)["detail"])
+            yield line(problem_of(error)["detail"])
         yield foot
 
     return Response(told(), mimetype="text/html")

@@ -5,7 +5,6 @@ from functools import partial
 from itertools import islice
 
 from flask import Blueprint, redirect, request, stream_template, url_for
-from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.citations.markers import cited_numbers
@@ -71,15 +70,14 @@ def search_session(session_id: str) -> str:
 
 
 @session_pages.app_template_filter("around_match")
-def around_match(found: FoundMessage) -> Markup:
-    """The snippet between whole words, with the match marked."""
+def around_match(found: FoundMessage) -> tuple[str, str, str]:
+    """The snippet between whole words: before the match, the match, behind it."""
     before, after = found.snippet[: found.match_start], found.snippet[found.match_end :]
     if len(before) >= SNIPPET_CHARS and " " in before:
         before = "… " + before.partition(" ")[2]
     if len(after) >= SNIPPET_CHARS and " " in after:
         after = after.rpartition(" ")[0] + " …"
-    match = found.snippet[found.match_start : found.match_end]
-    return Markup("{}<mark>{}</mark>{}").format(before, match, after)
+    return before, found.snippet[found.match_start : found.match_end], after
 
 
 def _found_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
