@@ -6,8 +6,8 @@ import pytest
 
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
+from rag.render.chart import chart_of, standalone
 from rag.settings import Settings
-from rag.tables.execution.chart import chart_of, standalone
 from tests.applications import application_of
 
 ORDERS = "region,month,orders,change\n" + "".join(
