@@ -28,7 +28,7 @@ from rag.records import (
     Readable,
 )
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
-from rag.search.arrangement import arranged
+from rag.search.arrangement import AROUND, BESIDE, arranged, is_step, with_steps
 from rag.search.background import QuestionBackground, Spread, usual_spread
 from rag.search.confidence import certainty, relevance
 from rag.search.embedders.local import Vector
@@ -109,7 +109,7 @@ class HybridRetriever:
         scores = self._scores(dense_query, lexical_query, within, before, only)
         best = self._by_names(lexical_query, ranked(scores.total), within)
         found = self._read(dense_query, best, within, limit, before.documents)
-        return [
+        hits = [
             replace(
                 hit,
                 relevance=relevance(
@@ -118,6 +118,18 @@ class HybridRetriever:
             )
             for hit in found
         ]
+        return self._with_steps(hits, within)[:limit]
+
+    def _with_steps(self, hits: list[Hit], within: Readable) -> list[Hit]:
+        """With the other steps of the first procedure that one of the first hits is a step of."""
+        for hit in filter(lambda hit: is_step(hit.chunk), hits[:BESIDE]):
+            index = hit.chunk.section_index
+            sections = range(index - AROUND, index + AROUND + 1)
+            near = self._documents.chunks_of(hit.chunk.document_id, within, sections=sections)
+            shown = with_steps(hits, hit, near)
+            if shown != hits:
+                return shown
+        return hits
 
     def _by_names(
         self, query: str, best: list[tuple[str, float]], within: Readable
@@ -259,7 +271,8 @@ class HybridRetriever:
         best = ranked(self._by_words(query, within, before))
         found = self._read("", best, within, limit, before.documents)
         [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])
-        return [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
+        hits = [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
+        return self._with_steps(hits, within)[:limit]
 
     def _by_words(self, query: str, within: Readable, before: EarlierTopics) -> dict[str, float]:
         """Scores by the words of a query, and less by those of what was said before it."""
