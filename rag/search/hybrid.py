@@ -205,9 +205,9 @@ class HybridRetriever:
         known = self._index.vectors(keys)
         lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
         cosines = lowest | {key: float(row @ vector) for key, row in known.items()}
-        spread = self._background.spread(vector, within).steadied(self._usual)
+        spread = self._background.spread(vector, within).steadied(self.usual)
         alone = lowest | {key: float(row @ own) for key, row in known.items()}
-        nearness = {key: self._usual.nearness(cosine) for key, cosine in alone.items()}
+        nearness = {key: self.usual.nearness(cosine) for key, cosine in alone.items()}
         return _averaged(spread.standardised(cosines), second(keys)), nearness
 
     def _second_standing(
@@ -228,7 +228,7 @@ class HybridRetriever:
         return of, list(best.of_chunk)
 
     @cached_property
-    def _usual(self) -> Spread:
+    def usual(self) -> Spread:
         """Of the model: what lies between texts that have nothing to do with each other."""
         return usual_spread(self._embedder.embed)
 

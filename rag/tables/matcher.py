@@ -28,6 +28,7 @@ from rag.tables.vocabulary import (
     THAN,
     UNITS,
     Adjective,
+    drawing_in,
     goes_down,
     has_unit,
     has_years,
@@ -373,6 +374,11 @@ class Matched:
 
     def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
         taken = {at for piece in used for at in range(piece.start, piece.end)}
+        drawn, said_so = drawing_in(self.words)
+        if drawn and said_so.isdisjoint(taken):  # no column of this name
+            taken |= said_so
+            plan = replace(plan, chart=drawn)
+            is_shape |= bool(plan.group) and bool(self.of("count", *KINDS))
         if any(piece.kind in ("compared", "adjective") for piece in used):
             taken |= {index for index, word in enumerate(self.words) if word in THAN}
         left = [w for index, w in enumerate(self.words) if index not in taken and not is_idle(w)]

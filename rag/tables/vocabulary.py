@@ -278,6 +278,17 @@ def said_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
     return sorted(results)
 
 
+DRAWINGS = {"bar": "bar", "line": "line", "pie": "share", "table": "none", "chart": "auto"}
+
+
+def drawing_in(words: Sequence[str]) -> tuple[str, set[int]]:
+    """How it is to be drawn, and the places of the words that say so."""
+    found = said_in(words, *DRAWINGS)
+    names = {name for _, _, name in found}
+    drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
+    return drawn, {at for start, end, _ in found for at in range(start, end)}
+
+
 # ── Whether rows are asked for at all ────────────────────────────────────────────────────────
 
 _WORD = re.compile(r"[^\W_]+")
