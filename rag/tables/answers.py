@@ -200,10 +200,12 @@ class TableAnswers:
         if self._planner is None or not (is_asked or may_ask_rows(question)):
             return None
         result = self._planner(question, choices or self.library.likely(question, within))
-        if result is None or result.is_sql:
+        table = self.table_of(result, within) if result is not None else None
+        if result is None or table is None:
             return result
-        table = self.table_of(result, within)
-        return result if table is None or is_sound(plan_from(result.plan), table) else None
+        if result.is_sql:
+            return result if self.library.is_sound_sql(table, result.sql) else None
+        return result if is_sound(plan_from(result.plan), table) else None
 
     def claimed(self, choices: Sequence[Choice]) -> Choice | None:
         """The one reading that may be claimed: others that are as good give the same."""

@@ -19,10 +19,11 @@ from rag.tables.execution.result import (
     result_columns,
     sql_columns,
 )
-from rag.tables.matcher import MOST_VALUES, Probe, TableWords, readings
+from rag.tables.matcher import MOST_VALUES, Probe, TableWords, may_be_added, readings
 from rag.tables.plan import (
     LONGEST_QUESTION,
     Choice,
+    Kind,
     TablePlan,
     checked,
     in_words,
@@ -94,6 +95,18 @@ class TableLibrary:
             columns=sql_columns(found.names, found.kinds),
             found=found,
             used=self._behind(table, written.rows()),
+        )
+
+    def is_sound_sql(self, table: Table, sql: str) -> bool:
+        """Whether a model's query makes one figure only of columns of which one means something."""
+        from rag.tables.execution.engine import ModelSql
+
+        columns = {column.name.casefold(): column for column in table.columns}
+        added = ModelSql(table, sql).added()
+        return all(
+            may_be_added(column, Kind.SUM if is_sum else Kind.AVERAGE, table.row_count)
+            for name, is_sum in added
+            if (column := columns.get(name.casefold())) is not None
         )
 
     def rows_behind(self, result: TableResult, position: int, within: Readable) -> tuple[int, ...]:
