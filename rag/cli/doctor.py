@@ -160,7 +160,7 @@ def _embedding(settings: Settings) -> str:
 
 def _indexes(settings: Settings) -> str:
     from rag.operations import compare, refuse_emptied
-    from rag.wiring.components import open_embedder, open_index
+    from rag.wiring.components import open_chroma, open_embedder, open_index
     from rag.wiring.stores import open_database
 
     url = running_server(settings.data_dir)
@@ -169,8 +169,12 @@ def _indexes(settings: Settings) -> str:
     seen = _ids_in_file(settings)
     if seen is not None and (found := compare(open_database(settings), seen)).is_whole:
         return str(found)
+    embedder = open_embedder(settings)
+    if settings.retrieval.vectors == "chroma":  # whatever the database says
+        with closing(open_chroma(settings, embedder)) as chroma:
+            chroma.check()
     engine = open_database(settings)
-    index = open_index(settings, open_embedder(settings), engine)
+    index = open_index(settings, embedder, engine)
     try:
         index.check()
         found = compare(engine, index.chunk_ids())
