@@ -8,17 +8,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from benchmarks.baselines import BASELINES, DEPTH, Baselines, falls_behind
 from rag.cli.evaluate import evaluate
-from rag.cli.ingest import ingest_paths
 from rag.records import EVERYTHING
 from rag.regression.replay import files_of
 from rag.regression.report import read_questions
 from rag.regression.script_file import read_script
-from rag.settings import Settings
-from rag.wiring.building import build
 
 DATA = Path(__file__).parents[2] / "data"
 FIGURE = re.compile(r"\d+(?:[.,]\d+)*")
@@ -67,11 +63,8 @@ def counted(graded):
 
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    settings = Settings(data_dir=folder)
-    graded = evaluate(settings, DATA / "questions.jsonl", DATA / "library")
-    return counted(graded)
+def reached(sample_libraries):
+    return counted(evaluate(sample_libraries, DATA / "questions.jsonl", DATA / "library"))
 
 
 def test_every_kind_has_a_floor(reached):
@@ -85,12 +78,19 @@ def test_questions_are_answered_from_the_right_file_with_the_right_figures(reach
     assert all(now >= floor for now, floor in zip(reached[kind], FLOORS[kind], strict=True))
 
 
-def test_search_is_no_worse_than_the_plainest_ones(tmp_path_factory):
+@pytest.fixture
+def application(sample_libraries):
+    """Over the sample library, with the vectors of both models."""
+    with (
+        sample_libraries.copied(DATA / "library") as data,
+        sample_libraries.opened(data) as opened,
+    ):
+        list(opened.second.make_missing())
+        yield opened
+
+
+def test_search_is_no_worse_than_the_plainest_ones(application):
     """By the reciprocal rank of a right file; paired by question, beyond chance."""
-    settings = Settings(data_dir=tmp_path_factory.mktemp("compared"))
-    ingest_paths(settings, [DATA / "library"], console=Console(quiet=True))
-    application = build(settings)
-    list(application.second.make_missing())
     plain = Baselines(
         application.embedder, application.index, application.words, application.second
     )
@@ -106,7 +106,6 @@ def test_search_is_no_worse_than_the_plainest_ones(tmp_path_factory):
                 right = {question.document, *question.also}
                 places = [place for place, each in enumerate(names, start=1) if each in right]
                 ranks[name][question.id] = 1 / places[0] if places else 0.0
-    application.stop()
 
     assert {name for name in BASELINES if falls_behind(ranks["ours"], ranks[name])} == set()
 
