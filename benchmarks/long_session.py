@@ -1,15 +1,17 @@
 """What one turn costs apart from models, as a session grows from 100 to 10,000 turns.
 
-    python -m benchmarks.long_session [--turns 100,1000,10000] [--rounds 60]
+    python -m benchmarks.long_session [--turns 100,1000,10000] [--rounds 60] [--through 2000]
 
 The store is SQLite on disk; the question, recall with vectors, the context, the answer and the
 search of the transcript are real. Embedding is replaced by fixed vectors. `turn` is all of it but
 retrieval, follow-ups and the check of the answer; `whole turn` has these too, with eight sources
 that are given instead of searched. Compactions run between the turns, as the background does, and
 are timed apart. Times are milliseconds; compare them within one run. `CPU` leaves out waiting, and
-what other processes do meanwhile. `SQL` is the number of statements.
+what other processes do meanwhile. `SQL` is the number of statements. `--through` asks so many
+questions in one session instead, and tells what the process holds of memory meanwhile.
 """
 
+import resource
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -61,6 +63,8 @@ def session_of(store: SqlConversationStore, turns: int) -> SqlSession:
         for number in range(turns)
         for role, text in zip(("user", "assistant"), turn(number), strict=True)
     ]
+    if not said:
+        return session
     session.append(said, [])
     session.save_vectors(dict(enumerate(FixedVectors().embed([text.content for text in said]))))
     return session
@@ -155,11 +159,15 @@ class Stopwatch:
 @click.command(help=__doc__)
 @click.option("--turns", default="100,1000,10000", show_default=True)
 @click.option("--rounds", default=60, show_default=True)
-def main(turns: str, rounds: int) -> None:
+@click.option("--through", type=int, help="turns of one session")
+def main(turns: str, rounds: int, through: int | None) -> None:
     """Print percentiles for each length."""
     with tempfile.TemporaryDirectory() as folder:
         engine = open_engine(f"sqlite:///{Path(folder)}/groundnote.db")
         migrate(engine)
+        if through:
+            grown(engine, through)
+            return
         columns = ("p50 ms", "p95 ms", "CPU p50", "CPU p95")
         print(f"{'turns':>7} {'what':>18} {' '.join(f'{c:>8}' for c in columns)} {'SQL':>5}")
         for length in map(int, turns.split(",")):
@@ -168,47 +176,78 @@ def main(turns: str, rounds: int) -> None:
         engine.dispose()
 
 
+def grown(engine: Engine, through: int) -> None:
+    """Print what a session costs as it goes on, compactions included."""
+    one, step, began = _Session(engine, 0), through // 20, process_time()
+    for number in range(1, through + 1):
+        one.ask(number)
+        if one.due:
+            one.compact()
+        if number % step == 0:
+            cpu = 1000 * (process_time() - began) / step
+            print(f"{number:>6} turns {cpu:>7.1f} ms CPU a turn, {resident():>5.0f} MB", flush=True)
+            began = process_time()
+
+
+def resident() -> float:
+    """Megabytes of memory that this process holds."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() / 2**20
+
+
+class _Session:
+    """One session of some length, and what asks in it."""
+
+    def __init__(self, engine: Engine, length: int) -> None:
+        count = token_counter("")
+        self.remembered = ConversationMemory(count, FixedVectors())
+        self.due: list[object] = []
+        self.memory = ContextBuilder(
+            self.remembered,
+            rules=MemoryRules(),
+            window=lambda: 4096,
+            count=count,
+            later=self.due.append,
+        )
+        self.session = session_of(SqlConversationStore(engine), length)
+        self._sources = GivenSources()
+        self._assistant = Assistant(
+            self._sources,
+            FollowUps(lexicon=lambda within: PRODUCTS),
+            self.memory,
+            Answering(FirstSentence()),
+            limits=TurnLimits(),
+        )
+
+    def ask(self, number: int) -> None:
+        """A whole turn."""
+        self._sources.number = number
+        list(self._assistant.ask(self.session, turn(number * 7)[0]))
+
+    def compact(self) -> None:
+        """What was put off until after the answer."""
+        self.due.clear()
+        self.memory.compact(self.session, force=False)
+
+
 def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
     """What everything costs in a session of this length."""
-    count = token_counter("")
-    remembered = ConversationMemory(count, FixedVectors())
-    due: list[object] = []
-    memory = ContextBuilder(
-        remembered,
-        rules=MemoryRules(),
-        window=lambda: 4096,
-        count=count,
-        later=due.append,
-    )
-    session = session_of(SqlConversationStore(engine), length)
+    one = _Session(engine, length)
+    session, memory = one.session, one.memory
     memory.compact(session)
-    given = GivenSources()
-    assistant = Assistant(
-        given,
-        FollowUps(lexicon=lambda within: PRODUCTS),
-        memory,
-        Answering(FirstSentence()),
-        limits=TurnLimits(),
-    )
-
-    def ask(number: int) -> None:
-        given.number = number
-        list(assistant.ask(session, turn(number * 7)[0]))
-
     watches: dict[str, Stopwatch] = {}
     for what, call in {
         "turn": lambda number: one_turn(session, memory, number),
-        "whole turn": ask,
+        "whole turn": one.ask,
         "substring search": lambda number: session.search(f"region {number % 97}"),
-        "word search": lambda number: remembered.found(session, f"region {number}", 20),
+        "word search": lambda number: one.remembered.found(session, f"region {number}", 20),
     }.items():
         watch = watches.setdefault(what, Stopwatch(engine))
         for number in range(rounds):
             watch.time(lambda call=call, number=number: call(number))
-            if due:
-                due.clear()
+            if one.due:
                 compaction = watches.setdefault("compaction", Stopwatch(engine))
-                compaction.time(lambda: memory.compact(session, force=False))
+                compaction.time(one.compact)
     return watches
 
 

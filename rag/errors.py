@@ -113,6 +113,10 @@ class IndexAway(SetupError):
     http_status = 503
 
 
+class SharedAway(IndexAway):
+    """The process that the workers of a server share does not answer now."""
+
+
 class IndexMismatch(SetupError):
     """The vector index was built with another embedding model: `groundnote reindex` rebuilds it."""
 

@@ -87,7 +87,7 @@ class LlmSettings(_SettingsSection):
     extra_body: dict[str, Any] = Field(default_factory=dict)  # sent with every request
     tools: bool = True
     written_calls: bool = True  # read those that a model writes as text, too
-    calls_at_once: int = Field(32, ge=1)  # of a process; of one owner among several an eighth
+    calls_at_once: int = Field(32, ge=1)  # of a server; of one owner among several an eighth
 
     _api_key: SecretStr | None = PrivateAttr(None)  # of a model that was connected in the browser
 

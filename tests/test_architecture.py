@@ -1,6 +1,7 @@
 """The house keeps its shape: imports point down, and every name is one thing."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -221,6 +222,78 @@ class TestEveryModule:
         assert [
             path for path, tree in trees.items() if tree.body and not ast.get_docstring(tree)
         ] == []
+
+
+# Pages that are fetched are made into documents, which are read like any other file.
+MAKE_DOCUMENTS = {"rag/connectors/confluence.py", "rag/connectors/web/pages.py"}
+TAGS = (
+    "a|abbr|b|blockquote|body|br|button|code|dd|details|div|dl|dt|em|form|h[1-6]|head|hr|"
+    "html|i|iframe|img|input|label|li|link|main|mark|meta|ol|option|p|pre|q|s|script|"
+    "section|select|small|span|strong|style|sub|summary|sup|svg|table|tbody|td|textarea|"
+    "tfoot|th|thead|time|title|tr|u|ul|video"
+)
+TAG = re.compile(rf"</?(?:{TAGS})(?=[\s>/])[^<]*(?:>|=[\"']?$)", re.IGNORECASE)
+IS_PATTERN = re.compile(r"\(\?|\\[bs]")  # reads HTML, and makes none
+
+
+def filled(node: ast.AST) -> str:
+    """The text of a template that words are put into; "" for anything else."""
+    match node:
+        case ast.JoinedStr(values):
+            return "".join(part.value for part in values if isinstance(part, ast.Constant))
+        case ast.Call(ast.Attribute(ast.Constant(str(text)), "format" | "join")):
+            return text
+        case ast.BinOp(ast.Constant(str(text)), ast.Mod() | ast.Add(), _):
+            return text
+        case ast.BinOp(_, ast.Add(), ast.Constant(str(text))):
+            return text
+    return ""
+
+
+def holds_tag(text: str) -> bool:
+    return bool(TAG.search(text)) and not IS_PATTERN.search(text)
+
+
+def html_made_in(tree: ast.AST) -> list[str]:
+    """Where text becomes HTML: by tags around words, or by what says that a text is safe."""
+    made = [filled(node) for node in ast.walk(tree) if holds_tag(filled(node))]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Markup" and node.args:
+            made.append(ast.unparse(node))
+        if isinstance(node, ast.ImportFrom) and node.module in ("html", "markupsafe"):
+            made += [alias.name for alias in node.names if alias.name == "escape"]
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            names = [getattr(node, "module", "") or "", *(alias.name for alias in node.names)]
+            made += [name for name in names if name.partition(".")[0] in ("nh3", "bleach")]
+    return made
+
+
+class TestHtml:
+    def test_is_made_in_one_room_alone(self):
+        made = {
+            name: found
+            for path in MODULES
+            if (name := str(path.relative_to(ROOT))) not in MAKE_DOCUMENTS
+            if part_of(path) != "render"
+            if (found := html_made_in(tree_of(path)))
+        }
+
+        assert made == {}
+
+    @pytest.mark.parametrize("template", sorted((ROOT / "templates").glob("*")))
+    def test_no_template_lets_words_through_as_they_are(self, template):
+        assert not re.search(r"\|\s*safe\b|autoescape\s+false", template.read_text("utf-8"))
+
+    @pytest.mark.parametrize(
+        "code",
+        [
+            'Markup("{}<mark>{}</mark>").format(a, b)', 'f"<p>{a}</p>"', '"<b>" + a', "Markup(a)",
+            '"<li>{}</li>".format(a)', '"<td>%s" % a', 'f\'<a href="{a}">\'',
+            "from html import escape", "import nh3", '"<br>".join(lines)', 'a + "</svg>"',
+        ],
+    )  # fmt: skip
+    def test_is_seen_when_made(self, code):
+        assert html_made_in(ast.parse(code))
 
 
 def modules_after(statement: str) -> set[str]:

@@ -33,6 +33,7 @@ from rag.db.schema import (
     mark_changed,
     measurements,
     message_vectors,
+    message_words,
     messages,
     metadata,
     model_connections,

@@ -324,6 +324,17 @@ message_vectors = Table(
     Column("vector", LargeBinary, nullable=False),  # float32, little-endian
 )
 
+# Words of the older messages of long sessions, for recall: where each is said in a block of them.
+# The empty word tells how many paragraphs there are up to the end of its block.
+message_words = Table(
+    "message_words",
+    metadata,
+    Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("word", Text, primary_key=True),
+    Column("end", Integer, primary_key=True),  # of the block: the message behind it
+    Column("postings", LargeBinary, nullable=False),  # `rag.memory.recall.Postings`
+)
+
 jobs = Table(
     "jobs",
     metadata,

@@ -71,7 +71,7 @@ class JobQueue:
     def __init__(self, table: JobTable, *, folder: Path, url: str | None, workers: int) -> None:
         self.table = table
         self._workers = workers
-        # Its lock says which process is the only one, so that what is left must be of dead ones.
+        # Whoever is the first of this machine knows that what is left must be of dead ones.
         self._lock = AloneLock(folder / "jobs.lock") if url is None and table.is_local else None
         self._handlers: dict[str, tuple[Handler, After]] = {}
         self._call = WorkersCall()
@@ -206,8 +206,11 @@ class JobQueue:
         if self._lock is None or not self._lock.take():
             self._look_after()
             return
-        for job in self.table.unfinished():
-            self.table.give_back(job)
+        try:
+            for job in self.table.unfinished():
+                self.table.give_back(job)
+        finally:
+            self._lock.share()
 
     def _keep_alive(self, stopping: threading.Event) -> None:
         while not stopping.wait(BEAT_SECONDS):

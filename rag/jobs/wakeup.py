@@ -19,23 +19,30 @@ EARLIER_QUEUE = "jobs.db"  # versions before kept calls in it, each for a row th
 
 
 class AloneLock:
-    """Held by one process at a time, and by none that is dead."""
+    """Says who is the first process of a machine; the others share it, and the dead have no part.
+
+    Whoever is first has it alone until `share`, and they wait so long.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Whether it is ours now."""
-        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        """Whether we are the first."""
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(descriptor)
+            self.share()
             return False
-        self._descriptor = descriptor
         self._path.with_name(EARLIER_QUEUE).unlink(missing_ok=True)
         return True
+
+    def share(self) -> None:
+        """Let others have it as well."""
+        if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
 
     def release(self) -> None:
         if self._descriptor is not None:

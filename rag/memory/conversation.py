@@ -16,7 +16,9 @@ from rag.errors import ModelError, NotFound, UserError
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS
 from rag.memory.evidence import TurnEvidence, flat
-from rag.memory.history import History, ShownParagraphs
+from rag.memory.history import History, Messages, ShownParagraphs
+from rag.memory.older import StoredMessages, read_of
+from rag.memory.recall import PLACES, Meanings
 from rag.memory.summariser import Summariser, corrected
 from rag.memory.summary import (
     NO_SUMMARY_DRAFT,
@@ -116,16 +118,24 @@ class ConversationMemory:
         """Index, role and a paragraph of the messages that bear on a query, best first."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as held:
-            near = self._meanings(session, held.past, query)
-            best = held.past.index.best(query, before=count, meanings=near)
-            paragraphs = [held.past.index.paragraphs[at] for at in best[: 4 * limit]]
-            first = {paragraph.message: paragraph for paragraph in reversed(paragraphs)}
-            said = held.past.said
-            every = dict.fromkeys(paragraph.message for paragraph in paragraphs)
-            return [(at, said[at].role, first[at].text) for at in islice(every, limit)]
+            past, first = held.past, dict[int, str]()
+            best = past.ranked(query, count, self._meanings(session, past, query))
+            for at in islice(best, 4 * limit):
+                first.setdefault(at // PLACES, past.paragraph(at).text)
+            said = past.said
+            return [(at, said[at].role, text) for at, text in islice(first.items(), limit)]
 
-    def remember(self, session: SessionHandle) -> None:
-        """Embed messages that nobody embedded yet, the newest first; done in background."""
+    def remember(self, session: SessionHandle, *, embeds: bool = True) -> None:
+        """Done in background: write down where the words of old messages are, embed new ones."""
+        count = session.read().message_count
+        with self._brought_up_to(session, count) as held:
+            if isinstance(held.past.said.older, StoredMessages):
+                held.past.said.older.write(held.past, held.epoch)
+        if embeds:
+            self._embed(session)
+
+    def _embed(self, session: SessionHandle) -> None:
+        """Messages that nobody embedded yet, the newest first."""
         if self._embedder is None:
             return
         count = session.read().message_count
@@ -145,26 +155,41 @@ class ConversationMemory:
         if rows:
             session.save_vectors({index: each.reshape(-1) for index, each in rows.items()})
 
-    def _meanings(self, session: SessionHandle, past: History, question: str) -> dict[int, float]:
-        """How near paragraphs are; nothing without an embedder, or while it is away.
+    def _meanings(self, session: SessionHandle, past: History, question: str) -> Meanings | None:
+        """How near paragraphs are; None without an embedder, or while it is away.
 
         Nor in a language that its model does not know: there words do alone.
         """
         if self._embedder is None:
-            return {}
+            return None
         from rag.memory.embedding import KnownLanguages, near
 
-        dimensions = self._embedder.dimensions
-        for index, vectors in session.vectors_besides(past.vectors.keys()).items():
-            if vectors.size % dimensions == 0 and index < len(past.said):
-                past.vectors[index] = vectors.reshape(-1, dimensions)
-        self._known = self._known or KnownLanguages(self._embedder.embed)
+        embed, dimensions = self._embedder.embed, self._embedder.dimensions
+        stored = session.vectors_besides(past.vectors.keys(), past.base)
+        past.vectors |= {at: rows for at, rows in stored.items() if at < len(past.said)}
+        self._known = self._known or KnownLanguages(embed)
         try:
             if past.phrases not in self._known:
-                return {}
-            return near(past, question, self._embedder.embed)
+                return None
         except ModelError:
-            return {}  # the words do alone
+            return None  # the words do alone
+
+        def meanings(older: Sequence[int]) -> dict[int, float]:
+            sizes = past.index.sizes
+            rows = {
+                at: own.reshape(-1, dimensions)
+                for at, own in past.vectors.items()
+                if at in sizes and own.size == sizes[at][0] * dimensions
+            }
+            for at, own in (session.vectors(older) if older else {}).items():
+                if own.size % dimensions == 0:
+                    rows[at] = own.reshape(-1, dimensions)
+            try:
+                return near(rows, question, embed)
+            except ModelError:
+                return {}
+
+        return meanings
 
     # ── Summaries ────────────────────────────────────────────────────────────────────────────
 
@@ -303,17 +328,20 @@ class ConversationMemory:
             yield held
 
     def _size(self) -> int:
-        return sum(len(each.past.index.paragraphs) for each in self._held.values())
+        return sum(each.past.index.count for each in self._held.values())
 
     def _read(self, session: SessionHandle, held: _CachedSession, before: int) -> None:
         """Each message once; the newest that was read may have been written anew since."""
-        known = len(held.past.said)
-        messages = session.said(max(0, known - 1), max(before, known))
-        if known and messages and messages[0].content == held.last:
+        past, known = held.past, len(held.past.said)
+        if past.said.older is None:  # it begins behind what is written down in the database
+            older = StoredMessages(session, self._count, Lexicon(self._names(session.within())))
+            past.said, past.index.older, known = Messages(older, older.end), older, older.end
+        is_known = known > past.base
+        messages = session.said(known - is_known, max(before, known))
+        if is_known and messages and messages[0].content == held.last:
             messages = messages[1:]
-        elif known:
-            held.past.cut(known - 1 if messages else 0)
-            messages = messages or session.said(0, before)
+        elif is_known:
+            past.keep(past.base, known - 1)
         ended = [m for m in messages if m.index < before]
         while ended and ended[-1].status is MessageStatus.PENDING:
             ended.pop()
@@ -321,16 +349,15 @@ class ConversationMemory:
             return
         lexicon = Lexicon(self._names(session.within()))
         for message in ended:
-            _take(held.past, message, self._count, lexicon)
+            _take(past, message, self._count, lexicon)
         held.last = ended[-1].content
 
 
 def _take(past: History, message: Message, count: TokenCounter, lexicon: Lexicon) -> None:
-    """The next message: nothing is read of an unfinished answer, or of a client's rules."""
-    is_read = message.status is not MessageStatus.PENDING and message.role != Role.SYSTEM
+    """The next message."""
     if message.role == Role.USER:
         past.turns.append(message.index)
-    text = message.content if is_read else ""
+    text = read_of(message)
     past.read(message.role, text, count(text) + MESSAGE_TOKENS, lexicon)
 
 
@@ -355,6 +382,8 @@ def draft_of(active: Sequence[Summary]) -> SummaryDraft:
 def _since(past: History, forgotten: int, active: Sequence[Summary]) -> History:
     """With what is summarised now."""
     past.first = forgotten
+    for summary in active if past.base > forgotten else ():
+        past.carry(summary)
     past.cover(max((each.end for each in active), default=forgotten))
     return past
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rag.memory.history import History
 from rag.memory.phrases import SummaryPhrases, all_phrases
-from rag.memory.recall import Embed
+from rag.memory.recall import PLACES, Embed
 
 EMBEDDED_CHARACTERS = 1200  # of a text; what follows seldom changes what it is about
 # Of the phrases of one language that are nearest to their English ones: a model of English alone
@@ -47,10 +47,10 @@ def texts_of(past: History, messages: Iterable[int]) -> dict[int, list[str]]:
             f"{past.question_of(message)}\n{paragraph.setting}\n{paragraph.text}".strip()[
                 :EMBEDDED_CHARACTERS
             ]
-            for paragraph in past.index.paragraphs[places.start : places.stop]
+            for paragraph in past.said[message].paragraphs
         ]
         for message in messages
-        if (places := past.index.of_message.get(message))
+        if message < len(past.said) and past.said[message].paragraphs
     }
 
 
@@ -61,13 +61,12 @@ def embed_paragraphs(texts: Mapping[int, Sequence[str]], embed: Embed) -> dict[i
     return {at: np.stack([next(rows) for _ in own]) for at, own in texts.items()}
 
 
-def near(past: History, question: str, embed: Embed) -> dict[int, float]:
-    """The nearest paragraphs of which there are vectors, with their cosines."""
-    known = [(past.index.of_message.get(at, range(0)), rows) for at, rows in past.vectors.items()]
-    fits = [(places, rows) for places, rows in known if len(places) == len(rows) > 0]
-    if not fits:
+def near(vectors: Mapping[int, Any], question: str, embed: Embed) -> dict[int, float]:
+    """The nearest paragraphs of messages of which there are vectors, with their cosines."""
+    known = [(message, rows) for message, rows in vectors.items() if len(rows)]
+    if not known:
         return {}
-    places = [place for own, _ in fits for place in own]
-    cosines = np.concatenate([rows for _, rows in fits]) @ np.asarray(embed([question]))[0]
+    positions = [at * PLACES + place for at, rows in known for place in range(len(rows))]
+    cosines = np.concatenate([rows for _, rows in known]) @ np.asarray(embed([question]))[0]
     best = np.argsort(-cosines)[:MOST_NEAR]
-    return {places[at]: float(cosines[at]) for at in best if cosines[at] >= LEAST_MEANING}
+    return {positions[at]: float(cosines[at]) for at in best if cosines[at] >= LEAST_MEANING}

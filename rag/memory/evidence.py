@@ -1,7 +1,7 @@
 """What the turns say, sentence by sentence: what a summary quotes, and what its words rest on."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -125,6 +125,8 @@ class TurnEvidence:
     messages: Sequence[SpokenMessage]
     start: int
     end: int
+    base: int = 0  # the first message that is held in memory
+    older: Callable[[int], Sequence[int]] = lambda number: ()  # those before it that give a number
 
     def sentences(self, message: int) -> tuple[SpokenSentence, ...]:
         """Those of one message."""
@@ -139,7 +141,8 @@ class TurnEvidence:
 
     def giving(self, number: int) -> list[int]:
         """The messages before the end that hold a number, oldest first."""
-        return [at for at in range(self.end) if number in self.messages[at].numbers]
+        held = range(self.base, self.end)
+        return [*self.older(number), *(at for at in held if number in self.messages[at].numbers)]
 
     def quotation(self, message: int, sentence: SpokenSentence) -> str:
         """A sentence word for word with what limits it; short messages stand whole."""

@@ -1,22 +1,25 @@
-"""What was said in one conversation, each message read once, and how it is put before a model."""
+"""What was said in one conversation, each message read once, and how it is put before a model.
+
+The newest messages are held; those before `base` are read again when something needs them.
+"""
 
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
-from typing import Any
+from typing import Any, Protocol, overload
 
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.language.names import Lexicon, find_names
 from rag.language.sentences import asks, split_sentences
 from rag.memory.evidence import SpokenMessage, TurnEvidence
-from rag.memory.paragraphs import read_paragraphs, size
+from rag.memory.paragraphs import Paragraph, read_paragraphs, size
 from rag.memory.phrases import SummaryPhrases, fenced, phrases_of
-from rag.memory.recall import Index
-from rag.records import Role
+from rag.memory.recall import PLACES, REST, Index, Meanings, OlderParagraphs
+from rag.records import Role, Summary
 from rag.seams import TokenCounter
 
 MARGIN = 3  # tokens that texts put together may take more
@@ -25,6 +28,7 @@ SKIPPED = "…\n"  # between paragraphs of one message
 LONGEST_READ = 8_000  # characters of a message of the user, to see whether it only asks
 LEAST_SAID = 24  # bytes of one that says something by itself
 MOST_NAMED = 20  # numbers in a question
+READ_AT_ONCE = 32  # messages that are not held
 LANGUAGE_MESSAGES = 6  # of the user, that tell the language
 NO_NAMES = Lexicon(())
 _LIST = re.compile(r"\s*\[[\s\d]*(?:,[\s\d]+)*\]\s*")
@@ -37,6 +41,58 @@ class ParsedMessage(SpokenMessage):
     tokens: int = 0  # of the whole message
     names: tuple[str, ...] = ()
     only_asks: bool = False  # of a user's message: it is shown with its answer alone
+    paragraphs: tuple[Paragraph, ...] = ()
+
+
+class OlderMessages(OlderParagraphs, Protocol):
+    """The messages of a conversation that are not held, wherever they are stored."""
+
+    def load(self, messages: Iterable[int]) -> None:
+        """Have these at hand, by one look."""
+
+    def message(self, at: int) -> ParsedMessage:
+        """One of them."""
+
+
+class Messages(Sequence[ParsedMessage]):
+    """All messages of a conversation; those from `base` on are held."""
+
+    def __init__(self, older: OlderMessages | None = None, base: int = 0) -> None:
+        self.older, self.base = older, base
+        self._held: list[ParsedMessage] = []
+
+    def __len__(self) -> int:
+        return self.base + len(self._held)
+
+    @overload
+    def __getitem__(self, at: int) -> ParsedMessage: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[ParsedMessage]: ...
+    def __getitem__(self, at: int | slice) -> ParsedMessage | list[ParsedMessage]:
+        if isinstance(at, slice):
+            return [self[index] for index in range(*at.indices(len(self)))]
+        at = at + len(self) if at < 0 else at
+        if 0 <= at < self.base and self.older is not None:
+            return self.older.message(at)
+        if at < self.base:
+            raise IndexError(at)
+        return self._held[at - self.base]
+
+    def load(self, messages: Iterable[int]) -> None:
+        """Have these at hand."""
+        missing = [at for at in messages if 0 <= at < self.base]
+        if missing and self.older is not None:
+            self.older.load(missing)
+
+    def append(self, message: ParsedMessage) -> None:
+        """The next one."""
+        self._held.append(message)
+
+    def keep(self, first: int, end: int) -> "Messages":
+        """The same, but for those after `end`; those before `first` are not held any more."""
+        kept = Messages(self.older, max(first, self.base))
+        kept._held = self._held[kept.base - self.base : max(0, end - self.base)]
+        return kept
 
 
 @dataclass(slots=True)
@@ -44,15 +100,16 @@ class History:
     """The messages of one conversation, oldest first. Those before `covered` are summarised."""
 
     count: TokenCounter
-    said: list[ParsedMessage] = field(default_factory=list)
-    totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each message
+    said: Messages = field(default_factory=Messages)
+    totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each that is held
     turns: list[int] = field(default_factory=list)  # index of each turn's first message
     first: int = 0  # messages before this one are in no summary
     covered: int = 0
     index: Index = field(default_factory=Index)
     given: dict[int, int] = field(default_factory=dict)  # number: the answer that gave it first
-    holding: dict[int, list[int]] = field(default_factory=dict)  # number: paragraphs with it
-    counted: tuple[int, int] = (0, 0)  # the messages that are in the three below
+    counted: tuple[int, int] = (0, 0)  # the messages that are in the five below
+    covered_tokens: int = 0
+    recallable: set[int] = field(default_factory=set)  # numbers that a paragraph holds
     numbers: dict[int, None] = field(default_factory=dict)
     names: dict[str, None] = field(default_factory=dict)
     uses: Counter[int] = field(default_factory=Counter)  # how often a number came up again
@@ -60,27 +117,24 @@ class History:
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def base(self) -> int:
+        """The first message that is held."""
+        return self.said.base
+
     def read(self, role: str, text: str, tokens: int, lexicon: Lexicon = NO_NAMES) -> None:
         """Take in the next message; what only serves the model has no text here."""
         at = len(self.said)
-        text = text if role == Role.USER else canonical(_list_as_code(text))
-        markers = find_markers(text)
-        numbers = dict.fromkeys(n for marker in markers for n in marker.numbers)
-        if role == Role.USER and not numbers.keys() <= self.given.keys():
-            known = self.given.keys()
-            text, markers = neutralise(text), []  # nobody gave him these numbers
-            numbers = {number: None for number in numbers if number in known}
-        elif role != Role.USER:
-            self.given.update((n, at) for n in numbers if n not in self.given)
-        paragraphs = read_paragraphs(at, text, self.count, markers)
-        for place, paragraph in enumerate(paragraphs, start=len(self.index.paragraphs)):
-            for number in (*paragraph.numbers, *paragraph.behind):
-                self.holding.setdefault(number, []).append(place)
-        only_asks = role == Role.USER and len(paragraphs) == 1 and _only_asks(text)
-        names = _names(text, lexicon)
-        self.said.append(ParsedMessage(role, text, tuple(numbers), tokens, names, only_asks))
+        message = MessageReader(self.count, self.gave, lexicon).read(at, role, text, tokens)
+        if role != Role.USER:
+            self.given.update((n, at) for n in message.numbers if n not in self.given)
+        self.said.append(message)
         self.totals.append(self.totals[-1] + tokens)
-        self.index.add(paragraphs, self.question_of(at))
+        self.index.add(at, message.paragraphs, self.question_of(at))
+
+    def gave(self, number: int) -> bool:
+        """Whether an answer gave a number so far."""
+        return number in self.given or (self.base > 0 and any(self.index.holding([number])))
 
     def cover(self, end: int) -> None:
         """Have a summary stand for the messages from `first` up to `end`."""
@@ -88,34 +142,57 @@ class History:
         if first != self.first or end < counted:
             counted = self.first
             self.numbers, self.names, self.uses = {}, {}, Counter()
-        for said in self.said[counted:end]:
+            self.covered_tokens, self.recallable = 0, set()
+        for at in range(counted, end):
+            said = self.said[at]
             for number in said.numbers:
                 if number in self.numbers:
                     self.uses[number] += 2 if said.role == Role.USER else 1
-            self.numbers.update(dict.fromkeys(n for n in said.numbers if n in self.given))
+            self.numbers.update(dict.fromkeys(said.numbers))
             self.names.update(dict.fromkeys(said.names))
+            self.covered_tokens += said.tokens
+            for part in said.paragraphs:
+                self.recallable.update(part.numbers, part.behind)
         self.covered = max(end, counted)
         self.counted = self.first, self.covered
 
-    def cut(self, end: int) -> None:
-        """Forget the messages from `end` on."""
+    def carry(self, summary: Summary) -> None:
+        """Take over what a summary says of its messages, where not all of them are held."""
+        first, counted = self.counted
+        if summary.start != self.first or (first == self.first and counted >= summary.end):
+            return
+        report = summary.report
+        self.counted, self.covered = (summary.start, summary.end), summary.end
+        self.numbers = dict.fromkeys(summary.required_numbers)
+        self.names = dict.fromkeys(summary.required_names)
+        self.uses, self.covered_tokens = Counter(), report.tokens_before
+        self.recallable = {*report.stated_citations, *report.recallable_citations}
+
+    def keep(self, first: int, end: int) -> None:
+        """Forget the messages from `end` on, and hold those before `first` no more."""
         self.cover(min(self.covered, end))
-        self.index.cut(end)
-        kept = len(self.index.paragraphs)
-        del self.said[end:], self.totals[end + 1 :]
-        self.turns = self.turns[: bisect_left(self.turns, end)]
-        self.vectors = {at: rows for at, rows in self.vectors.items() if at < end}
+        base = self.base
+        self.index.keep(first, end)
+        self.said = self.said.keep(first, end)
+        self.totals = self.totals[self.base - base : end - base + 1]
+        self.turns = self.turns[bisect_left(self.turns, first) : bisect_left(self.turns, end)]
+        self.vectors = {at: rows for at, rows in self.vectors.items() if first <= at < end}
         self.given = {number: first for number, first in self.given.items() if first < end}
-        held = ((n, places[: bisect_left(places, kept)]) for n, places in self.holding.items())
-        self.holding = {number: places for number, places in held if places}
 
     def evidence(self, start: int, end: int) -> TurnEvidence:
         """What was said so far, as it is now; `[start, end)` is to be summarised."""
-        return TurnEvidence(tuple(self.said), start, end)
+        messages = self.said.keep(self.base, len(self.said))
+        return TurnEvidence(messages, start, end, self.base, self._older_giving)
+
+    def _older_giving(self, number: int) -> list[int]:
+        """The messages that are not held and have a number."""
+        every = dict.fromkeys(at // PLACES for at in self.index.holding([number])[0])
+        return [message for message in every if message < self.base]
 
     def tokens(self, start: int, end: int | None = None) -> int:
-        """Tokens of a run of messages."""
-        return self.totals[-1 if end is None else end] - self.totals[start]
+        """Tokens of a run of messages, as far as they are held."""
+        last = len(self.said) if end is None else end
+        return self.totals[max(0, last - self.base)] - self.totals[max(0, start - self.base)]
 
     def turns_from(self, start: int) -> int:
         """How many turns begin there or later."""
@@ -139,21 +216,47 @@ class History:
 
     def asked_at(self, message: int) -> int | None:
         """The paragraph that asked for an answer: the last one of the user's message before it."""
-        places = self.index.of_message.get(message - 1)
-        is_answer = places and self.said[message].role != Role.USER == self.said[message - 1].role
-        return places[-1] if places and is_answer else None
+        if message < 1 or self.said[message].role == Role.USER:
+            return None
+        before = self.said[message - 1]
+        if before.role != Role.USER or not before.paragraphs:
+            return None
+        return (message - 1) * PLACES + len(before.paragraphs) - 1
 
     def question_of(self, message: int) -> str:
         """What was asked for an answer; "" where nobody asked."""
         at = self.asked_at(message)
-        return "" if at is None else self.index.paragraphs[at].text
+        return "" if at is None else self.paragraph(at).text
+
+    def paragraph(self, position: int) -> Paragraph:
+        """That at a position."""
+        message, place = divmod(position, PLACES)
+        return self.said[message].paragraphs[place]
 
     def _named(self, question: str, before: int) -> Iterator[int]:
         """The newest paragraphs with the numbers that a question names."""
-        last = self.index.until(before)
-        for number in cited_numbers(question)[:MOST_NAMED]:
-            held = self.holding.get(number, ())
-            yield from held[: bisect_left(held, last)][-2:]
+        for positions in self.index.holding(cited_numbers(question)[:MOST_NAMED]):
+            yield from positions[: bisect_left(positions, before * PLACES)][-2:]
+
+    def ranked(self, question: str, before: int, meanings: Meanings | None = None) -> Iterator[int]:
+        """The paragraphs that bear on a question, best first; read as far as they are wanted."""
+        before = min(before, len(self.said))
+        best = self.index.best(question, before=before, meanings=meanings)
+        for some in _some(best):
+            messages = {at // PLACES for at in some}
+            self.said.load({at + step for at in messages for step in (-1, 0, 1)})
+            for position in some:
+                message, place = divmod(position, PLACES)
+                places = range(len(self.said[message].paragraphs))
+                own = reversed(places) if place == REST else [place] if place in places else []
+                yield from (message * PLACES + place for place in own)
+
+    def _newest(self, before: int) -> Iterator[int]:
+        for some in _some(reversed(range(min(before, len(self.said))))):
+            self.said.load([*some, some[-1] - 1])
+            for message in some:
+                places = reversed(range(len(self.said[message].paragraphs)))
+                yield from (message * PLACES + place for place in places)
 
     @property
     def phrases(self) -> SummaryPhrases:
@@ -169,7 +272,7 @@ class History:
         *,
         before: int,
         room: int,
-        meanings: Mapping[int, float] | None = None,
+        meanings: Meanings | None = None,
         beside: str = "",
     ) -> "ShownParagraphs":
         """What messages before one say that bears on a question, until the room is used.
@@ -179,12 +282,11 @@ class History:
         """
         phrases = self.phrases
         shown = ShownParagraphs(self, room - self.count(fenced(phrases.earlier)) - MARGIN, phrases)
-        found = self.index.best(question, before=before, meanings=meanings)
-        newest = reversed(range(self.index.until(before)))
-        for at in chain(self._named(question, before), found, newest):
+        ranked = self.ranked(question, before, meanings)
+        for at in chain(self._named(question, before), ranked, self._newest(before)):
             if shown.is_full:
                 break
-            if self.index.paragraphs[at].text not in beside:
+            if self.paragraph(at).text not in beside:
                 shown.take(at)
         return shown
 
@@ -208,16 +310,16 @@ class ShownParagraphs:
 
     def take(self, position: int) -> bool:
         """Show a paragraph with the question that it answers, if there is room for both."""
-        paragraphs, said = self._past.index.paragraphs, self._past.said
-        message = paragraphs[position].message
-        is_answered = message + 1 < len(said) and said[message + 1].role == Role.ASSISTANT
-        if said[message].only_asks and is_answered:
+        past, message = self._past, position // PLACES
+        is_last = message + 1 == len(past.said)
+        only_asks = past.said[message].only_asks and not is_last
+        if only_asks and past.said[message + 1].role == Role.ASSISTANT:
             return False  # it tells nothing without its answer, and is shown with it
-        asked = self._past.asked_at(message)
+        asked = past.asked_at(message)
         wanted = [
             each for each in (position, asked) if each is not None and each not in self.chosen
         ]
-        cost = sum(paragraphs[each].tokens + LABEL_TOKENS for each in wanted)
+        cost = sum(past.paragraph(each).tokens + LABEL_TOKENS for each in wanted)
         if cost > self.left:
             self._missed.add(position)
             return False
@@ -231,15 +333,14 @@ class ShownParagraphs:
         return tuple(dict.fromkeys(map(self._turn_of, self.chosen)))
 
     def _turn_of(self, position: int) -> int:
-        message = self._past.index.paragraphs[position].message
+        message = position // PLACES
         return message if self._past.asked_at(message) is None else message - 1
 
     def blocks(self) -> list[tuple[int, str]]:
         """The newest turn first: the text of each, and the message that it ends with."""
-        paragraphs = self._past.index.paragraphs
         blocks: list[tuple[int, str]] = []
         for _, turn in groupby(sorted(self.chosen), key=self._turn_of):
-            own = groupby(turn, key=lambda at: paragraphs[at].message)
+            own = groupby(turn, key=lambda at: at // PLACES)
             texts = {message: self._of(message, list(places)) for message, places in own}
             blocks.insert(0, (max(texts), "".join(texts.values())))
         return blocks
@@ -251,12 +352,12 @@ class ShownParagraphs:
 
     def _of(self, message: int, places: list[int]) -> str:
         role = self._phrases.label(self._past.said[message].role)
-        first = self._past.index.paragraphs[places[0]].shown
+        first = self._past.paragraph(places[0]).shown
         # What stands on lines of its own is read so only there: code, lists, tables.
         text = f"{role}:\n" if "\n" in first.rstrip("\n") else f"{role}: "
         last = places[0] - 1
         for place in places:
-            paragraph = self._past.index.paragraphs[place]
+            paragraph = self._past.paragraph(place)
             setting, shown = paragraph.setting, paragraph.shown
             if place != last + 1:
                 text += SKIPPED
@@ -265,6 +366,35 @@ class ShownParagraphs:
             text += shown
             last = place
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class MessageReader:
+    """Reads messages of one conversation; a user's numbers count only if an answer gave them."""
+
+    count: TokenCounter
+    gave: Callable[[int], bool]
+    lexicon: Lexicon = NO_NAMES
+
+    def read(self, at: int, role: str, text: str, tokens: int) -> ParsedMessage:
+        """One message as it is remembered."""
+        text = text if role == Role.USER else canonical(_list_as_code(text))
+        markers = find_markers(text)
+        numbers = dict.fromkeys(n for marker in markers for n in marker.numbers)
+        if role == Role.USER and not all(map(self.gave, numbers)):
+            text, markers = neutralise(text), []  # nobody gave him these numbers
+            numbers = {number: None for number in numbers if self.gave(number)}
+        paragraphs = tuple(read_paragraphs(at, text, self.count, markers))
+        only_asks = role == Role.USER and len(paragraphs) == 1 and _only_asks(text)
+        names = _names(text, self.lexicon)
+        return ParsedMessage(role, text, tuple(numbers), tokens, names, only_asks, paragraphs)
+
+
+def _some(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    """As many as are read at once, and again."""
+    every = iter(numbers)
+    while some := tuple(islice(every, READ_AT_ONCE)):
+        yield some
 
 
 def _list_as_code(text: str) -> str:

@@ -8,15 +8,16 @@ costs the same however many there are; of a word that very many hold, the newest
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from heapq import nlargest
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 from rag.language.languages import ENGLISH, Language
 from rag.language.synonyms import canonical, related
@@ -30,111 +31,228 @@ RELATED_WEIGHT = 0.3  # of words of about the same meaning
 NEAR = ((-1, 0.25), (-2, 0.2), (1, 0.15), (2, 0.1))  # messages around one, and what they tell of it
 MOST_TELLING = 200  # messages that tell of those around them
 MOST_WORDS = 24  # of a question
-MOST_HOLDERS = 2_000  # of one word that are looked at
+MOST_HOLDERS = 400  # of one word that are looked at, besides those that hold a rarer one
+MOST_RANKED = 500  # paragraphs: more than any room takes
+MOST_OLDER = 100  # paragraphs not held here whose meaning is looked at, by their words
+PLACES = 1 << 20  # of paragraphs in one message
+REST = PLACES - 1
 LONGEST_QUESTION = 1_000  # characters of one that are read
 MEANING_WEIGHT = 0.45
+# Older messages to look at as well in; paragraphs with their nearness out.
+Meanings = Callable[[Sequence[int]], Mapping[int, float]]
+
+
+@dataclass(slots=True)
+class Postings:
+    """Where a word is said, oldest first: how often there, and the words of that paragraph."""
+
+    positions: array[int] = field(default_factory=lambda: array("Q"))
+    counts: array[float] = field(default_factory=lambda: array("f"))
+    lengths: array[float] = field(default_factory=lambda: array("f"))
+    holders: int = 0  # paragraphs that say it, where not all of them are here
+
+    def packed(self) -> bytes:
+        """As bytes, little-endian."""
+        return b"".join(_in_order(part).tobytes() for part in self._parts)
+
+    @classmethod
+    def unpacked(cls, blocks: Sequence[bytes], holders: int) -> Postings:
+        """Of what was packed, oldest first."""
+        postings = cls(holders=holders)
+        for block in blocks:
+            count, at = len(block) // BYTES, 0
+            for part in postings._parts:
+                fresh = array(part.typecode)
+                fresh.frombytes(block[at : at + count * part.itemsize])
+                part.extend(_in_order(fresh))
+                at += count * part.itemsize
+        return postings
+
+    @property
+    def _parts(self) -> tuple[array[Any], ...]:
+        return self.positions, self.counts, self.lengths
+
+    def cut(self, first: int, end: int) -> Postings:
+        """Those of the messages `[first, end)`."""
+        low, high = (bisect_left(self.positions, at * PLACES) for at in (first, end))
+        return Postings(
+            self.positions[low:high], self.counts[low:high], self.lengths[low:high], high - low
+        )
+
+    def looked_at(self, paragraphs: Collection[int]) -> list[int]:
+        """The places of the newest, and of these paragraphs where more say it."""
+        every = len(self.positions)
+        first = max(0, every - MOST_HOLDERS)
+        older = (bisect_left(self.positions, at, hi=first) for at in paragraphs) if first else ()
+        there = (place for place in older if self.positions[place] in paragraphs and place < first)
+        return [*dict.fromkeys(there), *range(first, every)]
+
+
+BYTES = 16  # of a paragraph in packed postings
+
+
+def _in_order(part: array[Any]) -> array[Any]:
+    """In the other order of bytes where the machine is big-endian."""
+    if sys.byteorder == "big":
+        part = array(part.typecode, part)
+        part.byteswap()
+    return part
+
+
+class OlderParagraphs(Protocol):
+    """The paragraphs of messages that are not held in memory, by an index elsewhere."""
+
+    def size(self) -> tuple[int, float]:
+        """How many there are, and how many words all of them have."""
+
+    def postings(self, words: Sequence[str]) -> Mapping[str, Postings]:
+        """Of each word that is said in any the newest."""
 
 
 @dataclass(slots=True)
 class Index:
-    """The paragraphs of one conversation by their words, oldest first."""
+    """The paragraphs of one conversation by their words.
 
-    paragraphs: list[Paragraph] = field(default_factory=list)
-    lengths: array[float] = field(default_factory=lambda: array("f"))
-    words: list[tuple[str, ...]] = field(default_factory=list)
-    holders: dict[str, array[int]] = field(default_factory=dict)  # word: paragraphs
-    counts: dict[str, array[float]] = field(default_factory=dict)  # how often each says it
-    of_message: dict[int, range] = field(default_factory=dict)
+    The position of a paragraph is its message and its place in it.
+    """
+
+    older: OlderParagraphs | None = None
+    words: dict[str, Postings] = field(default_factory=dict)
+    sizes: dict[int, tuple[int, float]] = field(default_factory=dict)  # of messages
+    count: int = 0
     total: float = 0.0  # of the lengths
 
-    def add(self, paragraphs: Sequence[Paragraph], question: str = "") -> None:
+    def add(self, message: int, paragraphs: Sequence[Paragraph], question: str = "") -> None:
         """Those of the next message, and the question that it answers."""
-        first = len(self.paragraphs)
         if not paragraphs:
             return
-        language = language_of(" ".join(each.text for each in paragraphs)[:4000])
+        language = language_of(" ".join(paragraph.text for paragraph in paragraphs)[:4000])
         asked = Counter(telling(question[:LONGEST_QUESTION], language))
-        for number, paragraph in enumerate(paragraphs, start=first):
+        whole = 0.0
+        for place, paragraph in enumerate(paragraphs):
             own = Counter(telling(f"{paragraph.setting} {paragraph.text}", language))
             length = float(own.total())
             for word in own.keys() | asked.keys():
-                count = own[word] + ASKED_WEIGHT * (word in asked)
-                self.holders.setdefault(word, array("L")).append(number)
-                self.counts.setdefault(word, array("f")).append(count)
-            self.words.append((*own.keys(), *(word for word in asked if word not in own)))
-            self.lengths.append(length)
-            self.total += length
-        self.paragraphs += paragraphs
-        self.of_message[paragraphs[0].message] = range(first, len(self.paragraphs))
+                self._put(word, message, place, own[word] + ASKED_WEIGHT * (word in asked), length)
+            for number in (*paragraph.numbers, *paragraph.behind):
+                self._put(number_word(number), message, place, 1.0, length)
+            whole += length
+        self.sizes[message] = (len(paragraphs), whole)
+        self.count, self.total = self.count + len(paragraphs), self.total + whole
 
-    def cut(self, message: int) -> None:
-        """Forget the paragraphs of this message and of all after it."""
-        while self.paragraphs and self.paragraphs[-1].message >= message:
-            gone = self.paragraphs.pop()
-            self.of_message.pop(gone.message, None)
-            self.total -= self.lengths.pop()
-            for word in self.words.pop():
-                self.holders[word].pop()
-                self.counts[word].pop()
-                if not self.holders[word]:
-                    del self.holders[word], self.counts[word]
+    def _put(self, word: str, message: int, place: int, count: float, length: float) -> None:
+        postings = self.words.setdefault(word, Postings())
+        postings.positions.append(message * PLACES + place)
+        postings.counts.append(count)
+        postings.lengths.append(length)
+        postings.holders += 1
 
-    def until(self, message: int) -> int:
-        """How many paragraphs there are before a message."""
-        return bisect_left(self.paragraphs, message, key=lambda each: each.message)
+    def keep(self, first: int, end: int) -> None:
+        """Forget the paragraphs of all messages but `[first, end)`."""
+        kept = ((word, postings.cut(first, end)) for word, postings in self.words.items())
+        self.words = {word: postings for word, postings in kept if postings.holders}
+        self.sizes = {at: size for at, size in self.sizes.items() if first <= at < end}
+        self.count = sum(count for count, _ in self.sizes.values())
+        self.total = sum(length for _, length in self.sizes.values())
 
-    def best(
-        self, question: str, *, before: int, meanings: Mapping[int, float] | None = None
-    ) -> list[int]:
-        """The paragraphs of messages before one that bear on a question at all, best first."""
+    def block(self, first: int, end: int) -> dict[str, bytes]:
+        """The words of these messages, packed."""
+        parts = ((word, postings.cut(first, end)) for word, postings in self.words.items())
+        return {word: part.packed() for word, part in parts if part.holders}
+
+    def holding(self, numbers: Sequence[int]) -> list[list[int]]:
+        """The positions of paragraphs with each number, oldest first."""
+        words = list(map(number_word, numbers))
+        older = self.older.postings(words) if self.older and words else {}
+        parts = ((older.get(word), self.words.get(word)) for word in words)
+        return [[at for part in both if part for at in part.positions] for both in parts]
+
+    def best(self, question: str, *, before: int, meanings: Meanings | None = None) -> list[int]:
+        """The paragraphs of messages before one that bear on a question at all, best first.
+
+        Place `REST` of a message stands for all of it that is not there by itself.
+        """
         scores = self._by_words(question)
-        if meanings:
-            scores = _fused(scores, meanings)
-        scores = self._with_near(scores)
-        results = [
-            (score, at) for at, score in scores.items() if self.paragraphs[at].message < before
-        ]
-        return [at for _, at in sorted(results, reverse=True)]
+        near = meanings(self._oldest_first(scores)) if meanings else {}
+        if near:
+            scores = _fused(scores, near)
+        scores = _with_near(scores)
+        results = ((score, at) for at, score in scores.items() if at < before * PLACES)
+        return [at for _, at in nlargest(MOST_RANKED, results)]
+
+    def _oldest_first(self, scores: Mapping[int, float]) -> list[int]:
+        """The messages not held here that say most of a question's words, oldest first."""
+        first = min(self.sizes, default=0) * PLACES
+        best = nlargest(MOST_OLDER, (at for at in scores if at < first), key=scores.__getitem__)
+        return sorted({at // PLACES for at in best})
 
     def _by_words(self, question: str) -> dict[int, float]:
-        every, scores = len(self.paragraphs), dict[int, float]()
+        weights, said = self._weighed(question[:LONGEST_QUESTION])
+        older, total = self.older.size() if self.older else (0, 0.0)
+        every, scores = self.count + older, dict[int, float]()
         base = SATURATION * (1 - LENGTH_SHARE)
-        slope = SATURATION * LENGTH_SHARE * every / (self.total or 1.0)
-        for word, weight in self._weights(question[:LONGEST_QUESTION]).items():
-            holders, counts, held = self.holders[word], self.counts[word], len(self.holders[word])
-            rarity = weight * math.log(1 + (every - held + 0.5) / (held + 0.5)) * (SATURATION + 1)
-            for at, count in zip(holders[-MOST_HOLDERS:], counts[-MOST_HOLDERS:], strict=True):
-                told = rarity * count / (count + base + slope * self.lengths[at])
-                scores[at] = scores.get(at, 0.0) + told
+        slope = SATURATION * LENGTH_SHARE * every / (self.total + total or 1.0)
+        holders = {word: min(every, sum(p.holders for p in parts)) for word, parts in said.items()}
+        for word in sorted(weights, key=lambda word: (holders[word], word)):
+            rarity = math.log(1 + (every - holders[word] + 0.5) / (holders[word] + 0.5))
+            rarity *= weights[word] * (SATURATION + 1)
+            for part in said[word]:
+                for place in part.looked_at(scores):
+                    at, count = part.positions[place], part.counts[place]
+                    told = rarity * count / (count + base + slope * part.lengths[place])
+                    scores[at] = scores.get(at, 0.0) + told
         return scores
 
-    def _weights(self, question: str) -> dict[str, float]:
-        """The words of a question that were said, and others of about the same meaning."""
+    def _weighed(self, question: str) -> tuple[dict[str, float], dict[str, list[Postings]]]:
+        """The words of a question that were said, and others of about the same meaning.
+
+        With what says them, the newest part first.
+        """
         languages = dict.fromkeys([language_of(question), ENGLISH])  # what was said may be English
         own = dict.fromkeys(word for language in languages for word in telling(question, language))
+        words = list(own)[:MOST_WORDS]
+        near = {word: related(word) for word in words}
+        wanted = list(dict.fromkeys([*words, *(other for each in near.values() for other in each)]))
+        older = self.older.postings(wanted) if self.older else {}
+        postings = {
+            word: [part for part in (self.words.get(word), older.get(word)) if part]
+            for word in wanted
+        }
+        postings = {word: parts for word, parts in postings.items() if parts}
         weights: dict[str, float] = {}
-        for word in list(own)[:MOST_WORDS]:
-            near = [other for other in related(word) if other in self.holders]
-            for other in near:
-                weight = RELATED_WEIGHT / math.sqrt(len(near))
+        for others in near.values():
+            said = [other for other in others if other in postings]
+            for other in said:
+                weight = RELATED_WEIGHT / math.sqrt(len(said))
                 weights[other] = max(weights.get(other, 0.0), weight)
-        rarest = sorted(weights, key=lambda word: (len(self.holders[word]), word))[:MOST_WORDS]
-        weights = {word: weights[word] for word in rarest}
-        weights |= {word: 1.0 for word in list(own)[:MOST_WORDS] if word in self.holders}
-        return weights
 
-    def _with_near(self, scores: dict[int, float]) -> dict[int, float]:
-        """With what is told by the messages around each."""
-        best: dict[int, float] = {}
-        for at, score in scores.items():
-            message = self.paragraphs[at].message
-            best[message] = max(best.get(message, 0.0), score)
-        around = dict[int, float]()
-        for message in nlargest(MOST_TELLING, best, key=best.__getitem__):
-            for step, weight in NEAR:
-                for at in self.of_message.get(message - step, ()):
-                    around[at] = around.get(at, 0.0) + weight * best[message]
-        return {at: scores.get(at, 0.0) + around.get(at, 0.0) for at in scores.keys() | around}
+        def rarest(word: str) -> tuple[int, str]:
+            return sum(part.holders for part in postings[word]), word
+
+        weights = {word: weights[word] for word in sorted(weights, key=rarest)[:MOST_WORDS]}
+        weights |= {word: 1.0 for word in words if word in postings}
+        return weights, postings
+
+
+def _with_near(scores: dict[int, float]) -> dict[int, float]:
+    """With what is told by the messages around each."""
+    best: dict[int, float] = {}
+    for at, score in scores.items():
+        message = at // PLACES
+        best[message] = max(best.get(message, 0.0), score)
+    around = dict[int, float]()
+    for message in nlargest(MOST_TELLING, best, key=best.__getitem__):
+        for step, weight in NEAR:
+            if message >= step:
+                near = message - step
+                around[near] = around.get(near, 0.0) + weight * best[message]
+    rest = {message * PLACES + REST: score for message, score in around.items()}
+    return rest | {at: score + around.get(at // PLACES, 0.0) for at, score in scores.items()}
+
+
+def number_word(number: int) -> str:
+    """Under which the paragraphs with a number are found; no text says it."""
+    return f"[{number}]"
 
 
 def _fused(scores: dict[int, float], meanings: Mapping[int, float]) -> dict[int, float]:

@@ -18,7 +18,7 @@ from rag.language.words import language_of
 from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.history import History
 from rag.memory.phrases import SummaryPhrases, fenced
-from rag.memory.recall import telling
+from rag.memory.recall import PLACES, telling
 from rag.memory.verifier import is_taken_out
 from rag.records import (
     LineEdit,
@@ -100,7 +100,7 @@ def summarise(
     text, quotations = _composed(layout, chosen, lists)
     report = replace(
         _report(past, chosen, text, draft),
-        tokens_before=past.tokens(past.first, past.covered),
+        tokens_before=past.covered_tokens,
         tokens_after=past.count(text),
         seconds=time.monotonic() - began,
     )
@@ -136,9 +136,9 @@ def _extracted(
 
 def _asked_again(past: History, evidence: TurnEvidence) -> Iterator[int]:
     """The newest answers with the numbers that later turns came back to."""
-    for number, times in past.uses.most_common(MOST_AGAIN):
-        places = past.holding.get(number, ()) if times > 1 else ()
-        messages = {past.index.paragraphs[place].message for place in places[-4:]}
+    again = [number for number, times in past.uses.most_common(MOST_AGAIN) if times > 1]
+    for positions in past.index.holding(again):
+        messages = {position // PLACES for position in positions[-4:]}
         yield from sorted(
             (message for message in messages if message < evidence.end), reverse=True
         )[:1]
@@ -162,8 +162,8 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
 
     Before the rest what was asked again, and answers to those who said something of themselves.
     """
-    newest = [at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT]
-    newest = newest[:MOST_MESSAGES]
+    answers = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
+    newest = list(islice(answers, MOST_MESSAGES))
     own = (at for at in newest if at and _says_something(evidence, at - 1))
     for fromkey in dict.fromkeys(chain(first, own, newest)):
         sentence = _answering(evidence.question(fromkey), evidence.sentences(fromkey))
@@ -413,7 +413,7 @@ def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> _List
 
 def lists_tokens(past: History, history: int) -> int:
     """About what the lists of a whole conversation take, at most their share."""
-    digits = sum(2 + len(str(number)) // 3 for number in past.given)
+    digits = sum(2 + len(str(number)) // 3 for number in past.given.keys() | past.numbers.keys())
     return min(int(LISTS_SHARE * history), digits + past.count(", ".join(past.names)))
 
 
@@ -478,7 +478,7 @@ def _report(
     spoken = "\n".join(line.text for line in lines)
     stated, listed = set(cited_numbers(spoken)), {int(n) for n in _LITERAL.findall(text)}
     every = set(cited_numbers(spelled_out(text)))
-    held = {number for number in numbers if past.holding.get(number)}
+    held = past.recallable
     lexicon = Lexicon(names)
     stated_names, kept_names = lexicon.kept(spoken), lexicon.kept(text)
     marks = Counter(line.mark for line in lines)

@@ -13,7 +13,7 @@ from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS, SUMMARY_TITLE
 from rag.memory.history import History
 from rag.memory.phrases import CLOSES, OPENS, all_phrases
-from rag.memory.recall import Embed
+from rag.memory.recall import Embed, Meanings
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, SummaryDraft, spelled_out
 from rag.records import Role, Summary, SummarySection
 from rag.seams import TokenCounter
@@ -65,7 +65,7 @@ class Transcript(History):
 
     def go_back(self, common: int) -> None:
         """Forget what comes behind the part in common: the transcript goes on differently."""
-        self.cut(common)
+        self.keep(0, common)
         lines = (
             line for line in self.draft.lines if all(message < common for message in line.messages)
         )
@@ -114,17 +114,16 @@ class Transcript(History):
         # A number that a tool gives counts where an answer cites it.
         self.read(role, "" if role in _SILENT else text, tokens, self.lexicon)
 
-    def meanings(self, question: str) -> dict[int, float]:
+    def meanings(self, question: str) -> Meanings | None:
         """How near paragraphs are to a question; nothing without an embedding model."""
-        if self.embed is None:
-            return {}
+        if self.embed is None or (self.languages and self.phrases not in self.languages):
+            return None  # words do better alone
         from rag.memory.embedding import embed_paragraphs, near, texts_of
 
-        if self.languages is not None and self.phrases not in self.languages:
-            return {}  # words do better alone
-        new = [at for at in self.index.of_message if at not in self.vectors]
+        new = [at for at in self.index.sizes if at not in self.vectors]
         self.vectors |= embed_paragraphs(texts_of(self, new), self.embed)
-        return near(self, question, self.embed)
+        found = near(self.vectors, question, self.embed)
+        return lambda older: found
 
     @property
     def open_start(self) -> int:

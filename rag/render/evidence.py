@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import groupby, pairwise, zip_longest
 
 from markupsafe import Markup, escape
@@ -436,3 +437,10 @@ def marked_in(card: Card, number: int) -> list[str]:
     """The sentences and rows of one source that a card marks."""
     passages = (passage for passage in card.passages if passage.number == number)
     return [passage.text[start:end] for passage in passages for start, end in passage.marked]
+
+
+def moment_html(when: datetime) -> Markup:
+    """A time that scripts show in the reader's own zone."""
+    utc = when if when.tzinfo else when.replace(tzinfo=UTC)
+    shown = f"{utc.day} {utc:%B %Y, %H:%M} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(), shown)

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from rag.errors import UserError
 from rag.records import ColumnType, Message, Table
+from rag.render.chart import Chart, chart_of, sorted_places
 from rag.seams import SessionHandle
-from rag.tables.execution.chart import Chart, chart_of, sorted_places
 from rag.tables.execution.result import TableResult, result_from
 from rag.tables.plan import (
     MEASURED,

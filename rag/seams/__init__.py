@@ -25,6 +25,7 @@ from rag.seams.writers import (
     NO_OPTIONS,
     TABLES,
     AnswerOptions,
+    ComputedFigure,
     DirectAnswer,
     DirectAnswers,
     Writer,

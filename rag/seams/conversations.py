@@ -158,6 +158,9 @@ class SessionHandle(Protocol):
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         """As `messages`, without what is known of answers beside their text: for contexts."""
 
+    def said_at(self, indices: Collection[int]) -> list[Message]:
+        """As `said`, those with these indices."""
+
     def message(self, index: int) -> Message:
         """Raises NotFound."""
 
@@ -241,8 +244,24 @@ class SessionHandle(Protocol):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         """Those that are saved."""
 
-    def vectors_besides(self, known: Collection[int]) -> dict[int, Any]:
-        """Those of all other messages; costs little where these are new or none."""
+    def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
+        """Those of other messages from one on; costs little where these are new or none."""
+
+    def words_until(self) -> tuple[int, bytes]:
+        """Up to which message it is written down where words are said, and how much that is."""
+
+    def words(
+        self, words: Sequence[str], *, last: int, most: int
+    ) -> dict[str, list[tuple[int, bytes]]]:
+        """Where words are said before a message: the newest blocks of each, with their ends."""
+
+    def add_words(
+        self, start: int, end: int, size: bytes, words: Mapping[str, bytes], *, epoch: int
+    ) -> bool:
+        """Write down the next block, of the messages `[start, end)`.
+
+        False, and nothing stored, if it is not the next one any more, or the epoch is over.
+        """
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         """The newest messages before an index that say something and have none, as `said`."""

@@ -79,8 +79,10 @@ class DocumentStore(Protocol):
     def sections(self, document_id: str, within: Readable) -> list[Section]:
         """All of a document, in reading order."""
 
-    def chunks_of(self, document_id: str, within: Readable) -> list[Chunk]:
-        """All of a document, in reading order."""
+    def chunks_of(
+        self, document_id: str, within: Readable, *, sections: range | None = None
+    ) -> list[Chunk]:
+        """All of a document, or of some of its sections, in reading order."""
 
     def section_texts(
         self, keys: Sequence[tuple[str, int]], within: Readable
@@ -150,8 +152,13 @@ class ChunkIndex(Protocol):
 
     def chunk_ids(self) -> set[str]: ...
 
+    def count(self) -> int: ...
+
     def clear(self) -> None:
         """Forget everything, the embedding model's name and dimension too."""
+
+    def close(self) -> None:
+        """Let another process open it; it is opened again at the next use."""
 
 
 class Reranker(Protocol):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rag.db.engine import storage_reason
 from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Readable
+from rag.runtime.shared import SharedObject
 from rag.seams import Matrix
 from rag.search.cache.index_contents import COLLECTION
 from rag.search.cache.index_lock import acquire, release
@@ -154,7 +155,6 @@ class ChromaIndex:
         return self._use(lambda chunks: len(chunks.get(where=where, include=[])["ids"]), 0)
 
     def count(self) -> int:
-        """How many chunks it holds."""
         return self._use(lambda collection: int(collection.count()), 0)
 
     def chunk_ids(self) -> set[str]:
@@ -183,7 +183,6 @@ class ChromaIndex:
         self._use(lambda collection: self._check(collection, None), None)
 
     def close(self) -> None:
-        """Let another process open the embedded index."""
         with self._lock:
             if self._client is not None:
                 self._client.close()
@@ -301,6 +300,49 @@ class ChromaIndex:
             f"The vector index in {self._directory} cannot be read ({error}). It is made "
             "again from the database: stop the server, run `groundnote doctor --repair`."
         )
+
+
+class SharedIndex:
+    """The index that another process of this server has open; see `rag.runtime.shared`."""
+
+    def __init__(self, url: str) -> None:
+        self._index = SharedObject(url, "index")
+
+    def _write(self, method: str, *arguments: Any) -> Any:
+        return self._index.call(method, *arguments, seconds=WRITE_SECONDS)
+
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
+        self._write("add", chunk_ids, vectors, collections)
+
+    def move(self, collections: Mapping[str, str]) -> None:
+        self._write("move", collections)
+
+    def remove(self, chunk_ids: Sequence[str]) -> None:
+        self._write("remove", chunk_ids)
+
+    def clear(self) -> None:
+        self._write("clear")
+
+    def check(self) -> None:
+        self._write("check")
+
+    def count(self) -> int:
+        return int(self._write("count"))
+
+    def chunk_ids(self) -> set[str]:
+        return set(self._write("chunk_ids"))
+
+    def nearest(
+        self, vectors: Matrix, within: Readable, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        found = self._index.call("nearest", vectors, within, seconds=QUERY_SECONDS, limit=limit)
+        return list(found)
+
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        return dict(self._index.call("vectors", chunk_ids, seconds=QUERY_SECONDS))
+
+    def close(self) -> None:
+        self._index.close()
 
 
 def _hurry(request: Any) -> None:

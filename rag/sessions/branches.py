@@ -24,7 +24,15 @@ from sqlalchemy import (
     update,
 )
 
-from rag.db import message_vectors, messages, sessions, sources, summaries, table_results
+from rag.db import (
+    message_vectors,
+    message_words,
+    messages,
+    sessions,
+    sources,
+    summaries,
+    table_results,
+)
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import MessageStatus, Role, Session
 from rag.seams import SessionHandle, Versions
@@ -104,6 +112,7 @@ def make(
         _copy(connection, table, parent.id, branch_id, shown)
     _copy(connection, messages, parent.id, branch_id, messages.c.index < index)
     _copy(connection, message_vectors, parent.id, branch_id, message_vectors.c.index < index)
+    _copy(connection, message_words, parent.id, branch_id, message_words.c.end <= index)
     active = summaries.c.epoch.in_([row.epoch, ON_REQUEST]) & (summaries.c.end <= index)
     _copy(connection, summaries, parent.id, branch_id, active)
 

@@ -28,7 +28,15 @@ from rag.records import (
 )
 from rag.runtime.budget import paced
 from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
-from rag.sessions import branches, leases, register_rows, summary_rows, transcript, vector_rows
+from rag.sessions import (
+    branches,
+    leases,
+    register_rows,
+    summary_rows,
+    transcript,
+    vector_rows,
+    word_rows,
+)
 from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 
 Arguments = ParamSpec("Arguments")
@@ -201,6 +209,7 @@ class SqlSession:
             for holder in (session, *branches.sharing(connection, session, index)):
                 key = SessionKey(holder.id, self.owner)
                 transcript.erase(connection, key, holder, index)
+                word_rows.remove(connection, holder.id)
                 summary_rows.remove_over(connection, key, index - 1, index + 1)
 
     def judge(self, answer: Message) -> Message:
@@ -224,6 +233,9 @@ class SqlSession:
 
     def said(self, start: int = 0, end: int | None = None) -> list[Message]:
         return self._look(transcript.read_brief, start, TO_THE_END if end is None else end)
+
+    def said_at(self, indices: Collection[int]) -> list[Message]:
+        return self._look(transcript.read_brief_at, indices)
 
     def message(self, index: int) -> Message:
         for message in self.messages(index, index + 1):
@@ -345,8 +357,26 @@ class SqlSession:
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         return self._look(vector_rows.of, indices)
 
-    def vectors_besides(self, known: Collection[int]) -> dict[int, Any]:
-        return self._look(vector_rows.besides, known)
+    def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
+        return self._look(vector_rows.besides, known, since)
+
+    def words_until(self) -> tuple[int, bytes]:
+        return self._look(word_rows.newest)
+
+    def words(
+        self, words: Sequence[str], *, last: int, most: int
+    ) -> dict[str, list[tuple[int, bytes]]]:
+        return self._look(word_rows.of, words, last=last, most=most)
+
+    def add_words(
+        self, start: int, end: int, size: bytes, words: Mapping[str, bytes], *, epoch: int
+    ) -> bool:
+        with self._writing() as (connection, _):
+            is_next = word_rows.newest(connection, self._key)[0] == start
+            if not is_next or epoch != summary_rows.epoch(connection, self._key):
+                return False
+            word_rows.add(connection, self.id, end, size, words)
+            return True
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         return self._look(transcript.without_vectors, before=before, limit=limit)

@@ -77,6 +77,7 @@ _SAVED: Select[Any] = select(literal_column("1")).where(
 )
 _AT = _of_session(messages).where(messages.c.index.in_(bindparam("wanted", expanding=True)))
 _SAID = _of_session(*SAID).where(_IN_RANGE)
+_SAID_AT = _of_session(*SAID).where(messages.c.index.in_(bindparam("wanted", expanding=True)))
 _WITHOUT_VECTORS = (
     select(*SAID)
     .where(messages.c.session_id == bindparam("its_id"), OWNED)
@@ -281,6 +282,14 @@ def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -
 def read_brief(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
     """As `read`, without what is known of answers beside their text."""
     rows = found(connection, key, _SAID, first=start, stop=end)
+    return [brief_message_from(row) for row in _newest(rows)]
+
+
+def read_brief_at(
+    connection: Connection, key: SessionKey, indices: Collection[int]
+) -> list[Message]:
+    """As `read_brief`, those with these indices."""
+    rows = found(connection, key, _SAID_AT, wanted=[*indices])
     return [brief_message_from(row) for row in _newest(rows)]
 
 

@@ -13,8 +13,9 @@ _OF = select(table.c.index, table.c.vector).where(
     *_ITS, table.c.index.in_(bindparam("wanted", expanding=True))
 )
 _BEHIND = select(table.c.index, table.c.vector).where(*_ITS, table.c.index > bindparam("last"))
-_COUNTED = select(func.count()).select_from(table).where(*_ITS, table.c.index <= bindparam("last"))
-_INDICES = select(table.c.index).where(*_ITS, table.c.index <= bindparam("last"))
+_UNTIL = (*_ITS, table.c.index <= bindparam("last"), table.c.index >= bindparam("since"))
+_COUNTED = select(func.count()).select_from(table).where(*_UNTIL)
+_INDICES = select(table.c.index).where(*_UNTIL)
 
 
 def save(connection: Connection, session_id: str, vectors: Mapping[int, Any]) -> None:
@@ -35,16 +36,18 @@ def of(connection: Connection, key: SessionKey, indices: Sequence[int]) -> dict[
     return _arrays(found(connection, key, _OF, wanted=list(indices)))
 
 
-def besides(connection: Connection, key: SessionKey, known: Collection[int]) -> dict[int, Any]:
-    """Those of messages that are not known; raises NotFound.
+def besides(
+    connection: Connection, key: SessionKey, known: Collection[int], since: int
+) -> dict[int, Any]:
+    """Those of messages from one on that are not known; raises NotFound.
 
     Mostly these are the newest: what is older is counted, and listed only if it is not all known.
     """
-    last = max(known, default=-1)
+    last = max(known, default=since - 1)
     newer = _arrays(found(connection, key, _BEHIND, last=last))
-    if found(connection, key, _COUNTED, last=last)[0][0] == len(known):
+    if found(connection, key, _COUNTED, last=last, since=since)[0][0] == len(known):
         return newer
-    every = (index for (index,) in found(connection, key, _INDICES, last=last))
+    every = (index for (index,) in found(connection, key, _INDICES, last=last, since=since))
     return newer | of(connection, key, [index for index in every if index not in known])
 
 

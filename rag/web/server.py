@@ -5,6 +5,7 @@ import ctypes
 import errno
 import gc
 import logging
+import os
 import signal
 import socket
 import threading
@@ -12,16 +13,19 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rag.errors import RagError, SetupError
+from rag.runtime.shared import open_door, share
 from rag.search.cache.index_lock import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
+from rag.web.access.counters import NOWHERE, limiter, place_of_counters
 from rag.web.api.uploads import BYTES_PER_MB
-from rag.web.serving.http_server import BACKLOG, open_server, run_fleet
+from rag.web.serving.http_server import BACKLOG, SHARED, open_server, run_fleet
 from rag.wiring.application import Application
 from rag.wiring.building import build
-from rag.wiring.components import index_folder
+from rag.wiring.components import index_folder, open_embedder, open_index
 from rag.wiring.listeners import (
     UNIX,
     forget_address,
@@ -45,8 +49,6 @@ def serve(settings: Settings) -> None:
     _share_memory()
     web = settings.web
     listener_policy(settings, web.host)
-    if web.workers > 1:
-        _check_shared(settings, f"{web.workers} workers need")
     if settings.jobs.workers == 0:
         _check_shared(settings, "A server that leaves jobs to others (jobs.workers is 0) needs")
     open_database(settings).dispose()
@@ -60,11 +62,40 @@ def serve(settings: Settings) -> None:
             if web.workers == 1:
                 _serve(settings, listener, url)
             else:
-                run_fleet(
-                    lambda number: _serve(settings, listener, "" if number else url), web.workers
-                )
+                _serve_together(settings, listener, url)
         finally:
             forget_address(settings.data_dir)
+
+
+def _serve_together(settings: Settings, listener: socket.socket, url: str) -> None:
+    """Several processes; what one of them would have to itself is in one that they share."""
+    door, shared = open_door()
+    changes: dict[str, Any] = {}
+    if settings.retrieval.chroma_url is None:
+        own = settings.retrieval.model_copy(update={"chroma_url": shared})
+        changes["retrieval"] = own
+    if place_of_counters(settings) == NOWHERE:
+        changes["web"] = settings.web.model_copy(update={"rate_limit_storage": shared})
+
+    def work(number: int) -> None:
+        if number == SHARED:
+            _share(settings, door, shared)
+        else:
+            door.close()
+            _serve(settings.model_copy(update=changes), listener, "" if number else url)
+
+    with door:
+        run_fleet(work, settings.web.workers)
+
+
+def _share(settings: Settings, door: socket.socket, url: str) -> None:
+    """Until a signal ends it."""
+    objects: dict[str, object] = {"counters": limiter()}
+    with _reserved_index(settings, os.getppid()), _ended_by_signals(), suppress(SystemExit):
+        if settings.retrieval.chroma_url is None:
+            index = objects["index"] = open_index(settings, open_embedder(settings))
+            index.check()
+        share(door, url, objects)
 
 
 def _share_memory() -> None:
@@ -92,10 +123,10 @@ def work(settings: Settings) -> None:
 
 
 def _check_shared(settings: Settings, who: str) -> None:
-    if settings.jobs.url is None or settings.retrieval.chroma_url is None:
+    if settings.retrieval.chroma_url is None:
         raise SetupError(
-            f"{who} a queue and an index that several processes share. Set jobs.url (Redis) and "
-            "retrieval.chroma_url (a Chroma server)."
+            f"{who} an index that several servers share. Set retrieval.chroma_url (a Chroma "
+            "server)."
         )
 
 
@@ -120,10 +151,10 @@ def _serve(settings: Settings, listener: socket.socket, url: str) -> None:
         raise failures[0]
 
 
-def _reserved_index(settings: Settings) -> AbstractContextManager[None]:
+def _reserved_index(settings: Settings, pid: int | None = None) -> AbstractContextManager[None]:
     """Before anything is promised, and before an index of ours is loaded. Raises SetupError."""
     is_ours = settings.retrieval.chroma_url is None
-    return holding(index_folder(settings)) if is_ours else nullcontext()
+    return holding(index_folder(settings), pid) if is_ours else nullcontext()
 
 
 @contextmanager

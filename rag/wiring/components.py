@@ -2,6 +2,7 @@
 
 import os
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from rag.documents.originals import Originals
 from rag.errors import SetupError
 from rag.llm.windows import ModelWindow
 from rag.operations import Places
-from rag.seams import Embedder
+from rag.runtime.shared import SCHEME
+from rag.seams import ChunkIndex, Embedder
 from rag.seams.models import JUDGEMENT
 from rag.settings import Settings
 
@@ -26,7 +28,6 @@ if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks d
     from rag.seams.models import Judge
     from rag.search.multilingual import MultilingualVectors
     from rag.search.reranker import CrossEncoderReranker
-    from rag.search.vectors import ChromaIndex
     from rag.tables.store import TableStore
 
 OPENAI = "https://api.openai.com/v1"
@@ -120,10 +121,13 @@ def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | No
     return MultilingualVectors(engine, E5Embedder(file)) if file is not None else None
 
 
-def open_index(settings: Settings, embedder: Embedder) -> "ChromaIndex":
-    """The vector index: a folder of ours, or a Chroma server."""
-    from rag.search.vectors import ChromaIndex
+def open_index(settings: Settings, embedder: Embedder) -> ChunkIndex:
+    """The vector index: a folder of ours, one that our workers share, or a Chroma server."""
+    from rag.search.vectors import ChromaIndex, SharedIndex
 
+    if (settings.retrieval.chroma_url or "").startswith(SCHEME):
+        return SharedIndex(str(settings.retrieval.chroma_url))
+    import_module("chromadb")  # before any thread can ask: see `Application.load`
     if settings.retrieval.chroma_url is not None:
         retrieval = settings.retrieval
         return ChromaIndex(
@@ -164,7 +168,8 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
         max_retries=llm.max_retries,
         asking=RequestOptions(llm.reasoning, llm.extra_body, llm.written_calls),
     )
-    model.wait_in(_lane(llm.base_url or OPENAI, llm.calls_at_once, settings.auth.mode == "single"))
+    calls = max(1, llm.calls_at_once // settings.web.workers)
+    model.wait_in(_lane(llm.base_url or OPENAI, calls, settings.auth.mode == "single"))
     return model
 
 
@@ -177,13 +182,17 @@ def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
     return Lane(calls, waiting=WAITING_CALLS, share=share)
 
 
-def open_window(settings: Settings) -> ModelWindow | None:
-    """How much the language model takes; None if none is set."""
+def open_window(settings: Settings, picked: str | None = None) -> ModelWindow | None:
+    """How much the language model takes, or one that may be picked; None if none is set.
+
+    The settings cap the usual one's alone.
+    """
     llm = settings.llm
     if llm.model is None:
         return None
-    base_url = llm.base_url or OPENAI
-    return ModelWindow(base_url, llm.model, api_key=llm.api_key, configured=llm.context_window)
+    configured = None if picked else llm.context_window
+    base_url, model = llm.base_url or OPENAI, picked or llm.model
+    return ModelWindow(base_url, model, api_key=llm.api_key, configured=configured)
 
 
 def load_limits(settings: Settings) -> "LoadLimits":

@@ -1,14 +1,16 @@
-"""A turn asks the database as often in a long session as in a short one."""
+"""A turn asks the database as often, and reads as much, in a long session as in a short one."""
 
+from functools import partial
 from unittest.mock import patch
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import CursorResult, event
 
 from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.follow_ups import FollowUps
+from rag.memory import older
 from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
@@ -21,6 +23,8 @@ NAMES = [f"Nimbus{number}" for number in range(10)]  # each in few messages
 MOST_STATEMENTS = (
     22  # one reads what was asked on from; three look for a figure in what the user said
 )
+# Of what is older than the messages that are held: its words, vectors, and what they lead to.
+MOST_OLDER_STATEMENTS = 6
 
 
 class OneSource:
@@ -49,6 +53,10 @@ class Quoting:
 
 @pytest.fixture
 def memory():
+    return memory_of()
+
+
+def memory_of():
     return ContextBuilder(
         ConversationMemory(count_tokens, HashEmbedder()),
         rules=MemoryRules(),
@@ -59,6 +67,10 @@ def memory():
 
 @pytest.fixture
 def assistant(memory):
+    return assistant_of(memory)
+
+
+def assistant_of(memory):
     answering = Answering(Quoting())
     return Assistant(OneSource(), FollowUps(), memory, answering, limits=TurnLimits())
 
@@ -85,8 +97,8 @@ def session_of(store, memory, turns):
     return session
 
 
-def statements_of(engine, call):
-    asked = []
+def statements_of(engine, call, asked=None):
+    asked = [] if asked is None else asked
 
     def note(_connection, _cursor, statement, *_rest):
         asked.append(statement)
@@ -113,7 +125,64 @@ def test_a_turn_takes_as_many_statements_at_400_turns_as_at_20(
         list(assistant.ask(session, "Good morning"))
         counted[turns] = statements_of(any_engine, answering(assistant, session, question))
 
-    assert len(counted[400]) <= len(counted[20]) <= MOST_STATEMENTS
+    assert len(counted[20]) <= MOST_STATEMENTS
+    assert len(counted[400]) <= len(counted[20]) + MOST_OLDER_STATEMENTS
+
+
+@pytest.fixture
+def rows_read(monkeypatch):
+    """How many rows whatever is called reads of the database."""
+    read = []
+    fetched = CursorResult.all
+    monkeypatch.setattr(
+        CursorResult, "all", lambda result: read.append(len(rows := fetched(result))) or rows
+    )
+
+    def of(call):
+        read.clear()
+        call()
+        return sum(read)
+
+    return of
+
+
+@pytest.fixture
+def holds_little(monkeypatch):
+    for name, number in {"HELD": 40, "BLOCK": 20, "MOST_BLOCKS": 2}.items():
+        monkeypatch.setattr(older, name, number)
+    monkeypatch.setattr("rag.memory.summary.MOST_MESSAGES", 16)
+
+
+@pytest.mark.usefixtures("holds_little")
+@pytest.mark.parametrize("is_new_process", [False, True])
+def test_a_turn_reads_no_more_of_a_talk_that_is_five_times_as_long(
+    any_engine, rows_read, is_new_process
+):
+    rows, statements = [], []
+    for turns in (60, 300):
+        session = session_of(SqlConversationStore(any_engine), memory_of(), turns)
+        assistant = assistant_of(memory_of())
+        if not is_new_process:
+            list(assistant.ask(session, "Good morning"))
+        ask = answering(assistant, session, "Weight of the Nimbus0?")
+        statements.append([])
+        rows.append(rows_read(partial(statements_of, any_engine, ask, statements[-1])))
+
+    assert rows[1] <= 1.2 * rows[0]
+    assert len(statements[1]) <= len(statements[0]) + 1
+
+
+@pytest.mark.usefixtures("holds_little")
+def test_a_compaction_reads_no_more_of_a_talk_that_is_five_times_as_long(any_engine, rows_read):
+    rows = []
+    for turns in (100, 500):
+        session = session_of(SqlConversationStore(any_engine), memory_of(), turns)
+        memory = memory_of()
+        for number in range(8):
+            list(assistant_of(memory).ask(session, f"And the Nimbus{number}?"))
+        rows.append(rows_read(partial(memory.compact, session)))
+
+    assert rows[1] <= 1.2 * rows[0]
 
 
 def test_words_that_every_message_holds_take_few_statements_more(any_engine, memory, assistant):
@@ -121,7 +190,7 @@ def test_words_that_every_message_holds_take_few_statements_more(any_engine, mem
 
     asked = statements_of(any_engine, answering(assistant, session, "Weight of the Nimbus0?"))
 
-    assert len(asked) <= MOST_STATEMENTS
+    assert len(asked) <= MOST_STATEMENTS + MOST_OLDER_STATEMENTS
 
 
 def test_no_turn_lists_what_is_embedded_anew(any_engine, memory, assistant):
@@ -131,7 +200,7 @@ def test_no_turn_lists_what_is_embedded_anew(any_engine, memory, assistant):
     with patch.object(vector_rows, "found", wraps=vector_rows.found) as read:
         list(assistant.ask(session, "What about the Nimbus0?"))
 
-    assert len(read.mock_calls) == 2  # what is newer, and how many are older
+    assert len(read.mock_calls) == 3  # what is newer, how many are older, of what words lead to
 
 
 def answering(assistant, session, question):

@@ -364,6 +364,35 @@ class TestJobQueue:
         second.stop()
         assert sorted(runs) == sorted([job.id, follower.id])
 
+    def test_whoever_takes_the_place_of_the_first_leaves_the_jobs_of_the_others_alone(
+        self, queue, table, tmp_path
+    ):
+        begun, enough, runs = threading.Event(), threading.Event(), []
+
+        def slow(running):
+            runs.append(running.job.id)
+            begun.set()
+            enough.wait(10)
+
+        second, third = (
+            JobQueue(table, folder=tmp_path, url=None, workers=1) for _ in ("second", "third")
+        )
+        for each in (queue, second, third):
+            each.handle("ingest", slow)
+        queue.start()
+        second.start()
+        queue.stop()
+        job = second.submit("ingest", "a")
+        assert begun.wait(10)
+
+        third.start()
+        enough.set()
+
+        wait_for(second, job, JobState.DONE)
+        third.stop()
+        second.stop()
+        assert runs == [job.id]
+
 
 def test_a_host_hears_at_once_what_another_submits(table, tmp_path, monkeypatch):
     """By Redis: the next beat is an hour away. What is left of an earlier version's calls goes."""

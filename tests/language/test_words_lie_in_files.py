@@ -24,11 +24,11 @@ READS = {
 LEFT = {
     "documents/readers/xlsx.py": ("bin", "the ending of parts of a workbook"),
     "llm/dialects.py": (
-        "be cannot er over than",
+        "at be cannot er over than to",
         "what servers of models complain of, in English on every server",
     ),
     "render/gate.py": ("tel", "the scheme of a link"),
-    "tables/execution/chart.py": ("sans", "the name of a font"),
+    "render/chart.py": ("sans", "the name of a font"),
     "web/openai/tasks.py": ("ai", "what clients call a side of the talks that they quote"),
 }
 FEWEST = 3  # `yes` and `no` are labels as well

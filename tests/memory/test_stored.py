@@ -9,6 +9,7 @@ from threading import Event
 import pytest
 
 from rag.errors import ModelUnavailable, NotFound
+from rag.memory import older
 from rag.memory.conversation import ConversationMemory
 from rag.memory.history import History
 from rag.memory.phrases import all_phrases
@@ -166,6 +167,144 @@ def test_numbers_stand_in_one_line_by_document():
     text = summarise(past, 1, Room(2000, 2000), documents=lambda numbers: titles).text
 
     assert "\nSources: Manual: [1][2]; List (9): [3]\n" in text
+
+
+class TestWhatIsOlderThanTheMessagesThatAreHeld:
+    """Its words are found by an index in the database, scored as what is held is."""
+
+    QUESTIONS = (
+        "Where is locker 3?",
+        "Which lockers stand in corridor K14?",
+        "What does [5] say?",
+        "Does anybody know about lockers?",
+    )
+
+    @pytest.fixture(autouse=True)
+    def short(self, monkeypatch):
+        monkeypatch.setattr(older, "HELD", 12)
+        monkeypatch.setattr(older, "BLOCK", 8)
+
+    def indexed(self, session):
+        remembered = ConversationMemory(count_tokens)
+        remembered.remember(session)
+        return remembered
+
+    def test_is_recalled_as_if_it_were_held(self, any_engine):
+        session = SqlConversationStore(any_engine).create("ada")
+        told(session, 40)
+        whole = ConversationMemory(count_tokens)
+        expected = [recalled(whole, session, question, 80) for question in self.QUESTIONS]
+
+        remembered = self.indexed(session)
+
+        for memory in (remembered, ConversationMemory(count_tokens)):
+            texts = [recalled(memory, session, question, 80) for question in self.QUESTIONS]
+            assert texts == expected
+            assert memory.found(session, "Where is locker 3?", 3)[0] in (
+                (6, "user", "Where does locker 3 stand?"),
+                (7, "assistant", "It stands in corridor K21 [4]."),
+            )
+        assert session.words_until()[0] == 64
+
+    def test_is_found_by_its_meaning(self, store):
+        session = store.create("ada")
+        told(session, 40)
+        remembered = ConversationMemory(count_tokens, HashEmbedder())
+        remembered.remember(session)
+
+        assert session.words_until()[0] == 64
+        assert "corridor K21" in recalled(remembered, session, "Where is locker 3?", 80)
+
+    def test_is_told_in_a_summary_that_goes_on_from_the_last_one(self, store):
+        session, other = store.create("ada"), store.create("ada")
+        told(session, 40)
+        told(other, 40)
+        covered(self.indexed(session), session, 70)
+
+        summary = covered(ConversationMemory(count_tokens), session, 78)
+        expected = covered(ConversationMemory(count_tokens), other, 78)
+
+        assert summary.required_numbers == expected.required_numbers == tuple(range(1, 40))
+        assert summary.report.tokens_before == expected.report.tokens_before
+        assert summary.report.listed_citations == ()
+        assert summary.text == expected.text
+
+    def test_is_read_anew_where_no_summary_tells_of_it(self, store):
+        session = store.create("ada")
+        told(session, 40)
+        self.indexed(session)
+
+        summary = covered(ConversationMemory(count_tokens), session, 78)
+
+        assert summary.required_numbers == tuple(range(1, 40))
+
+    def test_carries_a_models_line(self, store):
+        session = store.create("ada")
+        lockers(session, 40)
+        self.indexed(session)
+        remembered = ConversationMemory(
+            count_tokens, summariser=Summariser(Scripted(), "scripted", count_tokens)
+        )
+
+        summary = remembered.compact(session, lambda *_: (78, Room(4000, 16000)), at_once=False)
+
+        assert {line.mark for line in summary.lines if line.by_model} == {LineMark.WRITTEN}
+
+    def test_leaves_the_database_with_what_is_erased(self, store, engine):
+        session = store.create("ada")
+        turn = session.begin("Where does locker 99 stand?")
+        session.finish(replace(turn.answer, content="In the attic.", status=MessageStatus.COMPLETE))
+        told(session, 40)
+        remembered = self.indexed(session)
+        assert "attic" in recalled(remembered, session, "Where is locker 99?", 82)
+
+        session.erase(turn.answer.index)
+
+        assert session.words_until() == (0, b"")
+        for memory in (remembered, self.indexed(session)):
+            assert "attic" not in recalled(memory, session, "Where is locker 99?", 82)
+            assert "corridor K21 [4]" in recalled(memory, session, "Where is locker 3?", 82)
+        assert session.words(["attic"], last=100, most=9) == {}
+
+    def test_goes_with_a_branch_as_far_as_that_shares_it(self, store):
+        session = store.create("ada")
+        told(session, 40)
+        self.indexed(session)
+
+        branch = session.branch(34)
+
+        assert branch.words_until()[0] == 32
+        text = recalled(ConversationMemory(count_tokens), branch, "Where is locker 3?", 34)
+        assert "corridor K21 [4]" in text
+        assert "locker 30" not in recalled(
+            ConversationMemory(count_tokens), branch, "Where is locker 30?", 34
+        )
+
+    def test_is_written_down_once(self, store):
+        session = store.create("ada")
+        told(session, 40)
+        first, second = ConversationMemory(count_tokens), ConversationMemory(count_tokens)
+        expected = recalled(first, session, "Where is locker 3?", 80)
+        recalled(second, session, "Where is locker 3?", 80)
+        first.remember(session)
+        second.remember(session)  # found it there, and holds as little
+
+        assert session.words_until()[0] == 64
+        assert recalled(second, session, "Where is locker 3?", 80) == expected
+        assert not session.add_words(0, 8, b"", {}, epoch=session.epoch())
+
+    def test_of_anybody_else_is_not_there(self, store, engine):
+        session = store.create("ada")
+        told(session, 40)
+        self.indexed(session)
+        other = SqlConversationStore(engine).create("eve")
+        forged = type(session)(
+            engine, replace(other._key, id=session.id), None, lambda owner: None, clock=None
+        )
+
+        assert session.words(["locker"], last=64, most=9)
+        with pytest.raises(NotFound):
+            forged.words(["locker"], last=64, most=9)
 
 
 AGAINST = all_phrases()["en"].against

@@ -506,6 +506,10 @@ class TestIsolation:
             lambda: session.register([hit("a")]),
             lambda: session.search("one"),
             lambda: session.vectors_besides([]),
+            lambda: session.said_at([0]),
+            session.words_until,
+            lambda: session.words(["one"], last=9, most=1),
+            lambda: session.add_words(0, 1, b"", {}, epoch=0),
             lambda: session.add_summary(summary(0, 2), epoch=0),
         ):
             with pytest.raises(NotFound):

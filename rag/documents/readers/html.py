@@ -8,7 +8,7 @@ from typing import Any
 from rag.documents.cleaning import decode, one_line, word_set
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.runs import Mark, Run, written
+from rag.documents.runs import NO_MARKS, Mark, Run, written
 from rag.documents.tables import Spanning, spread
 from rag.errors import TooLarge
 
@@ -48,16 +48,21 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     tree = LexborHTMLParser(markup)
     title = tree.css_first("title")
     outline.fallback_title = one_line(title.text()) if title else ""
-    named = {
-        (each.attributes.get("name") or each.attributes.get("property") or "").lower(): content
-        for each in tree.css("meta")
-        if (content := each.attributes.get("content"))
-    }
+    named = said_in_head(tree)
     outline.author = named.get("author") or named.get("article:author", "")
     outline.date = next((named[key] for key in DATES if key in named), "")
     outline.tags.extend(named.get("keywords", "").split(","))
     if tree.body is not None:
         _HtmlWalk(outline).children(tree.body, 0)
+
+
+def said_in_head(tree: Any) -> dict[str, str]:
+    """What a page says of itself, by name."""
+    return {
+        (each.attributes.get("name") or each.attributes.get("property") or "").lower(): content
+        for each in tree.css("meta")
+        if (content := each.attributes.get("content"))
+    }
 
 
 def read_fragment(markup: str, outline: Outline) -> None:
@@ -99,7 +104,6 @@ STYLES = (
     (re.compile(r"text-decoration[a-z-]*:[^;]*line-through"), Mark.STRUCK),
     (re.compile(r"visibility:hidden|font-size:0(?![.\d])"), Mark.HIDDEN),
 )
-NO_MARKS: frozenset[Mark] = frozenset()
 GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
 
 

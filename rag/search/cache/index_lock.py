@@ -21,16 +21,19 @@ _held: dict[tuple[int, Path], tuple[int, int]] = {}  # (pid, directory) → desc
 _held_lock = threading.Lock()
 
 
-def acquire(directory: Path) -> None:
-    """Take the directory for this process, or raise SetupError naming the one that has it."""
+def acquire(directory: Path, pid: int | None = None) -> None:
+    """Take the directory for this process, or raise SetupError naming the one that has it.
+
+    Others are told of `pid` instead, where this process is one of a server's.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     key = (os.getpid(), directory.resolve())
     with _held_lock:
         descriptor, users = _held.get(key, (-1, 0))
-        _held[key] = (_locked(directory) if users == 0 else descriptor, users + 1)
+        _held[key] = (_locked(directory, pid) if users == 0 else descriptor, users + 1)
 
 
-def _locked(directory: Path) -> int:
+def _locked(directory: Path, pid: int | None) -> int:
     descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,7 +48,7 @@ def _locked(directory: Path) -> int:
         ) from error
     started = datetime.now(UTC).isoformat(timespec="seconds")
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "started": started}).encode(), 0)
+    os.pwrite(descriptor, json.dumps({"pid": pid or os.getpid(), "started": started}).encode(), 0)
     return descriptor
 
 
@@ -62,9 +65,9 @@ def release(directory: Path) -> None:
 
 
 @contextmanager
-def holding(directory: Path) -> Iterator[None]:
-    """Keep other processes from the directory meanwhile. Raises SetupError."""
-    acquire(directory)
+def holding(directory: Path, pid: int | None = None) -> Iterator[None]:
+    """Keep other processes from the directory meanwhile; see `acquire`. Raises SetupError."""
+    acquire(directory, pid)
     try:
         yield
     finally:

@@ -5,11 +5,12 @@ Each counts for itself besides: counters that are away stop nobody, and let nobo
 
 import logging
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from rag.errors import SetupError
 from rag.runtime.error_log import log_throttled
+from rag.runtime.shared import SCHEME, SharedObject
 from rag.settings import Settings
 
 if TYPE_CHECKING:  # loaded with the first that is counted
@@ -17,6 +18,7 @@ if TYPE_CHECKING:  # loaded with the first that is counted
     from limits.strategies import MovingWindowRateLimiter
 
 NOWHERE = "memory://"  # what is counted is counted in this process
+WAIT_SECONDS = 2.0  # for counters of another process
 PATIENCE = {"socket_timeout": 2, "socket_connect_timeout": 2}  # with counters that are away
 log = logging.getLogger(__name__)
 
@@ -32,18 +34,18 @@ class Counters:
 
     def __init__(self, url: str = NOWHERE) -> None:
         """Raises SetupError."""
-        self._together = None if url == NOWHERE else _limiter(url)
+        self._together = None if url == NOWHERE else limiter(url)
 
     @cached_property
-    def _alone(self) -> "MovingWindowRateLimiter":
-        return _limiter(NOWHERE)
+    def _alone(self) -> "MovingWindowRateLimiter | SharedCounters":
+        return limiter()
 
     def count(self, allowed: "RateLimitItem", who: str) -> bool:
         """One more, if that is allowed; whether it is."""
         is_allowed = self._alone.hit(allowed, who)
         try:
             if self._together is not None:
-                return self._together.hit(allowed, who) and is_allowed
+                return bool(self._together.hit(allowed, who)) and is_allowed
         except Exception as error:  # noqa: BLE001 - whatever a store of counters raises
             log_throttled(log, "Each process counts alone", error)
         return is_allowed
@@ -59,7 +61,20 @@ class Counters:
         return wait
 
 
-def _limiter(url: str) -> "MovingWindowRateLimiter":
+class SharedCounters:
+    """Those of the process that all workers of a server share."""
+
+    def __init__(self, url: str) -> None:
+        counters = SharedObject(url, "counters")
+        self.hit = partial(counters.call, "hit", seconds=WAIT_SECONDS)
+        self.test = partial(counters.call, "test", seconds=WAIT_SECONDS)
+        self.get_window_stats = partial(counters.call, "get_window_stats", seconds=WAIT_SECONDS)
+
+
+def limiter(url: str = NOWHERE) -> "MovingWindowRateLimiter | SharedCounters":
+    """Raises SetupError."""
+    if url.startswith(SCHEME):
+        return SharedCounters(url)
     from limits.errors import ConfigurationError
     from limits.storage import storage_from_string
     from limits.strategies import MovingWindowRateLimiter
@@ -74,7 +89,9 @@ def _limiter(url: str) -> "MovingWindowRateLimiter":
         ) from error
 
 
-def _wait_seconds(limiter: "MovingWindowRateLimiter", allowed: "RateLimitItem", who: str) -> float:
-    if limiter.test(allowed, who):
+def _wait_seconds(
+    counted: "MovingWindowRateLimiter | SharedCounters", allowed: "RateLimitItem", who: str
+) -> float:
+    if counted.test(allowed, who):
         return 0.0
-    return max(0.001, limiter.get_window_stats(allowed, who).reset_time - time.time())
+    return max(0.001, counted.get_window_stats(allowed, who).reset_time - time.time())

@@ -5,7 +5,6 @@ from functools import partial
 from itertools import islice
 
 from flask import Blueprint, redirect, request, stream_template, url_for
-from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.citations.markers import cited_numbers
@@ -16,14 +15,15 @@ from rag.render.answers import Register, answer_html
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
-from rag.web.pages.forms import (
+from rag.web.pages.layout import (
+    PageResult,
+    show_page,
     wanted_config,
     wanted_index,
     wanted_range,
     wanted_search,
     wanted_title,
 )
-from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 from rag.web.request_context import application
 
@@ -70,15 +70,14 @@ def search_session(session_id: str) -> str:
 
 
 @session_pages.app_template_filter("around_match")
-def around_match(found: FoundMessage) -> Markup:
-    """The snippet between whole words, with the match marked."""
+def around_match(found: FoundMessage) -> tuple[str, str, str]:
+    """The snippet between whole words: before the match, the match, behind it."""
     before, after = found.snippet[: found.match_start], found.snippet[found.match_end :]
     if len(before) >= SNIPPET_CHARS and " " in before:
         before = "… " + before.partition(" ")[2]
     if len(after) >= SNIPPET_CHARS and " " in after:
         after = after.rpartition(" ")[0] + " …"
-    match = found.snippet[found.match_start : found.match_end]
-    return Markup("{}<mark>{}</mark>{}").format(before, match, after)
+    return before, found.snippet[found.match_start : found.match_end], after
 
 
 def _found_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:

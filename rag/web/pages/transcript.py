@@ -54,7 +54,7 @@ class ShownMessage:
     def set_aside(self) -> Markup:
         """What a model said, where passages stand first instead."""
         aside = self.message.answer.set_aside if self.message.answer else None
-        return answer_html(aside.text, replace(self.register, answer=None)) if aside else Markup("")
+        return answer_html(aside.text, replace(self.register, answer=None)) if aside else Markup()
 
     @property
     def is_answer(self) -> bool:

@@ -150,13 +150,14 @@ LONGEST_PAUSE_SECONDS = 30.0
 REFUSED = 3  # the status of a worker that cannot begin
 PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 Work = Callable[[int], None]  # given the number of the worker, from 0
+SHARED = -1  # the number of the process that all workers call
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class WorkerSlot:
-    """One of the workers, through all its lives."""
+    """One of the workers, or what they share, through all its lives."""
 
     number: int
     pid: int | None = None
@@ -167,10 +168,14 @@ class WorkerSlot:
 
 @dataclass(slots=True)
 class Fleet:
-    """Runs `work` in so many processes until a signal ends all."""
+    """Runs `work` in so many processes until a signal ends all.
+
+    What they share begins before them, and ends when the last of them has.
+    """
 
     work: Work
-    places: list[WorkerSlot]
+    shared: WorkerSlot
+    workers: list[WorkerSlot]
     is_stopping: bool = False
     has_settled: bool = False
     signals_before: set[int | signal.Signals] = field(default_factory=set)
@@ -179,31 +184,32 @@ class Fleet:
         """Raises SetupError if none can begin."""
         self.signals_before = signal.pthread_sigmask(signal.SIG_BLOCK, WATCHED)
         try:
-            while not self.is_stopping or any(place.pid for place in self.places):
+            while not self.is_stopping or any(place.pid for place in self.workers):
                 self._start_due()
                 told = signal.sigtimedwait(WATCHED, LOOK_SECONDS)
                 if told is not None and told.si_signo != signal.SIGCHLD:
                     self._stop()
                 self._bury_dead()
         finally:
+            _end(self.shared)
+            if self.shared.pid is not None:
+                os.waitpid(self.shared.pid, 0)
             signal.pthread_sigmask(signal.SIG_SETMASK, self.signals_before)
 
     def _start_due(self) -> None:
         now = time.monotonic()
-        for place in self.places:
+        for place in (self.shared, *self.workers):
             if place.pid is None and not self.is_stopping and now >= place.due_at:
                 place.pid, place.began_at = self._fork(place.number), now
 
     def _stop(self) -> None:
         """Once: each ends when what it answers has ended; again: at once."""
         self.is_stopping = True
-        for place in self.places:
-            if place.pid is not None:
-                with suppress(ProcessLookupError):
-                    os.kill(place.pid, signal.SIGTERM)
+        for place in self.workers:
+            _end(place)
 
     def _bury_dead(self) -> None:
-        for place in self.places:
+        for place in (self.shared, *self.workers):
             if place.pid is None:
                 continue
             pid, status = os.waitpid(place.pid, os.WNOHANG)
@@ -258,9 +264,15 @@ def _end_with(above: int) -> None:
         os._exit(0)
 
 
+def _end(place: WorkerSlot) -> None:
+    if place.pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(place.pid, signal.SIGTERM)
+
+
 def run_fleet(work: Work, count: int) -> None:
-    """See Fleet.run."""
-    Fleet(work, [WorkerSlot(number) for number in range(count)]).run()
+    """See Fleet.run; `work` is also given the number of what they share."""
+    Fleet(work, WorkerSlot(SHARED), [WorkerSlot(number) for number in range(count)]).run()
 
 
 class JsonLines(logging.Formatter):

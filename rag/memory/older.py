@@ -1,0 +1,102 @@
+"""What a long session says before the messages that are held in memory.
+
+Its words are found by blocks in the database; the messages that they lead to are read again.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+from rag.language.names import Lexicon
+from rag.memory.context import MESSAGE_TOKENS
+from rag.memory.history import History, MessageReader, ParsedMessage
+from rag.memory.recall import BYTES, Postings, number_word
+from rag.records import Message, MessageStatus, Role
+from rag.seams import SessionHandle, TokenCounter
+
+HELD = 400  # of the newest messages, at least
+BLOCK = 256  # messages that are written down together
+MOST_BLOCKS = 16  # of one word that are looked at
+MOST_READ = 512  # messages that are kept at hand
+PAGE = 32  # that are read with one that nobody announced
+_SIZE = struct.Struct("<Qd")
+
+
+class StoredMessages:
+    """The messages of a session before one; see `rag.memory.history.OlderMessages`."""
+
+    def __init__(self, session: SessionHandle, count: TokenCounter, lexicon: Lexicon) -> None:
+        self.session, self.lexicon = session, lexicon
+        self._count = count
+        self._look_up_size()
+        self._read: dict[int, Message] = {}
+        self._parsed: dict[int, ParsedMessage] = {}
+
+    def _look_up_size(self) -> None:
+        self.end, size = self.session.words_until()
+        self._size: tuple[int, float] = _SIZE.unpack(size) if size else (0, 0.0)
+
+    def size(self) -> tuple[int, float]:
+        return self._size
+
+    def postings(self, words: Sequence[str]) -> Mapping[str, Postings]:
+        """From the newest blocks; how often a word is said before them is reckoned from these."""
+        if not self.end:
+            return {}
+        found = self.session.words(words, last=self.end, most=MOST_BLOCKS)
+        return {word: self._joined(blocks) for word, blocks in found.items()}
+
+    def _joined(self, blocks: Sequence[tuple[int, bytes]]) -> Postings:
+        holders = sum(len(block) for _, block in blocks) // BYTES
+        oldest = blocks[-1][0] - BLOCK
+        if len(blocks) == MOST_BLOCKS and oldest > 0:
+            holders = holders * self.end // (self.end - oldest)
+        return Postings.unpacked([block for _, block in reversed(blocks)], holders)
+
+    def load(self, messages: Iterable[int]) -> None:
+        missing = [at for at in messages if at not in self._read and at not in self._parsed]
+        if len(self._read) + len(self._parsed) > MOST_READ:
+            self._read, self._parsed = {}, {}
+        if missing:
+            self._read |= {message.index: message for message in self.session.said_at(missing)}
+
+    def message(self, at: int) -> ParsedMessage:
+        parsed = self._parsed.get(at)
+        if parsed is None:
+            if at not in self._read:
+                self.load(range(at - at % PAGE, min(at - at % PAGE + PAGE, self.end)))
+            parsed = self._parse(at, self._read.get(at))
+            self._parsed[at] = parsed
+        return parsed
+
+    def _parse(self, at: int, message: Message | None) -> ParsedMessage:
+        if message is None:
+            return ParsedMessage("", "")
+        reader = MessageReader(self._count, self._gave, self.lexicon)
+        text = read_of(message)
+        return reader.read(at, message.role, text, self._count(text) + MESSAGE_TOKENS)
+
+    def _gave(self, number: int) -> bool:
+        return bool(self.postings([number_word(number)]))
+
+    def write(self, past: History, epoch: int) -> None:
+        """Write down the oldest messages that are held, and hold them no more."""
+        while len(past.said) - past.base >= HELD + BLOCK:
+            start, end = past.base, past.base + BLOCK
+            block = past.index.block(start, end)
+            sizes = [past.index.sizes[at] for at in range(start, end) if at in past.index.sizes]
+            count = self._size[0] + sum(count for count, _ in sizes)
+            total = self._size[1] + sum(length for _, length in sizes)
+            size = _SIZE.pack(count, total)
+            if self.session.add_words(start, end, size, block, epoch=epoch):
+                self.end, self._size = end, (count, total)
+            else:  # another process was quicker, or something was erased
+                self._look_up_size()
+            if self.end <= start:
+                return
+            past.keep(self.end, len(past.said))
+
+
+def read_of(message: Message) -> str:
+    """What is remembered of a message: nothing of an unfinished answer, or of a client's rules."""
+    is_read = message.status is not MessageStatus.PENDING and message.role != Role.SYSTEM
+    return message.content if is_read else ""

@@ -1,0 +1,131 @@
+"""Objects of one process that others of the same machine call, over loopback.
+
+Who calls has to know a key, and so has who answers: nothing is unpickled of anybody else. The
+door is opened before the processes begin, so that calls wait in it while the one behind it is
+replaced.
+"""
+
+import logging
+import secrets
+import socket
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from threading import Thread
+from typing import Any
+from urllib.parse import urlsplit
+
+from rag.errors import RagError, SharedAway
+from rag.runtime.error_log import ERRORS
+
+SCHEME = "fleet://"
+WAITING_CALLS = 512
+HANDSHAKE_SECONDS = 5.0
+
+log = logging.getLogger(__name__)
+
+
+def open_door() -> tuple[socket.socket, str]:
+    """Where calls arrive, and its address with the key."""
+    door = socket.create_server(("127.0.0.1", 0), backlog=WAITING_CALLS)
+    return door, f"{SCHEME}{secrets.token_hex(32)}@127.0.0.1:{door.getsockname()[1]}"
+
+
+def share(door: socket.socket, url: str, objects: Mapping[str, object]) -> None:
+    """Answer calls of these objects until the process ends."""
+    key = _key(url)
+    while True:
+        peer, _ = door.accept()
+        Thread(target=_answer, args=(peer, key, objects), daemon=True).start()
+
+
+def _answer(peer: socket.socket, key: bytes, objects: Mapping[str, object]) -> None:
+    with suppress(OSError, EOFError, AuthenticationError), _connection(peer) as connection:
+        deliver_challenge(connection, key)
+        answer_challenge(connection, key)
+        while True:
+            name, method, *arguments = connection.recv()
+            connection.send(_outcome(getattr(objects[name], method), *arguments))
+
+
+def _outcome(
+    method: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[bool, Any]:
+    """Whether it succeeded, and what it returned or raised."""
+    try:
+        return True, method(*arguments, **named)
+    except RagError as error:
+        return False, error
+    except Exception as error:  # noqa: BLE001 - the caller's process is another one
+        return False, SharedAway(ERRORS.report(error))
+
+
+class SharedObject:
+    """One of the objects, as another process has it; threads may share it."""
+
+    def __init__(self, url: str, name: str) -> None:
+        self._url, self._name = url, name
+        self._idle: deque[Connection[Any, Any]] = deque()
+
+    def call(self, method: str, *arguments: Any, seconds: float, **named: Any) -> Any:
+        """What the method returns; it has to bear being called twice.
+
+        Raises what it raises, and SharedAway where there is no answer in time.
+        """
+        try:
+            succeeded, result = self._answer((self._name, method, arguments, named), seconds)
+        except (OSError, EOFError, AuthenticationError) as error:
+            raise SharedAway(
+                f"The process that all workers share does not answer ({error!r}); it is started "
+                "again by itself."
+            ) from error
+        if not succeeded:
+            raise result
+        return result
+
+    def _answer(self, request: tuple[Any, ...], seconds: float) -> tuple[bool, Any]:
+        with suppress(IndexError, OSError, EOFError):
+            return self._exchange(self._idle.pop(), request, seconds)
+        self.close()  # the others are of the same process, which may be another one by now
+        return self._exchange(self._connected(), request, seconds)
+
+    def _exchange(
+        self, connection: "Connection[Any, Any]", request: tuple[Any, ...], seconds: float
+    ) -> tuple[bool, Any]:
+        try:
+            connection.send(request)
+            if not connection.poll(seconds):
+                raise TimeoutError(f"no answer in {seconds:.0f} seconds")
+            succeeded, result = connection.recv()
+        except BaseException:
+            connection.close()  # or a late answer would be taken for the next one's
+            raise
+        self._idle.append(connection)
+        return succeeded, result
+
+    def _connected(self) -> "Connection[Any, Any]":
+        parts = urlsplit(self._url)
+        where = (str(parts.hostname), int(parts.port or 0))
+        connection = _connection(socket.create_connection(where, timeout=HANDSHAKE_SECONDS))
+        if not connection.poll(HANDSHAKE_SECONDS):
+            connection.close()
+            raise TimeoutError("nobody is behind its door")
+        answer_challenge(connection, _key(self._url))
+        deliver_challenge(connection, _key(self._url))
+        return connection
+
+    def close(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _connection(peer: socket.socket) -> "Connection[Any, Any]":
+    peer.settimeout(None)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return Connection(peer.detach())
+
+
+def _key(url: str) -> bytes:
+    return str(urlsplit(url).username).encode()
