@@ -26,14 +26,15 @@ TOWNS = (
 
 
 def fact(number):
-    return f"The depot of {TOWNS[number % 11]} opens gate {number} at {5 + number % 9} o'clock"
+    hour, town = 5 + number % 9, TOWNS[number % 10]
+    return f"The depot of {town} behind the old station opens gate {number} at {hour} o'clock"
 
 
 def talked(store, memory):
     """A session in which each answer gives a number of its own, and talks on."""
     session = store.create("ada")
     for number in range(1, TURNS + 1):
-        question = f"When does gate {number} in {TOWNS[number % 11]} open?"
+        question = f"When does gate {number} in {TOWNS[number % 10]} open?"
         more = f"Drivers wait in lane {number % 7} until then, and the porter notes each plate. "
         answer = f"{fact(number)} [{number}]. {more * 3}Ask again before a holiday."
         session.append(
