@@ -2,15 +2,16 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from rag.chat.decision import decide
+from rag.chat.decision import Lead, decide
 from rag.chat.draft import cut_at_stop
-from rag.chat.evidence import EvidenceReader
+from rag.chat.evidence import EvidenceReader, is_looked_up
 from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in, once, with_tables_joined
 from rag.chat.markdown import markdown_of
 from rag.chat.prompts import says_declined
 from rag.citations.markers import as_it_stands, neutralise
 from rag.language.languages import Language
 from rag.language.names import Lexicon
+from rag.language.sentences import cells_of
 from rag.language.words import language_of
 from rag.records import (
     Card,
@@ -63,12 +64,32 @@ def card_of(
     evidence = EvidenceReader(request.question, lexicon, spoken).read(sources, embed)
     lead = decide(evidence, sources, spoken)
     return Card(
-        passages,
+        tuple(_once(passages, sources, lead)),
         mentions=tuple(each for each in told if each is not None),
         lead=lead.text,
         perhaps="" if lead.text else _choices(spoken, sources, confidence),
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
     )
+
+
+def _once(
+    passages: Sequence[ShownPassage], sources: Sequence[Source], lead: Lead
+) -> Iterator[ShownPassage]:
+    """Without the table that a cell was looked up in: its other columns say nothing more of it."""
+    claim = lead.said[0].source if len(lead.said) == 1 else None
+    rows = _rows(claim.passage)[1:] if claim and is_looked_up(claim) else []
+    for passage, source in zip(passages, sources, strict=True):
+        is_other = claim in (None, source) or source.document_id != claim.document_id
+        is_table = all(line.startswith("|") for line in passage.text.split("\n") if line)
+        table = _rows(passage.text) if rows and is_table and not is_other else []
+        if not table or not all(any(row <= whole for whole in table) for row in rows):
+            yield passage
+
+
+def _rows(table: str) -> list[set[str]]:
+    """What stands in each row, that of names first."""
+    rows = (set(filter(None, cells_of(line))) for line in table.split("\n") if line)
+    return [row for row in rows if set("".join(row)) - set(":-")]
 
 
 def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:

@@ -25,6 +25,7 @@ READ = 6  # sources, best first
 WORDS = 0.25  # what all words of the question count beside a likeness of 1; once more with headings
 LOOKED_UP = 1.0  # of a cell that was looked up
 RANK = 0.06  # what a place behind the first counts less
+EARLIER = 0.3  # what a mail only quotes counts less: it was said before
 LONGEST = 320  # characters of a stretch that is quoted
 _NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
 
@@ -102,7 +103,11 @@ class EvidenceReader:
             kind=unit.kind,
             source=source,
             quote=unit.quote,
-            likeness=near + WORDS * sum(shares) - RANK * rank + LOOKED_UP * is_looked_up(source),
+            likeness=near
+            + WORDS * sum(shares)
+            - RANK * rank
+            + LOOKED_UP * is_looked_up(source)
+            - EARLIER * is_quoted_mail(source),
             cell=unit.cell,
         )
 
@@ -250,6 +255,11 @@ class _QuotedUnit:
 def is_looked_up(source: Source) -> bool:
     """Whether it is a cell that a table was asked for by the words of the question."""
     return source.chunk_id.startswith("table:")
+
+
+def is_quoted_mail(source: Source) -> bool:
+    """Whether it is what a mail answers to."""
+    return source.locator.endswith("quoted")
 
 
 def _headings(source: Source) -> str:

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+import zlib
 from enum import StrEnum
 from pathlib import PurePosixPath
 
@@ -63,6 +64,7 @@ class FileKind(StrEnum):
     BMP = "image/bmp", "picture"
 
 
+BROKEN_ZIP = (zipfile.BadZipFile, zlib.error, EOFError)
 ENDINGS = {
     FileKind.MARKDOWN: ".md .markdown .mdown .mkd .mdx",
     FileKind.HTML: ".html .htm .xhtml",
@@ -150,7 +152,7 @@ def _zipped_kind(name: str, data: bytes) -> FileKind:
             parts = archive.infolist()
             members = [part.filename for part in parts]
             mimetype = archive.open("mimetype").read(200) if "mimetype" in members else b""
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, OSError, ValueError) as error:
+    except (*BROKEN_ZIP, NotImplementedError, RuntimeError, OSError, ValueError) as error:
         raise Unreadable(
             name,
             "the file is damaged or was cut off (its zip directory cannot be read). "

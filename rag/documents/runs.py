@@ -28,6 +28,7 @@ class Run(NamedTuple):
     marks: frozenset[Mark] = frozenset()
 
 
+NO_MARKS: frozenset[Mark] = frozenset()
 UNSEEN = {Mark.HIDDEN, Mark.DELETED}
 _UNIT = re.compile(r"(?:^|[\s\d/·(])[ckdmµn]?(?:m|s|ft|in|yd|K|A)$")
 _TEN = re.compile(r"(?<![\d.,])10$")
@@ -39,7 +40,7 @@ _SUPERSCRIPT = str.maketrans("123", "¹²³")
 
 def written(runs: Iterable[Run]) -> str:
     """The text of runs: `10^6`, `30 m²`, `450 [note 1]`, `~~90 EUR~~`."""
-    text, before = "", frozenset[Mark]()
+    text, before = "", NO_MARKS
     for marks, group in groupby(runs, key=lambda run: run.marks):
         piece = "".join(run.text for run in group)
         if marks & UNSEEN or not piece:

@@ -131,9 +131,23 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
     width = max(_filled(row) for row in rows)
     for index, row in enumerate(rows):
         if _filled(row) >= max(2, width * 0.6):
-            figures = sum(map(_is_value, row, zip_longest(*rows[index + 1 :], fillvalue="")))
-            return None if figures > _filled(row) / 2 and not _are_years(row) else index
+            below = list(zip_longest(*rows[index + 1 :], fillvalue=""))
+            figures = sum(map(_is_value, row, below))
+            is_pair = len(row) == 2 == len(below) and (
+                figures == 1 or _is_one_of_many(row[1], below[1])
+            )
+            is_row = is_pair or figures > _filled(row) / 2
+            return None if is_row and not _are_years(row) else index
     return 0
+
+
+def _is_one_of_many(cell: str, below: Sequence[str]) -> bool:
+    """Whether a figure stands above other things: `2.4 m` above `18 kg` and `grey` names none."""
+    if not below or not _is_figure(cell):
+        return False
+    figures = [figure for each in below if (figure := parse_figure(each.strip()))]
+    words = [each for each in below if not is_blank(each) and not _is_figure(each)]
+    return bool(words) or len(set(map(_unit, figures))) > 1
 
 
 def _is_value(cell: str, below: Sequence[str]) -> bool:

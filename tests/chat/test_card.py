@@ -1,5 +1,7 @@
 """What a card shows, and how it reads as text."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -112,6 +114,21 @@ class TestPassages:
 
         lines = passage.text.split("\n")
         assert lines.count("| Name | Weight |") == lines.count("| Colour | Code |") == 1
+
+    def test_leave_out_the_table_that_a_certain_cell_was_looked_up_in(self):
+        looked_up = source(1, "| Item | Quantity |\n| --- | --- |\n| Gasket | 12 |", path=())
+        looked_up = replace(looked_up, chunk_id="table:one:1")
+        whole = "| Item | Quantity | Price |\n| --- | --- | --- |\n| Gasket | 12 | 3.40 |"
+        same = replace(source(2, whole, path=()), document_id=looked_up.document_id)
+        other_table = replace(same, number=3, passage=whole.replace("12", "14"))
+        elsewhere = source(4, whole, path=())
+
+        card = card_of(
+            asked("What is the quantity of Gasket?", looked_up, same, other_table, elsewhere), embed
+        )
+
+        assert card.lead == 'Handbook: "Gasket · Quantity: **12**" [1]'
+        assert [each.number for each in card.passages] == [1, 3, 4]
 
     def test_are_none_where_nothing_was_found(self):
         assert card_of(asked("How long does a refund take?"), embed) == Card()

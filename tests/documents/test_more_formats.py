@@ -213,6 +213,30 @@ class TestRichText:
 
         assert "Oil burns for nine hours." in read("lamps.rtf", text).sections[0].text
 
+    def test_keeps_powers_and_struck_words_and_leaves_out_what_is_hidden(self):
+        text = (
+            r"{\rtf1\ansi{\fonttbl\f0 Arial;}\f0 It counts 10{\b\super 6} events, "
+            r"10\super 3\nosupersub  of them \{lost\}, for {\strike 90 EUR} 75 EUR."
+            r"{\v Secret words.}{\footnote Of May.}\par}"
+        )
+
+        document = read("a.rtf", text)
+
+        told = "It counts 10^6 events, 10^3 of them {lost}, for ~~90 EUR~~ 75 EUR."
+        assert document.sections[0].text == told
+        assert sorted(document.report.left_out) == ["2 hidden words", "footnotes: not read of RTF"]
+
+    def test_tables_are_tables(self):
+        line = r"\trowd\cellx2000\cellx4000 {}\cell {}\cell\row "
+        rows = "".join(
+            line.format(*each) for each in (("Item", "Price"), ("Pump", 450), ("Hose", 35))
+        )
+
+        document = read("a.rtf", rf"{{\rtf1\ansi Before.\par {rows}\pard After.\par}}")
+
+        assert "| Pump | 450 |\n| Hose | 35 |" in document.sections[0].text
+        assert document.tables[0].row_count == 3
+
 
 class TestNotebooks:
     def test_have_text_code_and_output_by_cells(self):

@@ -227,6 +227,7 @@ class TestMail:
         "older",
         [
             "> It is 17.10.",
+            "On Monday, Kim wrote:\n\n> It is 17.10.",
             "-----Original Message-----\nFrom: Kim\nSent: Monday\n\nIt is 17.10.",
             "________________________________\nVon: Kim\nGesendet: Montag\n\nIt is 17.10.",
         ],
@@ -235,6 +236,7 @@ class TestMail:
         own, quoted = read("a.eml", mail(f"It is 18.90.\n\n{older}\n")).sections[-2:]
 
         assert (own.text.count("17.10"), quoted.text.count("17.10")) == (0, 1)
+        assert "Kim" not in own.text
         assert quoted.locator == "quoted"
 
     @pytest.mark.parametrize(
@@ -263,15 +265,16 @@ ODF_NAMES = " ".join(
     f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{space}:1.0"'
     for name, space in (
         ("office", "office"), ("text", "text"), ("table", "table"), ("style", "style"),
-        ("chart", "chart"),
+        ("chart", "chart"), ("draw", "drawing"), ("presentation", "presentation"),
+        ("svg", "svg-compatible"),
     )
 )  # fmt: skip
 
 
 class TestOpenDocument:
-    def of(self, **parts):
-        body = "<office:text><text:p>Read.</text:p></office:text>"
-        content = f"<office:d {ODF_NAMES}><office:body>{body}</office:body></office:d>"
+    def of(self, text="<text:p>Read.</text:p>", styles="", **parts):
+        body = f"<office:text>{text}</office:text>"
+        content = f"<office:d {ODF_NAMES}>{styles}<office:body>{body}</office:body></office:d>"
         parts = {"META-INF/manifest.xml": "<m/>", "content.xml": content, **parts}
         return read("a.odt", package("application/vnd.oasis.opendocument.text", **parts))
 
@@ -305,6 +308,64 @@ class TestOpenDocument:
         assert "| May | 41 |" in text
         assert text.endswith("Footer: Issue 7 of May")
         assert document.report.left_out == ()
+
+    def test_a_table_in_a_cell_is_a_table_of_its_own(self):
+        def line(*cells):
+            filled = "".join(f"<table:table-cell>{each}</table:table-cell>" for each in cells)
+            return f"<table:table-row>{filled}</table:table-row>"
+
+        def words(text):
+            return f"<text:p>{text}</text:p>"
+
+        inner = line(words("Weight"), words("Rate")) + line(words("10 kg"), words("11.60"))
+        inner = f"{words('By weight')}<table:table>{inner}</table:table>"
+        rows = line(words("Region"), words("Rates")) + line(words("North"), inner)
+        document = self.of(f"<table:table>{rows}</table:table>")
+
+        text = "\n\n".join(section.text for section in document.sections)
+        assert "| North | By weight |\n\nNorth:\n\n| Weight | Rate |\n| --- | --- |" in text
+
+    def test_lists_are_counted_and_begin_anew(self):
+        style = (
+            '<text:list-style style:name="L"><text:list-level-style-number text:level="1" '
+            'style:num-format="1" style:num-suffix="."/><text:list-level-style-number '
+            'text:level="2" style:num-format="a" style:num-suffix=")"/></text:list-style>'
+        )
+        entry = "<text:list-item><text:p>{}</text:p>{}</text:list-item>"
+        inner = f"<text:list>{entry.format('Left', '')}{entry.format('Right', '')}</text:list>"
+        first = entry.format("Stop", "") + entry.format("Drain", inner)
+        listed = '<text:list text:style-name="L"{}>{}</text:list>'
+        goes_on = listed.format(' text:continue-numbering="true"', entry.format("Close", ""))
+        anew = listed.format("", entry.format("Seal", ""))
+        document = self.of(listed.format("", first) + goes_on + anew, style)
+
+        text = "\n".join(section.text for section in document.sections)
+        entries = [line.strip() for line in text.split("\n") if line.strip()]
+        assert entries == [
+            *("- 1. Stop", "- 2. Drain", "- a) Left", "- b) Right", "- 3. Close", "- 1. Seal"),
+        ]
+
+    def test_a_section_that_nobody_sees_is_counted_and_not_read(self):
+        unseen = '<text:section text:display="none"><text:p>Internal rate</text:p></text:section>'
+        document = self.of(f"<text:p>Seen</text:p>{unseen}")
+
+        assert [section.text for section in document.sections] == ["Seen"]
+        assert document.report.left_out == ("2 hidden words",)
+
+    def test_columns_of_a_slide_are_read_one_after_the_other(self):
+        def frame(text, x, y):
+            place = f'svg:x="{x}cm" svg:y="{y}cm" svg:width="10cm" svg:height="2cm"'
+            words = f"<draw:text-box><text:p>{text}</text:p></draw:text-box>"
+            return f"<draw:frame {place}>{words}</draw:frame>"
+
+        frames = frame("Basic", 2, 4) + frame("Premium", 14, 4) + frame("9 EUR", 2, 7)
+        page = f"<draw:page>{frames}{frame('29 EUR', 14, 7)}</draw:page>"
+        content = f"<office:body><office:presentation>{page}</office:presentation></office:body>"
+        content = f"<office:d {ODF_NAMES}>{content}</office:d>"
+        parts = {"META-INF/manifest.xml": "<m/>", "content.xml": content}
+
+        text = text_of("a.odp", package("application/vnd.oasis.opendocument.presentation", **parts))
+        assert text.split("\n\n") == ["Basic", "9 EUR", "Premium", "29 EUR"]
 
 
 def test_notes_of_an_open_document_sheet_are_read_and_its_hidden_rows_are_not():

@@ -117,3 +117,18 @@ def test_of_many_rows_that_say_so_only_those_count_that_add_up():
     rows = [("Total assets", "90"), ("Total debts", "40"), ("Total staff", "7"), ("Cash", "5")]
 
     assert totals([*rows, ("Total", "142")]) == [False, False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("rows", "has_header"),
+    [
+        ([("Length", "2.4 m"), ("Weight", "18 kg"), ("Colour", "grey")], False),
+        ([("Length (m)", "2.4"), ("Weight (kg)", "18"), ("Colour", "grey")], False),
+        ([("North", "41"), ("South", "12")], False),
+        ([("Property", "Value"), ("Length", "2.4 m"), ("Weight", "18 kg")], True),
+        ([("Country", "2019"), ("Togo", "5"), ("Peru", "6")], True),
+        ([("Grade", "10 mm"), ("Dry", "31"), ("Oiled", "22")], True),
+    ],
+)
+def test_names_with_their_values_have_no_header(rows, has_header):
+    assert headed(rows)[1] is has_header

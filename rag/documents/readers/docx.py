@@ -14,7 +14,7 @@ from typing import Any
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
-from rag.documents.readers.packages import check_package, damage_message
+from rag.documents.readers.packages import check_package, damage_message, numeral
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 
@@ -41,7 +41,6 @@ PARTS = re.compile(  # of which text is read here, or is none
     r"|fontTable|webSettings|theme/.*|glossary/.*)\.xml|docProps/.*|customXml/.*|.*\.rels"
 )
 PLACE = re.compile(r"%([1-9])")
-ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
 Numbering = tuple[str, int]  # id of a list, level from 0
 LEVELS = 9
 DEEPEST_MATH = 40
@@ -393,7 +392,7 @@ class Numbers:
 
         def written(place: re.Match[str]) -> str:
             at = int(place[1]) - 1
-            return _figure(max(counts[at] or 1, 1), _value(levels.get(at, levels[level]), "numFmt"))
+            return numeral(max(counts[at] or 1, 1), _value(levels.get(at, levels[level]), "numFmt"))
 
         return PLACE.sub(written, _value(levels[level], "lvlText")).strip()
 
@@ -424,19 +423,6 @@ def _number(value: str, otherwise: int) -> int:
 def _value(element: Any, name: str) -> str:
     found = element.find(f"{WORD}{name}")
     return found.get(f"{WORD}val", "") if found is not None else ""
-
-
-def _figure(count: int, kind: str) -> str:
-    if kind.endswith("Letter"):
-        text = chr(ord("a") + (count - 1) % 26) * (1 + (count - 1) // 26 % 4)
-    elif kind.endswith("Roman") and count < 40:
-        text, rest = "", count
-        for value, letters in ROMAN:
-            text += letters * (rest // value)
-            rest %= value
-    else:
-        text = str(count)
-    return text.upper() if kind.startswith("upper") else text
 
 
 def _value_of(element: Any, path: str) -> str:

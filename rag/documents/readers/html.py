@@ -8,7 +8,7 @@ from typing import Any
 from rag.documents.cleaning import decode, one_line, word_set
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.runs import Mark, Run, written
+from rag.documents.runs import NO_MARKS, Mark, Run, written
 from rag.documents.tables import Spanning, spread
 from rag.errors import TooLarge
 
@@ -99,7 +99,6 @@ STYLES = (
     (re.compile(r"text-decoration[a-z-]*:[^;]*line-through"), Mark.STRUCK),
     (re.compile(r"visibility:hidden|font-size:0(?![.\d])"), Mark.HIDDEN),
 )
-NO_MARKS: frozenset[Mark] = frozenset()
 GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
 
 

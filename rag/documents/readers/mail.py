@@ -31,6 +31,7 @@ HISTORY = re.compile(
     r"^(?:-{3,} ?\S.{0,60}?-{3,}|_{20,})[ \t]*\n(?=(?:[ \t]*\n)*(?:[^\n:]{1,20}:[ \t].*\n?){2})",
     re.M,
 )
+ATTRIBUTION = re.compile(r"^(?!>)(\S[^\n]{0,200}:)[ \t]*\n(?=[ \t]*\n?>)", re.M)  # Ann wrote:
 QUOTES = (
     "blockquote, .gmail_quote, .yahoo_quoted, .protonmail_quote, .moz-forward-container, "
     "#reply-intro"
@@ -89,7 +90,7 @@ def _is_stub(mail: _Mail) -> bool:
 def _write_text(text: str, outline: Outline) -> None:
     """What was answered to is quoted: it is one passage at the end, not the text once more."""
     history = HISTORY.search(text)
-    lines = text[: history.start() if history else None].split("\n")
+    lines = ATTRIBUTION.sub(r"> \1\n", text[: history.start() if history else None]).split("\n")
     quoted = [line.lstrip("> ") for line in lines if line.startswith(">")]
     own = "\n".join(line for line in lines if not line.startswith(">"))
     older = text[history.start() :].split("\n\n") if history else []

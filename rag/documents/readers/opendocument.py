@@ -1,10 +1,13 @@
-"""OpenDocument texts and slides to sections (OASIS OpenDocument 1.3)."""
+"""OpenDocument texts, slides and sheets to sections (OASIS OpenDocument 1.3)."""
 
 import io
 import re
 import zipfile
-from collections.abc import Iterator
-from typing import Any
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
@@ -13,10 +16,21 @@ from rag.documents.readers.packages import (
     ZIP_START,
     check_package,
     damage_message,
+    in_reading_order,
+    numeral,
     report_unread,
 )
+from rag.documents.readers.sheets import (
+    WIDEST,
+    NumberedRow,
+    Sheet,
+    letters_of,
+    number_text,
+    text_of,
+    write_sheets,
+)
 from rag.documents.runs import Mark, Run, written
-from rag.documents.tables import spread
+from rag.documents.tables import spread, typed_cell
 from rag.errors import Unreadable
 
 NAMES = "urn:oasis:names:tc:opendocument:xmlns"
@@ -30,10 +44,15 @@ READ_PARTS = re.compile(r"content\.xml|styles\.xml|meta\.xml|Object [^/]*/conten
 BREAKS = {f"{TEXT}tab": "\t", f"{TEXT}line-break": "\n"}
 CITED = f"{TEXT}note-citation"
 SIDES = ("columns", "rows")
+SVG = f"{{{NAMES}:svg-compatible:1.0}}"
+PLACES = ("x", "y", "width", "height")
+EMU = {"cm": 360_000, "mm": 36_000, "in": 914_400, "pt": 12_700}
+LENGTH = re.compile(r"(-?\d{1,6}(?:\.\d{1,9})?)(cm|mm|in|pt)")
+NUMERALS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 SKIPPED = {f"{TEXT}tracked-changes", f"{OFFICE}annotation", f"{TEXT}note-citation"}
+HIDDEN = frozenset({Mark.HIDDEN})
 DEEPEST = 40  # frames, lists and tables inside each other
-MOST_HIDDEN = 100_000  # rows that one stands for
-WIDEST = 1_000  # cells that one stands for: sheets fill whole rows with a repeated empty cell
+MOST_REPEATED = 100_000  # rows that one stands for
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -41,8 +60,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     with damage_message(outline.name):
         parts = _parts(data, outline, limits)
     content = parts[CONTENT]
-    marks = [pair for part in parts.values() for pair in _styles(part)]
-    walk = _OdfWalk(outline, dict(marks))
+    walk = _OdfWalk(outline, parts.values())
     for name, part in parts.items():
         body = part.find(f"{OFFICE}body")
         if body is not None:
@@ -90,12 +108,38 @@ def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
         return {name: fromstring(archive.read(name)) for name in dict.fromkeys([CONTENT, *names])}
 
 
+class _Placed(NamedTuple):
+    """What stands on a slide, and where, in EMU."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+    element: Any
+
+    @classmethod
+    def of(cls, element: Any) -> "_Placed":
+        return cls(*(_emu(element.get(f"{SVG}{side}", "")) for side in PLACES), element)
+
+
+def _emu(length: str) -> int:
+    found = LENGTH.fullmatch(length)
+    return round(float(found[1]) * EMU[found[2]]) if found else 0
+
+
 class _OdfWalk:
     """Recursive descent, in reading order."""
 
-    def __init__(self, outline: Outline, styles: dict[str, frozenset[Mark]]) -> None:
+    def __init__(self, outline: Outline, parts: Collection[Any]) -> None:
         self.outline = outline
-        self.styles = styles
+        self.styles = {name: marks for part in parts for name, marks in _styles(part)}
+        self.levels = {
+            (style.get(f"{STYLE}name", ""), level.get(f"{TEXT}level", "")): level
+            for part in parts
+            for style in part.iter(f"{TEXT}list-style")
+            for level in style
+        }
+        self.counts: Counter[tuple[str, int]] = Counter()  # of the entries of each kind of list
         self.slides = 0
 
     def children(self, parent: Any, depth: int) -> None:
@@ -117,9 +161,11 @@ class _OdfWalk:
             self.outline.paragraph(self.words(element))
             self.notes(element)
         elif element.tag == f"{TEXT}list":
-            self.entries(element, 0)
+            self.entries(element, 0, element.get(f"{TEXT}style-name", ""))
         elif element.tag == f"{TABLE}table":
-            self.outline.table(spread(self.rows(element)))
+            self.table(element, depth)
+        elif element.get(f"{TEXT}display") == "none":  # a section that nobody sees
+            self.outline.count_unseen([Run(" ".join(element.itertext()), HIDDEN)])
         else:
             self.children(element, depth + 1)
 
@@ -128,22 +174,55 @@ class _OdfWalk:
         self.outline.pages = self.slides
         self.outline.leave_headings()
         self.outline.place(f"slide {self.slides}", page=self.slides)
-        for frame in page:
-            if frame.get(f"{PRESENTATION}class") == "title":
-                self.outline.heading(1, self.words(frame))
-            elif frame.tag == f"{PRESENTATION}notes":
-                words = self.words(frame)
-                self.outline.paragraph(f"Notes: {words}" if words else "")
-            else:
-                self.children(frame, depth + 1)
+        titles = [frame for frame in page if frame.get(f"{PRESENTATION}class") == "title"]
+        notes = page.findall(f"{PRESENTATION}notes")
+        for title in titles:
+            self.outline.heading(1, self.words(title))
+        others = [_Placed.of(frame) for frame in page if frame not in [*titles, *notes]]
+        for placed in in_reading_order(others):
+            self.children(placed.element, depth + 1)
+        for words in filter(None, map(self.words, notes)):
+            self.outline.paragraph(f"Notes: {words}")
 
-    def entries(self, listed: Any, depth: int) -> None:
+    def entries(self, listed: Any, depth: int, style: str) -> None:
+        level = self.levels.get((style, str(depth + 1)))
+        if listed.get(f"{TEXT}continue-numbering") != "true":
+            start = level.get(f"{TEXT}start-value", "1") if level is not None else "1"
+            self.counts[style, depth] = _count(start) - 1
         for item in listed:
+            if again := item.get(f"{TEXT}start-value"):
+                self.counts[style, depth] = _count(again) - 1
+            if item.tag == f"{TEXT}list-item":
+                self.counts[style, depth] += 1
+            mark = f"- {self.label(level, style, depth)}".strip()
             for element in item:
                 if element.tag == f"{TEXT}list" and depth < DEEPEST:
-                    self.entries(element, depth + 1)
+                    self.entries(element, depth + 1, element.get(f"{TEXT}style-name", style))
                 elif element.tag in (f"{TEXT}p", f"{TEXT}h"):
-                    self.outline.entry(self.words(element), depth=depth)
+                    self.outline.entry(self.words(element), depth=depth, mark=mark)
+                    mark = "-"
+
+    def label(self, level: Any, style: str, depth: int) -> str:
+        """`2.`, `b)`, `1.2`; nothing where entries are not counted."""
+        form = level.get(f"{STYLE}num-format", "") if level is not None else ""
+        if not form:
+            return ""
+        shown = min(_count(level.get(f"{TEXT}display-levels", "1")), depth + 1)
+        counts = (max(self.counts[style, at], 1) for at in range(depth + 1 - shown, depth + 1))
+        figures = ".".join(numeral(count, NUMERALS.get(form, "")) for count in counts)
+        before, after = (level.get(f"{STYLE}num-{side}", "") for side in ("prefix", "suffix"))
+        return f"{before}{figures}{after}"
+
+    def table(self, element: Any, depth: int) -> None:
+        """Tables that stand in its cells come behind it, under what their row is called."""
+        rows = list(_own(element, f"{TABLE}table-row"))
+        self.outline.table(spread([self.cells(row) for row in rows]))
+        for row in rows:
+            inner = list(_own(row, f"{TABLE}table"))
+            name = next((text for text, _across, _down in self.cells(row) if text), "")
+            self.outline.paragraph(f"{name}:" if inner and name else "")
+            for table in inner if depth < DEEPEST else ():
+                self.table(table, depth + 1)
 
     def words(self, element: Any) -> str:
         """The text of an element, its footnotes apart."""
@@ -164,40 +243,15 @@ class _OdfWalk:
                 yield Run("\n" * (child.tag == f"{TEXT}p"), marks)
             yield Run(child.tail or "", marks)
 
-    def rows(self, table: Any) -> list[list[tuple[str, int, int]]]:
+    def cells(self, row: Any) -> list[tuple[str, int, int]]:
         """Of each cell the text, and over how many columns and rows it reaches."""
-        rows: list[list[tuple[str, int, int]]] = []
-        for row in table.iter(f"{TABLE}table-row"):
-            cells: list[tuple[str, int, int]] = []
-            for cell in row:
-                if cell.tag != f"{TABLE}table-cell":
-                    continue
-                text = " ".join(self.words(each) for each in cell.iter(f"{TEXT}p"))
-                across, down = (_number(cell, f"number-{side}-spanned") for side in SIDES)
-                again = _number(cell, "number-columns-repeated") if text else 1
-                cells += [(text, across, down)] * again
-            rows.append(cells)
-        return rows
-
-    def remarks(self, table: Any) -> tuple[set[int], dict[str, str]]:
-        """The numbers of rows that nobody sees, and the notes on cells by their places."""
-        from openpyxl.utils import get_column_letter
-
-        hidden: set[int] = set()
-        notes: dict[str, str] = {}
-        number = 1
-        for row in table.iter(f"{TABLE}table-row"):
-            count = _count(row.get(f"{TABLE}number-rows-repeated", "1"))
-            if row.get(f"{TABLE}visibility", "visible") != "visible":
-                hidden |= set(range(number, number + min(count, MOST_HIDDEN)))
-            column = 1
-            for cell in row:
-                for note in cell.iter(f"{OFFICE}annotation"):
-                    text = " ".join(self.words(each) for each in note.iter(f"{TEXT}p"))
-                    notes[f"{get_column_letter(column)}{number}"] = one_line(text)
-                column += _count(cell.get(f"{TABLE}number-columns-repeated", "1"))
-            number += count
-        return hidden, notes
+        cells: list[tuple[str, int, int]] = []
+        for cell in row.iterfind(f"{TABLE}table-cell"):
+            text = " ".join(self.words(each) for each in _own(cell, f"{TEXT}p"))
+            across, down = (_number(cell, f"number-{side}-spanned") for side in SIDES)
+            again = _number(cell, "number-columns-repeated") if text else 1
+            cells += [(text, across, down)] * again
+        return cells
 
     def comments(self, body: Any) -> None:
         """What people noted; deleted text is only counted."""
@@ -225,21 +279,133 @@ class _OdfWalk:
             self.outline.paragraph(self.words(note))
 
 
-def sheet_remarks(data: bytes, outline: Outline) -> dict[str, tuple[set[int], dict[str, str]]]:
-    """Of each sheet the rows that nobody sees, and what was noted on cells."""
-    from defusedxml.ElementTree import fromstring
+# ── Sheets ───────────────────────────────────────────────────────────────────────────────────
 
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = [each for each in archive.namelist() if READ_PARTS.fullmatch(each)]
-        report_unread(archive, outline, names)
-        markup = archive.read(CONTENT)
-    if b":annotation" not in markup and b":visibility" not in markup:
-        return {}
-    walk = _OdfWalk(outline, {})
+FIGURES = {"float", "percentage", "currency"}
+AFFIXES = re.compile(r"([^\d(+−.-]*)[(+−-]?[ \xa0]?[\d.,'’ \xa0\u202f]*\d[)−-]?([^\d/:]*)")
+SCALED = f"{{{NAMES}:datastyle:1.0}}display-factor"
+HIDDEN_SHEET = f"{STYLE}table-properties[@{TABLE}display='false']"
+
+
+def read_sheets(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline with the values of all visible sheets, and the notes of cells."""
+    with damage_message(outline.name):
+        parts = _parts(data, outline, limits)
+        for part in parts.values():
+            _take_properties(outline, part)
+        write_sheets(list(_SheetReader(outline, parts).sheets()), outline, limits)
+
+
+class _SheetReader:
+    """What cells hold, written with what their formats add."""
+
+    def __init__(self, outline: Outline, parts: Mapping[str, Any]) -> None:
+        self._content = parts[CONTENT]
+        self._walk = _OdfWalk(outline, parts.values())
+        self._is_scaled = any(  # it shows thousands
+            each.get(SCALED) for part in parts.values() for each in part.iter()
+        )
+        self._unseen = {
+            style.get(f"{STYLE}name")
+            for style in self._content.iter(f"{STYLE}style")
+            if style.find(HIDDEN_SHEET) is not None
+        }
+
+    def sheets(self) -> Iterator[Sheet]:
+        for table in self._content.iterfind(f"{OFFICE}body/{OFFICE}spreadsheet/{TABLE}table"):
+            title = table.get(f"{TABLE}name", "")
+            if table.get(f"{TABLE}style-name") in self._unseen:
+                yield Sheet(title, is_hidden=True)
+                continue
+            cells = [
+                (column, number, cell)
+                for number, row in _numbered(table, "row")
+                for column, cell in _numbered(row, "cell", f"{TABLE}covered-table-cell")
+                if len(cell)
+            ]
+            yield Sheet(
+                title,
+                self._rows(table),
+                hidden_rows=_unseen(table, "row"),
+                hidden_columns=_unseen(table, "column"),
+                notes=[
+                    (column, number, self._words(note))
+                    for column, number, cell in cells
+                    for note in cell.iter(f"{OFFICE}annotation")
+                ],
+                merged=[
+                    (column, number, number + deep - 1)
+                    for column, number, cell in cells
+                    if (deep := _number(cell, "number-rows-spanned")) > 1
+                ],
+            )
+
+    def _rows(self, table: Any) -> Iterator[NumberedRow]:
+        for first, row in _numbered(table, "row"):
+            count = min(_count(row.get(f"{TABLE}number-rows-repeated", "1")), MOST_REPEATED)
+            for number in range(first, first + count):
+                if not any(cells := list(self._cells(row, number))):
+                    break
+                yield number, cells
+
+    def _cells(self, row: Any, number: int) -> Iterator[str]:
+        for first, cell in _numbered(row, "cell", f"{TABLE}covered-table-cell"):
+            count = _count(cell.get(f"{TABLE}number-columns-repeated", "1"))
+            for column in range(first, min(first + count, WIDEST)):
+                yield self._cell(cell, f"{letters_of(column)}{number}") if len(cell) else ""
+
+    def _cell(self, cell: Any, place: str) -> str:
+        text, kind = self._words(cell), cell.get(f"{OFFICE}value-type", "")
+        if kind in FIGURES:
+            value = float(cell.get(f"{OFFICE}value", "nan"))
+            figure = self._figure(text, value, kind)
+            return typed_cell(figure, value, place)
+        with suppress(ValueError):
+            if day := cell.get(f"{OFFICE}date-value", ""):
+                return text_of(datetime.fromisoformat(day))
+        stored = cell.get(f"{OFFICE}boolean-value", "")
+        return text_of(stored == "true") if stored else text
+
+    def _figure(self, text: str, value: float, kind: str) -> str:
+        """All digits of a value, with the currency, the unit or the zeros that are seen."""
+        found = AFFIXES.fullmatch(text)
+        if found is None or (self._is_scaled and kind == "float"):
+            return number_text(value)
+        if text.isdigit() and text.startswith("0") and len(text) > 1:
+            return text  # a code of a fixed length
+        before, after = (affix.strip() for affix in found.groups())
+        figure = number_text(round(value * 100, 10) if after == "%" else value)
+        lead = " " * before[-1:].isalpha()
+        return f"{before}{lead}{figure}{' ' * (after not in ('', '%'))}{after}"
+
+    def _words(self, element: Any) -> str:
+        marks = self._walk.styles.get(element.get(f"{TABLE}style-name", ""), frozenset())
+        paragraphs = element.iterfind(f"{TEXT}p")
+        return " ".join(one_line(written(self._walk.runs(each, marks))) for each in paragraphs)
+
+
+def _numbered(parent: Any, kind: str, *others: str) -> Iterator[tuple[int, Any]]:
+    """Rows, columns or cells with their places from 1; one may stand for several."""
+    number = 1
+    names = {f"{TABLE}table-{kind}", *others}
+    repeated = f"{TABLE}number-{'rows' if kind == 'row' else 'columns'}-repeated"
+    for each in parent.iter():
+        if each.tag in names:
+            yield number, each
+            number += _count(each.get(repeated, "1"))
+
+
+def _unseen(table: Any, kind: str) -> set[int]:
+    repeated = f"{TABLE}number-{kind}s-repeated"
     return {
-        table.get(f"{TABLE}name", ""): walk.remarks(table)
-        for table in fromstring(markup).iter(f"{TABLE}table")
+        place
+        for first, each in _numbered(table, kind)
+        if each.get(f"{TABLE}visibility", "visible") != "visible"
+        for place in range(first, first + min(_count(each.get(repeated, "1")), MOST_REPEATED))
     }
+
+
+# ── Styles ───────────────────────────────────────────────────────────────────────────────────
 
 
 def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
@@ -258,6 +424,15 @@ def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
         if said.get(f"{TEXT}display") == "none":
             marks.add(Mark.HIDDEN)
         yield style.get(f"{STYLE}name", ""), frozenset(marks)
+
+
+def _own(element: Any, tag: str) -> Iterator[Any]:
+    """What it holds itself, not what the tables in it hold."""
+    for child in element:
+        if child.tag == tag:
+            yield child
+        elif child.tag != f"{TABLE}table":
+            yield from _own(child, tag)
 
 
 def _count(value: str) -> int:

@@ -4,8 +4,9 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any
 
 from rag.documents.limits import MEBIBYTE, LoadLimits
@@ -106,6 +107,7 @@ CHART, DRAWING = (
 )
 PARENTS = (None, "parOf")
 COMMENTS = re.compile(r"ppt/comments/[^/]*\.xml")
+SHEET_DRAWING = re.compile(r"xl/drawings/drawing[^/]*\.xml")
 DIAGRAM_NAMES = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
 
@@ -125,6 +127,9 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
                 write_chart(fromstring(part), outline)
             elif COMMENTS.fullmatch(name):
                 _write_comments(fromstring(part), outline)
+            elif SHEET_DRAWING.fullmatch(name):
+                for paragraph in fromstring(part).iter(f"{DRAWING}p"):
+                    outline.paragraph("".join(_texts(paragraph, f"{DRAWING}t")))
             else:
                 _report(name, b" ".join(LETTERS_IN_XML.findall(part)), outline)
 
@@ -201,3 +206,53 @@ def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
 
 def _texts(element: Any, tag: str) -> list[str]:
     return [] if element is None else [each.text or "" for each in element.iter(tag)]
+
+
+# ── What Office and OpenDocument have in common ──────────────────────────────────────────────
+
+SLACK = 60_000  # EMU by which shapes may overlap, about five points
+ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+
+
+def numeral(count: int, kind: str) -> str:
+    """The number of a paragraph: `lowerRoman`, `upperLetter`; else in figures."""
+    if kind.endswith("Letter"):
+        text = chr(ord("a") + (count - 1) % 26) * (1 + (count - 1) // 26 % 4)
+    elif kind.endswith("Roman") and count < 40:
+        text, rest = "", count
+        for value, letters in ROMAN:
+            text += letters * (rest // value)
+            rest %= value
+    else:
+        text = str(count)
+    return text.upper() if kind.startswith("upper") else text
+
+
+def in_reading_order(shapes: Sequence[Any]) -> list[Any]:
+    """Bands that nothing crosses, from the top; those of several shapes are read by columns."""
+    if len(shapes) < 2:
+        return list(shapes)
+    rows = _bands(shapes, "top", "height")
+    groups = groupby(rows, key=lambda row: len(row) > 1)
+    blocks = [[shape for row in group for shape in row] for _is_row, group in groups]
+    if len(blocks) > 1:
+        return [shape for block in blocks for shape in in_reading_order(block)]
+    columns = _bands(shapes, "left", "width")
+    parts = columns if len(columns) > 1 else rows
+    if len(parts) > 1:
+        return [shape for part in parts for shape in in_reading_order(part)]
+    return sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
+
+
+def _bands(shapes: Sequence[Any], start: str, size: str) -> list[list[Any]]:
+    """Groups of shapes between which nothing stands, along one side."""
+    bands: list[list[Any]] = []
+    end = 0
+    for shape in sorted(shapes, key=lambda shape: getattr(shape, start) or 0):
+        first = getattr(shape, start) or 0
+        if bands and first < end - SLACK:
+            bands[-1].append(shape)
+        else:
+            bands.append([shape])
+        end = max(end, first + (getattr(shape, size) or 0))
+    return bands

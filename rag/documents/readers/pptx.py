@@ -2,8 +2,7 @@
 
 import io
 import re
-from collections.abc import Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator
 from typing import Any
 
 from defusedxml.ElementTree import fromstring
@@ -11,7 +10,12 @@ from defusedxml.ElementTree import fromstring
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
-from rag.documents.readers.packages import DRAWING, check_package, damage_message
+from rag.documents.readers.packages import (
+    DRAWING,
+    check_package,
+    damage_message,
+    in_reading_order,
+)
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import spread
 from rag.errors import TooLarge
@@ -21,7 +25,6 @@ OTHER_KINDS = (
     "application/vnd.ms-powerpoint.template.macroEnabled.main+xml",
 )
 DIAGRAM_MODEL = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}dm"
-SLACK = 60_000  # EMU by which shapes may overlap, about five points
 DEEPEST = 20  # groups inside groups
 PARTS = re.compile(  # of which text is read here, or is none
     r"ppt/(?:slides|notesSlides|diagrams)/[^/]*\.xml|ppt/charts/chart[^/]*\.xml|ppt/(?:slideLayouts|slideMasters"
@@ -90,36 +93,6 @@ def _flat(shapes: Any, depth: int) -> Iterator[Any]:
             yield from _flat(shape.shapes, depth + 1)
         else:
             yield shape
-
-
-def in_reading_order(shapes: Sequence[Any]) -> list[Any]:
-    """Bands that nothing crosses, from the top; those of several shapes are read by columns."""
-    if len(shapes) < 2:
-        return list(shapes)
-    rows = _bands(shapes, "top", "height")
-    groups = groupby(rows, key=lambda row: len(row) > 1)
-    blocks = [[shape for row in group for shape in row] for _is_row, group in groups]
-    if len(blocks) > 1:
-        return [shape for block in blocks for shape in in_reading_order(block)]
-    columns = _bands(shapes, "left", "width")
-    parts = columns if len(columns) > 1 else rows
-    if len(parts) > 1:
-        return [shape for part in parts for shape in in_reading_order(part)]
-    return sorted(shapes, key=lambda shape: (shape.top or 0, shape.left or 0))
-
-
-def _bands(shapes: Sequence[Any], start: str, size: str) -> list[list[Any]]:
-    """Groups of shapes between which nothing stands, along one side."""
-    bands: list[list[Any]] = []
-    end = 0
-    for shape in sorted(shapes, key=lambda shape: getattr(shape, start) or 0):
-        first = getattr(shape, start) or 0
-        if bands and first < end - SLACK:
-            bands[-1].append(shape)
-        else:
-            bands.append([shape])
-        end = max(end, first + (getattr(shape, size) or 0))
-    return bands
 
 
 def _write_shape(shape: Any, outline: Outline) -> None:

@@ -1,22 +1,20 @@
-"""Tables to sections with their row numbers: CSV, Parquet, XLS, XLSB and ODS."""
+"""Tables to sections with their row numbers: CSV, Parquet, and the sheets of workbooks."""
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
 from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
-from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.opendocument import sheet_remarks
-from rag.documents.readers.packages import ZIP_START, check_package, damage_message
 from rag.documents.reports import counted
+from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import typed_cell
 from rag.errors import TooLarge, Unreadable
 from rag.language.grids import grids
@@ -51,17 +49,6 @@ def write_rows(
             outline.part_of_table([grid.names, *(row for _number, row in part)])
         told = max(told, grid.rows[-1][0])
     _write_lines([row for row in filled if row[0] > told], outline, single)
-
-
-def write_notes(
-    notes: Iterable[tuple[str, str]], rows: Sequence[NumberedRow], outline: Outline
-) -> None:
-    """What was noted on cells (`B7`), each with what its row begins with."""
-    numbered = dict(rows)
-    for cell, note in notes:
-        row = numbered.get(int(re.sub(r"\D", "", cell) or 0), [])
-        name = next(filter(None, row), "")
-        outline.entry(f"Note on {cell}{f' ({name})' if name else ''}: {note}")
 
 
 def _write_lines(rows: Sequence[NumberedRow], outline: Outline, place: str) -> None:
@@ -157,70 +144,119 @@ def _quotes_close(text: str, delimiter: str) -> bool:
 
 
 WIDEST = 2_000  # columns: a sheet that claims more has them empty
+NAMED_CELLS = 8
+ZEROS = re.compile(r"0{2,}")
+FORMAT_TOKEN = re.compile(
+    r"""\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([€$£¥%])|\[[^\]]*\]|[_*]."""
+    r"|(?P<digits>[#0?][#0?.,/E+ ]*)"
+)
 
 
-def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline with the stored values of all visible sheets."""
-    from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A sheet of a workbook as its format holds it; columns and rows count from 1."""
 
-    if data.startswith(ZIP_START):
-        check_package(outline.name, data, limits)
-    with damage_message(outline.name, CalamineError), _panics_told(outline.name):
-        try:
-            book = CalamineWorkbook.from_filelike(io.BytesIO(data))
-        except PasswordError as error:
-            raise Unreadable(
-                outline.name, "the file is encrypted and needs a password. Save it without one."
-            ) from error
-        remarks = sheet_remarks(data, outline) if outline.media_type == FileKind.ODS else {}
-        _write_sheets(book, outline, CellCount(outline.name, limits), remarks)
+    title: str
+    rows: Iterable[NumberedRow] = ()
+    is_hidden: bool = False
+    hidden_rows: Container[int] = frozenset()
+    hidden_columns: Container[int] = frozenset()
+    notes: Iterable[tuple[int, int, str]] = ()  # column and row
+    merged: Sequence[tuple[int, int, int]] = ()  # first column, first and last row
+    formulas: Sequence[str] = ()  # the cells of those without a stored result
 
 
-@contextmanager
-def _panics_told(name: str) -> Iterator[None]:
-    """Of sheets that others open and calamine gives up: its panics are no Exception."""
-    try:
-        yield
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":
-            raise
-        raise Unreadable(
-            name, "its sheets are written in a way that is not read. Save it as XLSX."
-        ) from error
+def write_sheets(sheets: Sequence[Sheet], outline: Outline, limits: LoadLimits) -> bool:
+    """All visible sheets, and whether a cell of them holds a value.
 
-
-def _write_sheets(
-    book: Any,
-    outline: Outline,
-    cells: CellCount,
-    remarks: Mapping[str, tuple[set[int], dict[str, str]]],
-) -> None:
-    from python_calamine import SheetTypeEnum, SheetVisibleEnum
-
-    sheets = [each for each in book.sheets_metadata if each.typ == SheetTypeEnum.WorkSheet]
+    What nobody sees is counted in the report and not read.
+    """
+    count, found = CellCount(outline.name, limits), False
     for sheet in sheets:
-        title = one_line(sheet.name)
-        if sheet.visible != SheetVisibleEnum.Visible:
+        title = one_line(sheet.title)
+        if sheet.is_hidden:
             outline.left_out.append(f"sheet {title}: hidden")
             continue
-        hidden, notes = remarks.get(sheet.name, (set(), {}))
-        rows = list(cells.counted(_filled_rows(book.get_sheet_by_name(sheet.name))))
-        if unseen := [row for row in rows if row[0] in hidden]:
-            outline.left_out.append(f"sheet {title}: {counted(len(unseen), 'hidden row')}")
-            rows = [row for row in rows if row[0] not in hidden]
+        rows = list(count.counted(sheet.rows))
+        found = found or any(cell and cell[0] != "=" for _number, row in rows for cell in row)
+        _fill_merged(rows, sheet.merged)
+        rows = _visible(rows, sheet, title, outline)
+        if cells := list(sheet.formulas):
+            some = ", ".join(cells[:NAMED_CELLS]) + " …" * (len(cells) > NAMED_CELLS)
+            formulas = f"{counted(len(cells), 'formula')} without a stored result"
+            outline.left_out.append(f"sheet {title}: {formulas} ({some})")
         outline.leave_headings()
         if rows and len(sheets) > 1:
             outline.heading(1, title)
         write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
-        write_notes(notes.items(), rows, outline)
+        _write_notes(sheet, rows, outline)
+    return found
 
 
-def _filled_rows(sheet: Any) -> Iterator[tuple[int, list[str]]]:
-    first, left = sheet.start or (0, 0)
-    for number, row in enumerate(sheet.iter_rows(), start=1 if first == 0 else first + 1):
-        values = [cell_of(value, number, at) for at, value in enumerate(row[:WIDEST], left + 1)]
-        if any(values):
-            yield number, values
+def _visible(
+    rows: Sequence[NumberedRow], sheet: Sheet, title: str, outline: Outline
+) -> list[NumberedRow]:
+    """An outline that is folded hides its rows and columns as well."""
+    seen = [row for row in rows if row[0] not in sheet.hidden_rows]
+    if unseen := len(rows) - len(seen):
+        outline.left_out.append(f"sheet {title}: {counted(unseen, 'hidden row')}")
+    width = max((len(row) for _number, row in seen), default=0)
+    columns = [column for column in range(width) if column + 1 in sheet.hidden_columns]
+    filled = [c for c in columns if any(row[c : c + 1] not in ([], [""]) for _number, row in seen)]
+    if not filled:
+        return seen
+    outline.left_out.append(f"sheet {title}: {counted(len(filled), 'hidden column')}")
+    gone = set(columns)
+    return [(number, [cell for c, cell in enumerate(row) if c not in gone]) for number, row in seen]
+
+
+def _write_notes(sheet: Sheet, rows: Sequence[NumberedRow], outline: Outline) -> None:
+    """What was noted on the cells that are seen, each with what its row begins with."""
+    numbered = dict(rows)
+    for column, number, note in sheet.notes:
+        if column in sheet.hidden_columns or number in sheet.hidden_rows:
+            continue
+        name = next(filter(None, numbered.get(number, [])), "")
+        place = f"{letters_of(column)}{number}{f' ({name})' if name else ''}"
+        outline.entry(f"Note on {place}: {one_line(note)}")
+
+
+def _fill_merged(rows: Sequence[NumberedRow], merged: Iterable[tuple[int, int, int]]) -> None:
+    """What reaches over several rows stands in each of them."""
+    by_number = dict(rows)
+    for column, first, last in merged:
+        if first not in by_number:
+            continue
+        for number in range(first + 1, min(last, rows[-1][0]) + 1):
+            row = by_number.get(number, [])
+            row += [""] * (column - len(row))
+            row[column - 1] = row[column - 1] or by_number[first][column - 1]
+
+
+def shown(value: Any, code: str = "", marks: frozenset[Mark] = frozenset()) -> str:
+    """A stored value, a figure with the currency, unit or percent sign of its format."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        text = text_of(value)
+    elif ZEROS.fullmatch(code):
+        text = text_of(value).zfill(len(code))  # a code of a fixed length
+    else:
+        before, after = affixes(code)
+        text = before + text_of(round(value * 100, 10) if after == "%" else value) + after
+    return written([Run(text, marks)]) if marks else text
+
+
+@cache
+def affixes(code: str) -> tuple[str, str]:
+    """What the format of a positive figure writes before and behind its digits."""
+    before = after = digits = ""
+    for token in FORMAT_TOKEN.finditer(code.split(";")[0]):
+        literal = next(filter(None, token.groups()[:-1]), "")
+        digits = digits or token["digits"] or ""
+        before, after = (before, after + literal) if digits else (before + literal, after)
+    if digits.endswith(","):  # it shows thousands
+        return "", ""
+    before, after = before.strip(), after.strip()
+    return before + " " * before[-1:].isalpha(), " " * (after not in ("", "%")) + after
 
 
 def number_text(value: float) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from rag.documents.cleaning import clean, decode
@@ -13,6 +14,7 @@ from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import markdown
 from rag.documents.readers.packages import damage_message
+from rag.documents.runs import NO_MARKS, Mark, Run, written
 from rag.errors import Unreadable
 
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")
@@ -211,14 +213,68 @@ def _has_bullets(block: list[str]) -> bool:
     return any(BULLET.match(line) for line in block)
 
 
+RTF_TOKEN = re.compile(r"\\([a-z]+)(-?\d+)? ?|\\[^a-z]|[{}]")
+RTF_MARKS = {
+    **{"super": Mark.RAISED, "sub": Mark.LOWERED, "strike": Mark.STRUCK, "striked": Mark.STRUCK},
+    **{"v": Mark.HIDDEN, "deleted": Mark.DELETED},
+}
+RTF_ENDS = {"nosupersub": {Mark.RAISED, Mark.LOWERED}, "plain": {*Mark}}
+RTF_UNREAD = re.compile(r"\\(footnote|annotation|header|footer)[lrf]?\b")
+RTF_STATES = tuple(
+    frozenset(m for at, m in enumerate(Mark) if state >> at & 1) for state in range(32)
+)
+FIRST_STATE = 0xE000  # of the letters for private use: no font of text has them
+
+
 def read_rtf(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; pictures and comments are left out."""
+    """Fill the outline; pictures, notes and comments are left out."""
     from striprtf.striprtf import rtf_to_text
 
+    markup = data.decode("latin-1")
     with damage_message(outline.name):
-        plain = rtf_to_text(data.decode("latin-1"), errors="replace")  # type: ignore[no-untyped-call]
-    lines = (line.rstrip() for line in plain.split("\n"))
-    read("\n\n".join(filter(None, lines)).encode(), outline, limits)
+        plain = rtf_to_text(_with_states(markup), errors="replace")  # type: ignore[no-untyped-call]
+    runs = list(_rtf_runs(plain))
+    outline.count_unseen(runs)
+    outline.left_out += sorted(
+        {f"{part[1]}s: not read of RTF" for part in RTF_UNREAD.finditer(markup)}
+    )
+    lines = filter(None, map(str.rstrip, written(runs).split("\n")))
+    for is_row, group in groupby(lines, key=lambda line: line.endswith("|")):
+        if is_row:
+            outline.table([line.removesuffix("|").split("|") for line in group])
+        else:
+            read("\n\n".join(group).encode(), outline, limits)
+
+
+def _with_states(rtf: str) -> str:
+    """With a letter for private use wherever other marks begin, which striprtf hands on."""
+    states = [NO_MARKS]
+
+    def written_again(token: re.Match[str]) -> str:
+        before, (word, value) = states[-1], token.groups()
+        if token[0] == "{":
+            states.append(before)
+        elif token[0] == "}" and len(states) > 1:
+            states.pop()
+        elif word in RTF_MARKS:
+            mark = frozenset({RTF_MARKS[word]})
+            states[-1] = before - mark if value == "0" else before | mark
+        elif word in RTF_ENDS:
+            states[-1] = before - RTF_ENDS[word]
+        if states[-1] == before:
+            return token[0]
+        return ("}" if token[0] == "}" else "") + chr(FIRST_STATE + RTF_STATES.index(states[-1]))
+
+    return RTF_TOKEN.sub(written_again, rtf)
+
+
+def _rtf_runs(plain: str) -> Iterator[Run]:
+    marks = NO_MARKS
+    for piece in re.split(r"([\ue000-\ue01f])", plain):
+        if len(piece) == 1 and 0 <= ord(piece) - FIRST_STATE < len(RTF_STATES):
+            marks = RTF_STATES[ord(piece) - FIRST_STATE]
+        else:
+            yield Run(piece, marks)
 
 
 SPAN = re.compile(r"((?:\d+:)?\d{1,2}:\d{2})[.,]\d+[ \t]+-->[ \t]+((?:\d+:)?\d{1,2}:\d{2})[.,]\d+")

@@ -5,44 +5,38 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
 from rag.documents.readers.packages import check_package, damage_message
 from rag.documents.readers.sheets import (
-    CellCount,
+    WIDEST,
+    NumberedRow,
+    Sheet,
     letters_of,
-    text_of,
-    write_notes,
-    write_rows,
+    shown,
+    write_sheets,
 )
-from rag.documents.reports import counted
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import TypedCell, typed_cell
 from rag.errors import Unreadable
 
 MERGED = re.compile(rb'<mergeCell ref="([A-Z]{1,3}\d{1,7}:[A-Z]{1,3}\d{1,7})"')
 HIDDEN_ROW = re.compile(rb'<row\b(?=[^>]*\bhidden="(?:1|true)")[^>]*\br="(\d+)"')
+HIDDEN_COLUMN = re.compile(rb'<col\b(?=[^>]*\bhidden="(?:1|true)")[^>]*>')
+ENDS = (b"min", b"max")
 BARE = re.compile(  # a formula without a result
     rb'<c\b[^>]*\br="([A-Z]+\d+)"[^>]*>\s*<f[^>]*>([^<]{1,500})</f>\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>'
 )
-ZEROS = re.compile(r"0{2,}")
 PARTS = re.compile(  # of which text is read here, or is none
     r"xl/(?:workbook|sharedStrings|styles|metadata|connections|calcChain|(?:work|chart)sheets/[^/]*"
     r"|comments[^/]*|comments/[^/]*|threadedComments/[^/]*|tables/[^/]*|charts/[^/]*"
     r"|externalLinks/.*|pivot.*|queryTables/[^/]*|printerSettings/.*)(?:\.xml|\.bin)?"
 )
-FORMAT_TOKEN = re.compile(
-    r"""\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([€$£¥%])|\[[^\]]*\]|[_*]."""
-    r"|(?P<digits>[#0?][#0?.,/E+ ]*)"
-)
-NAMED_CELLS = 8
-WIDEST = 2_000  # columns: a sheet that claims more has them empty
 
 
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
@@ -61,7 +55,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         outline.take_properties(book.properties)
         outline.fallback_title = ""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            found = _write_sheets(book, archive, outline, limits)
+            sheets = [_sheet(sheet, archive) for sheet in book.worksheets]
+            found = write_sheets(sheets, outline, limits)
     packages.read_drawings(data, outline, PARTS)
     if not found and b"<f" in _sheet_xml(data):
         raise Unreadable(
@@ -71,41 +66,35 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         )
 
 
-def _write_sheets(
-    book: Any, archive: zipfile.ZipFile, outline: Outline, limits: LoadLimits
-) -> bool:
-    """Whether any cell holds a value."""
-    found = False
-    cells = CellCount(outline.name, limits)
-    for sheet in book.worksheets:
-        if sheet.sheet_state != "visible":
-            outline.left_out.append(f"sheet {one_line(sheet.title)}: hidden")
-            continue
-        sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
-        markup = archive.read(sheet._worksheet_path)
-        formulas = _uncounted(markup)
-        rows = list(cells.counted(_filled_rows(sheet, formulas, _hidden_rows(markup))))
-        found = found or any(cell and cell[0] != "=" for _number, row in rows for cell in row)
-        _fill_merged(rows, markup)
-        title = one_line(sheet.title)
-        hidden = sum(1 for _number in _hidden_rows(markup))
-        if hidden:
-            outline.left_out.append(f"sheet {title}: {counted(hidden, 'hidden row')}")
-        if formulas:
-            told = f"{counted(len(formulas), 'formula')} without a stored result"
-            some = ", ".join(list(formulas)[:NAMED_CELLS]) + " …" * (len(formulas) > NAMED_CELLS)
-            outline.left_out.append(f"sheet {title}: {told} ({some})")
-        outline.leave_headings()
-        if rows and len(book.worksheets) > 1:
-            outline.heading(1, sheet.title)
-        write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
-        write_notes(_notes(archive, sheet._worksheet_path), rows, outline)
-    return found
+def _sheet(sheet: Any, archive: zipfile.ZipFile) -> Sheet:
+    if sheet.sheet_state != "visible":
+        return Sheet(sheet.title, is_hidden=True)
+    sheet.reset_dimensions()  # the stored ones may claim a million empty rows, or too few
+    markup = archive.read(sheet._worksheet_path)
+    formulas = _uncounted(markup)
+    return Sheet(
+        sheet.title,
+        _filled_rows(sheet, formulas),
+        hidden_rows=frozenset(int(row[1]) for row in HIDDEN_ROW.finditer(markup)),
+        hidden_columns=frozenset(_hidden_columns(markup)),
+        notes=_notes(archive, sheet._worksheet_path),
+        merged=list(_merged(markup)),
+        formulas=list(formulas),
+    )
 
 
-def _hidden_rows(markup: bytes) -> frozenset[int]:
-    """Rows that nobody sees; an outline that is folded hides its rows as well."""
-    return frozenset(int(found[1]) for found in HIDDEN_ROW.finditer(markup))
+def _hidden_columns(markup: bytes) -> Iterator[int]:
+    for column in HIDDEN_COLUMN.finditer(markup):
+        first, last = (int(re.search(rb'\b%s="(\d{1,5})"' % end, column[0])[1]) for end in ENDS)  # type: ignore[index]
+        yield from range(first, min(last, WIDEST) + 1)
+
+
+def _merged(markup: bytes) -> Iterator[tuple[int, int, int]]:
+    from openpyxl.utils import range_boundaries
+
+    for area in MERGED.findall(markup):
+        column, first, _right, last = (number or 1 for number in range_boundaries(area.decode()))
+        yield column, first, last
 
 
 def _uncounted(markup: bytes) -> dict[str, str]:
@@ -118,9 +107,10 @@ def _uncounted(markup: bytes) -> dict[str, str]:
     return {cell: f"={formula}" for cell, formula in results}
 
 
-def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[str, str]]:
+def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, int, str]]:
     """What was noted on cells, and the talk about them."""
     from defusedxml.ElementTree import fromstring
+    from openpyxl.utils.cell import coordinate_to_tuple
 
     folder, _, name = sheet.rpartition("/")
     relations = f"{folder}/_rels/{name}.rels"
@@ -138,21 +128,17 @@ def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[str, str]]:
                     part.text or "" for part in note.iter() if part.tag.endswith("}text")
                 )
                 if not own.startswith("[Threaded comment]"):
-                    yield str(note.get("ref")), one_line(own)
+                    row, column = coordinate_to_tuple(str(note.get("ref")))
+                    yield column, row, own
 
 
-def _filled_rows(
-    sheet: Any, formulas: Mapping[str, str], hidden: Container[int]
-) -> Iterator[tuple[int, list[str]]]:
-    affixes: dict[str, tuple[str, str]] = {}
+def _filled_rows(sheet: Any, formulas: Mapping[str, str]) -> Iterator[NumberedRow]:
     marks: dict[int, frozenset[Mark]] = {}
     for number, row in enumerate(sheet.iter_rows(), start=1):
-        if number in hidden:
-            continue
         values = []
         for column, cell in enumerate(row[:WIDEST], start=1):
             place = f"{letters_of(column)}{number}"
-            text = _shown(cell, affixes, marks)
+            text = _text(cell, marks)
             formula = "" if text else formulas.get(place, "")
             values.append(
                 TypedCell(formula, None, place) if formula else typed_cell(text, cell.value, place)
@@ -161,42 +147,16 @@ def _filled_rows(
             yield number, values
 
 
-def _fill_merged(rows: Sequence[tuple[int, list[str]]], sheet_xml: bytes) -> None:
-    """What reaches over several rows stands in each of them."""
-    from openpyxl.utils import range_boundaries
-
-    by_number = dict(rows)
-    for each in MERGED.findall(sheet_xml):
-        column, first, _right, last = (number or 1 for number in range_boundaries(each.decode()))
-        if first not in by_number:
-            continue
-        for number in range(first + 1, min(last, rows[-1][0]) + 1):
-            row = by_number.get(number, [])
-            row += [""] * (column - len(row))
-            row[column - 1] = row[column - 1] or by_number[first][column - 1]
-
-
-def _shown(
-    cell: Any, affixes: dict[str, tuple[str, str]], marks: dict[int, frozenset[Mark]]
-) -> str:
-    """The value, a figure with the currency, unit or percent sign of its format."""
+def _text(cell: Any, marks: dict[int, frozenset[Mark]]) -> str:
     value = cell.value
     if value is None:
         return ""
     style = cell._style_id
     if style not in marks:
         marks[style] = _marks(cell.font)
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        text = _rich(value) if isinstance(value, list) else text_of(value)
-        return written([Run(text, marks[style])]) if marks[style] else text
-    code = cell.number_format
-    if ZEROS.fullmatch(code):
-        return str(value).zfill(len(code))  # a code of a fixed length
-    if code not in affixes:
-        affixes[code] = _affixes(code)
-    before, after = affixes[code]
-    figure = text_of(round(value * 100, 10) if after == "%" else value)
-    return written([Run(before + figure + after, marks[style])])
+    return shown(
+        _rich(value) if isinstance(value, list) else value, cell.number_format, marks[style]
+    )
 
 
 def _rich(pieces: Iterable[Any]) -> str:
@@ -211,19 +171,6 @@ def _marks(font: Any) -> frozenset[Mark]:
     align = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}
     struck = Mark.STRUCK if getattr(font, "strike", False) else None
     return frozenset(filter(None, (align.get(getattr(font, "vertAlign", None) or ""), struck)))
-
-
-def _affixes(code: str) -> tuple[str, str]:
-    """What the format of a positive figure writes before and behind its digits."""
-    before = after = digits = ""
-    for token in FORMAT_TOKEN.finditer(code.split(";")[0]):
-        literal = next(filter(None, token.groups()[:-1]), "")
-        digits = digits or token["digits"] or ""
-        before, after = (before, after + literal) if digits else (before + literal, after)
-    if digits.endswith(","):  # it shows thousands
-        return "", ""
-    before, after = before.strip(), after.strip()
-    return before + " " * before[-1:].isalpha(), " " * (after not in ("", "%")) + after
 
 
 def _sheet_xml(data: bytes) -> bytes:

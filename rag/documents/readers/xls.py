@@ -1,0 +1,166 @@
+"""Sheets in Microsoft's binary forms to sections: XLS (MS-XLS, and older ones), and XLSB."""
+
+import io
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from rag.documents.limits import LoadLimits
+from rag.documents.outline import Outline
+from rag.documents.readers.packages import ZIP_START, check_package, damage_message
+from rag.documents.readers.sheets import (
+    WIDEST,
+    NumberedRow,
+    Sheet,
+    cell_of,
+    letters_of,
+    shown,
+    write_sheets,
+)
+from rag.documents.runs import Mark, Run, written
+from rag.documents.tables import typed_cell
+from rag.errors import Unreadable
+
+NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
+HEIGHTS = {1: Mark.RAISED, 2: Mark.LOWERED}  # of fonts
+
+
+def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    """Fill the outline with the stored values of all visible sheets, and the notes of cells."""
+    if data.startswith(ZIP_START):
+        _read_xlsb(data, outline, limits)
+        return
+    import xlrd
+    from xlrd.compdoc import CompDocError
+
+    refusals = (xlrd.XLRDError, CompDocError, struct.error, AssertionError)
+    with damage_message(outline.name, *refusals):
+        book = _opened(data, outline.name)
+        write_sheets([_sheet(book, sheet) for sheet in book.sheets()], outline, limits)
+
+
+def _opened(data: bytes, name: str) -> Any:
+    import xlrd
+
+    try:
+        return xlrd.open_workbook(
+            file_contents=data,
+            formatting_info=True,
+            ignore_workbook_corruption=True,
+            logfile=io.StringIO(),
+        )
+    except xlrd.XLRDError as error:
+        if "encrypted" in str(error):
+            raise Unreadable(name, NEEDS_PASSWORD) from error
+        raise
+
+
+def _sheet(book: Any, sheet: Any) -> Sheet:
+    return Sheet(
+        sheet.name,
+        _rows(book, sheet),
+        is_hidden=bool(sheet.visibility),
+        hidden_rows={at + 1 for at, row in sheet.rowinfo_map.items() if row.hidden},
+        hidden_columns={at + 1 for at, column in sheet.colinfo_map.items() if column.hidden},
+        notes=[(c + 1, r + 1, note.text) for (r, c), note in sheet.cell_note_map.items()],
+        merged=[(left + 1, top + 1, end) for top, end, left, _right in sheet.merged_cells],
+    )
+
+
+def _rows(book: Any, sheet: Any) -> Iterator[NumberedRow]:
+    for at in range(sheet.nrows):
+        cells = sheet.row(at)[:WIDEST]
+        row = [_cell(book, sheet, at, column, cell) for column, cell in enumerate(cells)]
+        if any(row):
+            yield at + 1, row
+
+
+def _cell(book: Any, sheet: Any, row: int, column: int, cell: Any) -> str:
+    import xlrd
+
+    if cell.ctype in (xlrd.XL_CELL_EMPTY, xlrd.XL_CELL_BLANK):
+        return ""
+    style = book.xf_list[cell.xf_index]
+    if cell.ctype == xlrd.XL_CELL_TEXT:
+        return _rich(book, cell.value, style, sheet.rich_text_runlist_map.get((row, column), []))
+    value = cell.value
+    if cell.ctype == xlrd.XL_CELL_BOOLEAN:
+        value = bool(value)
+    elif cell.ctype == xlrd.XL_CELL_ERROR:
+        value = xlrd.error_text_from_code.get(value, "")
+    elif cell.ctype == xlrd.XL_CELL_DATE:
+        value = _day(book, value)
+    code = book.format_map[style.format_key].format_str
+    text = shown(value, code, _marks(book.font_list[style.font_index]))
+    return typed_cell(text, value, f"{letters_of(column + 1)}{row + 1}")
+
+
+def _day(book: Any, value: float) -> Any:
+    """A figure where it is no day that there is."""
+    import xlrd
+
+    try:
+        moment = xlrd.xldate_as_datetime(value, book.datemode)
+    except (xlrd.XLDateError, OverflowError, ValueError):
+        return value
+    return moment if value >= 1 else moment.time()
+
+
+def _rich(book: Any, text: str, style: Any, runs: Iterable[tuple[int, int]]) -> str:
+    """A text of which parts are raised, lowered or struck."""
+    starts = [(0, style.font_index), *runs]
+    ends = [start for start, _font in starts[1:]] + [len(text)]
+    return written(
+        Run(text[start:end], _marks(book.font_list[font]))
+        for (start, font), end in zip(starts, ends, strict=True)
+    )
+
+
+def _marks(font: Any) -> frozenset[Mark]:
+    struck = Mark.STRUCK if font.struck_out else None
+    return frozenset(filter(None, (HEIGHTS.get(font.escapement), struck)))
+
+
+def _read_xlsb(data: bytes, outline: Outline, limits: LoadLimits) -> None:
+    from python_calamine import CalamineError, CalamineWorkbook
+
+    check_package(outline.name, data, limits)
+    with damage_message(outline.name, CalamineError), _panics_told(outline.name):
+        book = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        write_sheets(list(_binary_sheets(book)), outline, limits)
+    outline.left_out.append(
+        "notes on cells; and rows and columns may be hidden: XLSB was read without knowing which. "
+        "Save it as XLSX"
+    )
+
+
+def _binary_sheets(book: Any) -> Iterator[Sheet]:
+    from python_calamine import SheetTypeEnum, SheetVisibleEnum
+
+    for sheet in book.sheets_metadata:
+        if sheet.typ == SheetTypeEnum.WorkSheet:
+            is_hidden = sheet.visible != SheetVisibleEnum.Visible
+            rows = () if is_hidden else _stored_rows(book.get_sheet_by_name(sheet.name))
+            yield Sheet(sheet.name, rows, is_hidden=is_hidden)
+
+
+def _stored_rows(sheet: Any) -> Iterator[NumberedRow]:
+    first, left = sheet.start or (0, 0)
+    for number, row in enumerate(sheet.iter_rows(), start=1 if first == 0 else first + 1):
+        values = [cell_of(value, number, at) for at, value in enumerate(row[:WIDEST], left + 1)]
+        if any(values):
+            yield number, values
+
+
+@contextmanager
+def _panics_told(name: str) -> Iterator[None]:
+    """Of sheets that others open and calamine gives up: its panics are no Exception."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise Unreadable(
+            name, "its sheets are written in a way that is not read. Save it as XLSX."
+        ) from error

@@ -1,0 +1,188 @@
+"""Workbooks say the same in every format: codes, currencies, marks, and what nobody sees."""
+
+import io
+
+import pytest
+
+from tests.documents.office_files import with_part
+from tests.documents.test_structures import ODF_NAMES, package, read, text_of
+
+ROWS = (
+    ("Site", "Zip", "Rent", "Share", "Margin"),
+    ("Nord", 501, 1234.5, 0.125, 17),
+    ("Secret", 99999, 1, 0.5, 55),
+    ("Sued", 1234, 980.25, 0.375, 9),
+)
+FORMATS = ("00000", '#,##0.00 "EUR"', "0.0%", "0")
+HIDDEN_ROW, HIDDEN_COLUMN = 3, 5  # from 1
+
+
+def xlsx():
+    from openpyxl import Workbook
+    from openpyxl.comments import Comment
+
+    book = Workbook()
+    sheet = book.active
+    sheet.title = "Sites"
+    for row in ROWS:
+        sheet.append(row)
+    for row in sheet.iter_rows(min_row=2, min_col=2):
+        for cell, code in zip(row, FORMATS, strict=True):
+            cell.number_format = code
+    sheet.row_dimensions[HIDDEN_ROW].hidden = True
+    sheet.column_dimensions["E"].hidden = True
+    sheet["E2"].comment = Comment("Confidential", "Ann")
+    book.create_sheet("Costs").sheet_state = "hidden"
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def xls():
+    import xlwt
+
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Sites")
+    for at, row in enumerate(ROWS):
+        for column, value in enumerate(row):
+            code = FORMATS[column - 1] if at and column else "General"
+            sheet.write(at, column, value, xlwt.easyxf(num_format_str=code))
+    sheet.row(HIDDEN_ROW - 1).hidden = True
+    sheet.col(HIDDEN_COLUMN - 1).hidden = True
+    book.add_sheet("Costs").visibility = 1
+    file = io.BytesIO()
+    book.save(file)
+    return file.getvalue()
+
+
+def ods():
+    def cell(value, written="", kind="float"):
+        if isinstance(value, str):
+            return f"<table:table-cell><text:p>{value}</text:p></table:table-cell>"
+        return (
+            f'<table:table-cell office:value-type="{kind}" office:value="{value}">'
+            f"<text:p>{written}</text:p></table:table-cell>"
+        )
+
+    def line(site, zip_code, rent, share, margin):
+        return [
+            cell(site),
+            cell(zip_code, f"{zip_code:05}"),
+            cell(rent, f"{rent:,.2f} EUR", "currency"),
+            cell(share, f"{share:.1%}", "percentage"),
+            cell(margin, margin),
+        ]
+
+    lines = ["".join(map(cell, ROWS[0])), *("".join(line(*row)) for row in ROWS[1:])]
+    hidden = ' table:visibility="collapse"'
+    rows = "".join(
+        f"<table:table-row{hidden * (number == HIDDEN_ROW)}>{cells}</table:table-row>"
+        for number, cells in enumerate(lines, start=1)
+    )
+    columns = (
+        f'<table:table-column table:number-columns-repeated="{HIDDEN_COLUMN - 1}"/>'
+        f"<table:table-column{hidden}/>"
+    )
+    style = (
+        '<office:automatic-styles><style:style style:name="ta2" style:family="table">'
+        '<style:table-properties table:display="false"/></style:style></office:automatic-styles>'
+    )
+    sheets = (
+        f'<table:table table:name="Sites">{columns}{rows}</table:table>'
+        '<table:table table:name="Costs" table:style-name="ta2"/>'
+    )
+    return sheet_file(sheets, style)
+
+
+def sheet_file(sheets, styles=""):
+    body = f"<office:body><office:spreadsheet>{sheets}</office:spreadsheet></office:body>"
+    manifest = "<manifest:manifest xmlns:manifest='urn:m'/>"
+    return package(
+        "application/vnd.oasis.opendocument.spreadsheet",
+        **{
+            "META-INF/manifest.xml": manifest,
+            "content.xml": f"<office:d {ODF_NAMES}>{styles}{body}</office:d>",
+        },
+    )
+
+
+@pytest.mark.parametrize("make", [xlsx, xls, ods])
+class TestEveryFormat:
+    def test_keeps_zeros_currencies_and_percents(self, make):
+        text = text_of(f"a.{make.__name__}", make())
+
+        assert "| Site | Zip | Rent | Share |\n" in text
+        assert "| Nord | 00501 | 1234.5 EUR | 12.5% |\n" in text
+        assert "| Sued | 01234 | 980.25 EUR | 37.5% |" in text
+
+    def test_counts_what_nobody_sees_and_does_not_read_it(self, make):
+        document = read(f"a.{make.__name__}", make())
+        text = "\n".join(section.text for section in document.sections)
+
+        for unseen in ("Secret", "99999", "Margin", "55", "Confidential"):
+            assert unseen not in text + document.tables[0].rows
+        assert sorted(document.report.left_out) == [
+            "sheet Costs: hidden",
+            "sheet Sites: 1 hidden column",
+            "sheet Sites: 1 hidden row",
+        ]
+
+
+def test_old_sheets_keep_their_marks_days_and_merged_cells():
+    import datetime
+
+    import xlwt
+
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("List")
+    for column, name in enumerate(("Hall", "Price", "Count", "Since")):
+        sheet.write(0, column, name)
+    sheet.write_merge(1, 2, 0, 0, "North")
+    raised = xlwt.easyfont("escapement superscript")
+    for row, price in ((1, "90 EUR"), (2, "75 EUR")):
+        sheet.write(row, 1, price, xlwt.easyxf(f"font: struck_out {row == 1}"))
+        sheet.write_rich_text(row, 2, [("10", xlwt.easyfont("")), ("6", raised)])
+        day = datetime.date(2026, 3, row)
+        sheet.write(row, 3, day, xlwt.easyxf(num_format_str="YYYY-MM-DD"))
+    file = io.BytesIO()
+    book.save(file)
+
+    text = text_of("a.xls", file.getvalue())
+
+    assert "| North | ~~90 EUR~~ | 10^6 | 2026-03-01 |" in text
+    assert "| North | 75 EUR | 10^6 | 2026-03-02 |" in text
+
+
+def test_an_open_document_sheet_repeats_cells_and_keeps_every_digit():
+    def figure(value, text, more=""):
+        return (
+            f'<table:table-cell office:value-type="float" office:value="{value}"{more}>'
+            f"<text:p>{text}</text:p></table:table-cell>"
+        )
+
+    names = "".join(f"<table:table-cell><text:p>{n}</text:p></table:table-cell>" for n in "ABC")
+    twice = ' table:number-columns-repeated="2"'
+    rows = (
+        f"<table:table-row>{names}</table:table-row>"
+        f'<table:table-row table:number-rows-repeated="2">{figure(4006381333931, "4.01E+12")}'
+        f"{figure(0.123456, '0,12 m', twice)}</table:table-row>"
+    )
+    sheet = f'<table:table table:name="S">{rows}</table:table>'
+    data = sheet_file(sheet)
+
+    text = text_of("a.ods", data)
+
+    assert text.count("| 4006381333931 | 0.123456 m | 0.123456 m |") == 2
+
+
+def test_text_boxes_on_a_sheet_are_read():
+    names = "http://schemas.openxmlformats.org/drawingml/2006"
+    box = (
+        f'<xdr:wsDr xmlns:xdr="{names}/spreadsheetDrawing" xmlns:a="{names}/main">'
+        "<xdr:sp><xdr:txBody><a:p><a:r><a:t>Call the roofer</a:t></a:r></a:p></xdr:txBody></xdr:sp>"
+        "</xdr:wsDr>"
+    )
+
+    text = text_of("a.xlsx", with_part(xlsx(), "xl/drawings/drawing9.xml", box.encode()))
+
+    assert text.endswith("Call the roofer")
