@@ -7,6 +7,7 @@ of the question's words that a passage holds.
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag.records import EVERYTHING
 from rag.seams import Embedder
@@ -56,8 +57,14 @@ class Baselines:
 def falls_behind(ours: dict[str, float], other: dict[str, float]) -> bool:
     """Whether a difference of means that is paired by question is surely below nothing."""
     pairs = np.array([ours.get(query, 0.0) - each for query, each in other.items()])
+    return interval(pairs)[1] < 0
+
+
+def interval(pairs: NDArray[np.float64]) -> tuple[float, float]:
+    """In which the mean of differences lies with 95 %, by drawing questions again."""
     chosen = np.random.default_rng(0).integers(0, len(pairs), (SAMPLES, len(pairs)))
-    return bool(np.quantile(pairs[chosen].mean(axis=1), 0.975) < 0)
+    low, high = np.quantile(pairs[chosen].mean(axis=1), (0.025, 0.975))
+    return float(low), float(high)
 
 
 def _standardised(cosines: dict[str, float]) -> dict[str, float]:

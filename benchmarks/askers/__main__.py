@@ -1,6 +1,6 @@
 """What askers get who never saw how answers are made: the whole product beside a plain baseline.
 
-    python -m benchmarks.askers --data DIR --cache DIR [--half first|second] [--wrong]
+    python -m benchmarks.askers --data DIR --cache DIR [--half first|second|foreign] [--wrong]
 
 `questions.jsonl` was written from the documents alone; `sources.json` names the public
 repositories with the commit, of which DIR holds the Markdown files, each in a folder of its name.
@@ -229,7 +229,7 @@ def library_of(folder: Path, cache: Path) -> Application:
 @click.command()
 @click.option("--data", type=click.Path(exists=True, path_type=Path), required=True)
 @click.option("--cache", type=click.Path(path_type=Path), required=True)
-@click.option("--half", type=click.Choice(["first", "second"]), default="first")
+@click.option("--half", type=click.Choice(["first", "second", "foreign"]), default="first")
 @click.option("--folder", "folders", multiple=True)
 @click.option("--turned", is_flag=True, help="Ask each question after one about something else.")
 @click.option("--wrong", is_flag=True, help="Print what was not right.")
@@ -242,7 +242,7 @@ def main(
     if turned:
         questions = after_others(questions)
     found: list[tuple[Told, Any]] = []
-    for name in folders or json.loads((HERE / "sources.json").read_text(encoding="utf-8")):
+    for name in folders or dict.fromkeys(each.folder for each in questions):
         mine = [each for each in questions if each.folder == name]
         application = library_of(data / name, cache / name)
         try:

@@ -51,7 +51,7 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
-    names, spoken = Lexicon(lexicon), language_of(request.question, *texts)
+    names, spoken = Lexicon(lexicon), language_of(request.question, request.earlier, *texts)
     if confidence.missing:
         return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, confidence.missing))
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)

@@ -56,6 +56,7 @@ class ConfluenceSource:
         login = httpx.BasicAuth(*space.login)
         self._fetcher = Fetcher(guard, max_bytes=options.max_bytes, auth=login)
         self._ids: dict[str, tuple[str, str]] = {}  # name → page and its title
+        self._authors: dict[str, str] = {}  # account → how it is called
 
     def listed(self) -> Iterator[ListedFile]:
         """Each current page. Raises SourceAway where the space cannot be seen whole."""
@@ -127,16 +128,39 @@ class ConfluenceSource:
         if not key:
             raise Unreadable(file.name, "the page is not there any more.")
         try:
-            found = self._get(f"{API}/pages/{quote(key, safe='')}?body-format=view")
+            query = "body-format=view&include-labels=true"
+            found = self._get(f"{API}/pages/{quote(key, safe='')}?{query}")
             body = str(found["body"]["view"]["value"])
+            head = self._head(title, found)
         except _Gone as error:
             raise Unreadable(file.name, "the page is not there any more.") from error
         except (KeyError, TypeError) as error:
             raise self._away("a page has no body") from error
-        head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
         return (
             f"<html><head>{head}</head><body><h1>{escape(title)}</h1>{body}</body></html>".encode()
         )
+
+    def _head(self, title: str, page: Mapping[str, Any]) -> str:
+        """What the wiki says of a page, as pages of the web say it of themselves."""
+        version = page.get("version") or {}
+        labels = (page.get("labels") or {}).get("results") or ()
+        named = {
+            "author": self._author(str(version.get("authorId") or page.get("authorId") or "")),
+            "date": str(version.get("createdAt") or page.get("createdAt") or ""),
+            "keywords": ",".join(str(label.get("name", "")) for label in labels),
+        }
+        metas = (f'<meta name="{key}" content="{escape(each)}">' for key, each in named.items())
+        return f'<meta charset="utf-8"><title>{escape(title)}</title>{"".join(metas)}'
+
+    def _author(self, account: str) -> str:
+        """How a person is called; "" where this login may not see it."""
+        if account and account not in self._authors:
+            path = f"/wiki/rest/api/user?accountId={quote(account, safe='')}"
+            try:
+                self._authors[account] = str(self._get(path).get("displayName", ""))
+            except SourceAway:
+                self._authors[account] = ""
+        return self._authors.get(account, "")
 
     def close(self) -> None:
         self._fetcher.close()

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -172,9 +173,9 @@ class FolderSource:
         if is_archive(entry.name):
             yield from self._members(path, name, mark, is_settled)
         elif self._is_wanted(name):
-            yield self._listed(
-                FileInFolder(path), ListedFile(name, mark, found.st_size, "", is_settled)
-            )
+            day = day_of(found.st_mtime)
+            listed = ListedFile(name, mark, found.st_size, "", is_settled, date=day)
+            yield self._listed(FileInFolder(path), listed)
 
     def _members(
         self, archive: Path, name: str, mark: str, is_settled: bool
@@ -210,6 +211,13 @@ def _is_folder(entry: "os.DirEntry[str]") -> bool:
         return entry.is_dir()
     except OSError:  # a link that leads to itself
         return False
+
+
+def day_of(moment: float) -> str:
+    """Of a file's clock; "" of a time that no calendar has."""
+    with suppress(ValueError, OverflowError, OSError):
+        return datetime.fromtimestamp(moment, UTC).date().isoformat()
+    return ""
 
 
 def mark_of(found: os.stat_result, moment: float) -> tuple[str, bool]:

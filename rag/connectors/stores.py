@@ -11,8 +11,10 @@ from threading import Lock
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
+from rag.connectors.folder import day_of
 from rag.connectors.guard import Guard, GuardedNetwork
 from rag.connectors.kinds import is_chain, masked, scheme_of
+from rag.documents.cleaning import day_in
 from rag.documents.files import UNFIT
 from rag.errors import RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import ListedFile, SourceOptions
@@ -173,7 +175,13 @@ class StoreSource:
             self._paths[name] = path
             size = info.get("size")
             link = self._place.link + name if self._place.link else ""
-            yield ListedFile(name, mark_of(info), int(size) if size is not None else None, link)
+            yield ListedFile(
+                name,
+                mark_of(info),
+                int(size) if size is not None else None,
+                link,
+                date=day_of_change(info),
+            )
 
     def _walk(self, folder: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if depth > DEEPEST:
@@ -237,13 +245,26 @@ def _told(address: str) -> Iterator[None]:
 
 def mark_of(info: Mapping[str, Any]) -> str:
     """What a file system knows of a version: of its content, else its time and size."""
-    known = {str(key).lower().replace("-", "_"): value for key, value in info.items()}
+    known = _known(info)
     strong = next((known[key] for key in STRONG_MARKS if known.get(key)), "")
     size = known.get("size", "")
     if strong:
         return f"{strong}-{size}".replace('"', "")
     changed = next((known[key] for key in TIMES if known.get(key)), None)
     return f"{changed}-{size}" if changed is not None and _is_certain(changed) else ""
+
+
+def day_of_change(info: Mapping[str, Any]) -> str:
+    """When it was last changed, where the file system says so."""
+    known = _known(info)
+    changed = next((known[key] for key in TIMES if known.get(key)), "")
+    if isinstance(changed, int | float):
+        return day_of(changed)
+    return changed.date().isoformat() if isinstance(changed, datetime) else day_in(str(changed))
+
+
+def _known(info: Mapping[str, Any]) -> dict[str, Any]:
+    return {str(key).lower().replace("-", "_"): value for key, value in info.items()}
 
 
 def _is_certain(changed: Any) -> bool:

@@ -263,6 +263,8 @@ class Transfer:
                 source.collection_id,
                 document_id=coming.row.document_id,
                 url=coming.file.url if coming.file else coming.row.url,
+                author=coming.file.author if coming.file else "",
+                date=coming.file.date if coming.file else "",
             )
 
     def _data(self, coming: PendingFile, max_bytes: int) -> bytes:

@@ -1,8 +1,8 @@
 """Documents by the page: a library of ten thousand is not read to show a hundred."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from datetime import UTC
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, func, select
 
@@ -22,8 +22,11 @@ from rag.records import (
     Readable,
 )
 
+CacheKey = TypeVar("CacheKey", bound=Hashable)
+Cached = TypeVar("Cached")
+
 LARGEST = 10_000_000  # documents: all
-FACETS_CACHED = 16  # of so many sets of collections
+REMEMBERED = 16  # facets of sets of collections; filters that were asked for
 MOST_WORDS = 50  # looked for: databases take no condition of a thousand parts
 _BY_NAME = (document_table.c.name, document_table.c.id)
 ORDERS = {
@@ -38,6 +41,7 @@ class DocumentLists:
 
     _engine: Engine
     _facets: dict[Readable, tuple[dict[str, int], Facets]]
+    _chosen: dict[tuple[Readable, Filters], tuple[dict[str, int], FilteredDocuments]]
 
     def documents(self, within: Readable) -> list[Document]:
         """All, by name."""
@@ -95,8 +99,16 @@ class DocumentLists:
             ]
 
     def filtered(self, filters: Filters, within: Readable) -> FilteredDocuments:
-        """The documents that all filters let through. Raises UserError."""
+        """The documents that all filters let through, chosen anew when they change.
+
+        Raises UserError.
+        """
         check(filters)
+        return self._remembered(
+            self._chosen, (within, filters), within, lambda: self._choose(filters, within)
+        )
+
+    def _choose(self, filters: Filters, within: Readable) -> FilteredDocuments:
         chosen = [each for each in self.documents(within) if lets_through(filters, each)]
         ids: set[str] = set()
         with reading(self._engine) as connection:
@@ -107,14 +119,26 @@ class DocumentLists:
 
     def facets(self, within: Readable) -> Facets:
         """By what the documents can be filtered; counted anew when they change."""
+        return self._remembered(
+            self._facets, within, within, lambda: facets_of(self.documents(within))
+        )
+
+    def _remembered(
+        self,
+        cache: dict[CacheKey, tuple[dict[str, int], Cached]],
+        key: CacheKey,
+        within: Readable,
+        make: Callable[[], Cached],
+    ) -> Cached:
+        """What was made of documents that are still the same, or made now; the oldest go."""
         with reading(self._engine) as connection:
             now = versions(connection, within)
-        cached = self._facets.pop(within, None)
+        cached = cache.pop(key, None)
         if cached is None or cached[0] != now:
-            cached = now, facets_of(self.documents(within))
-        self._facets[within] = cached
-        while len(self._facets) > FACETS_CACHED:
-            self._facets.pop(next(iter(self._facets)), None)
+            cached = now, make()
+        cache[key] = cached
+        while len(cache) > REMEMBERED:
+            cache.pop(next(iter(cache)), None)
         return cached[1]
 
     def newest(self, within: Readable, *, limit: int) -> list[Document]:

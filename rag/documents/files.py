@@ -31,6 +31,8 @@ class IncomingFile:
     document_id: str = ""  # that it is to be, whatever its name; "" leaves it to the name
     url: str = ""  # where people open it
     is_again: bool = False  # read although nothing of it changed
+    author: str = ""  # where the file itself names none
+    date: str = ""  # the same, "2025-03-31"
 
     @classmethod
     def from_bytes(cls, name: str, data: bytes) -> "IncomingFile":

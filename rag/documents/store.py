@@ -114,7 +114,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             OrderedDict()
         )
         self._lexicon_turn = threading.Lock()
-        self._facets = {}
+        self._facets, self._chosen = {}, {}
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────
 
@@ -331,11 +331,16 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         with reading(self._engine) as connection:
             return [_section(row) for row in connection.execute(query)]
 
-    def chunks_of(self, document_id: str, within: Readable) -> list[Chunk]:
-        """All of a document, in reading order."""
+    def chunks_of(
+        self, document_id: str, within: Readable, *, sections: range | None = None
+    ) -> list[Chunk]:
+        """All of a document, or of some of its sections, in reading order."""
         query = chunk_query().where(
             chunk_table.c.document_id == document_id, inside(chunk_table.c.collection_id, within)
         )
+        if sections is not None:
+            index = chunk_table.c.section_index
+            query = query.where(index >= sections.start, index < sections.stop)
         with reading(self._engine) as connection:
             rows = connection.execute(query.order_by(chunk_table.c.position))
             return [chunk_from(row) for row in rows]

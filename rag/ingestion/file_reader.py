@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from queue import SimpleQueue
 
 from rag.documents.chunking import cut, fit_title
+from rag.documents.cleaning import day_in, one_line, shorten
 from rag.documents.files import IncomingFile
+from rag.documents.outline import HEADING_CHARS
 from rag.documents.sandbox import GuardedLoader
 from rag.documents.store import KnownDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import Conflict, NotFound, TooLarge, Unreadable, UserError
-from rag.records import Chunk, Document, Right
+from rag.records import Chunk, Document, ReadingReport, Right
 from rag.runtime.lanes import as_done
 from rag.runtime.progress import Progress, Stage
 from rag.seams import Embedder
@@ -156,10 +158,16 @@ class FileReader:
             parsed.names,
             file.owner,
             file.collection_id,
-            parsed.report,
+            _with_source(parsed.report, file),
             file.url,
         )
         return StoredDocument(document, sections, chunks, tables, file.job_id, data)
+
+
+def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:
+    """What the file itself says counts; else what its source does."""
+    author = report.author or shorten(one_line(file.author), HEADING_CHARS)
+    return replace(report, author=author, date=report.date or day_in(file.date))
 
 
 def _batches(

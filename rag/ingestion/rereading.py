@@ -20,4 +20,6 @@ def kept_files(store: SqlDocumentStore, documents: Iterable[Document]) -> Iterat
                 owner=document.owner,
                 url=document.url,
                 is_again=True,
+                author=document.report.author,
+                date=document.report.date,
             )

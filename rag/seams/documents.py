@@ -79,8 +79,10 @@ class DocumentStore(Protocol):
     def sections(self, document_id: str, within: Readable) -> list[Section]:
         """All of a document, in reading order."""
 
-    def chunks_of(self, document_id: str, within: Readable) -> list[Chunk]:
-        """All of a document, in reading order."""
+    def chunks_of(
+        self, document_id: str, within: Readable, *, sections: range | None = None
+    ) -> list[Chunk]:
+        """All of a document, or of some of its sections, in reading order."""
 
     def section_texts(
         self, keys: Sequence[tuple[str, int]], within: Readable

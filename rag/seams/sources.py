@@ -15,6 +15,9 @@ class ListedFile:
     size: int | None = None  # bytes, where the source says so
     url: str = ""  # where people open it; "" where that is nowhere
     is_settled: bool = True  # False while it is being written to: it is looked at again soon
+    # What the source says of it, where the file itself says nothing.
+    author: str = ""
+    date: str = ""  # a day, "2025-03-31"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,22 +2,28 @@
 
 Nobody who reads what to do with a conscious patient should miss that it is otherwise with an
 unconscious one: sections of one document whose headings differ in one place alone, and that speak
-of the same, stand together. Contents pages answer nothing, and one document does not fill it all.
+of the same, stand together. So do the steps of a procedure that are sections of their own. Contents
+pages answer nothing, and one document does not fill it all.
 """
 
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 
 from rag.language.words import content_words
 from rag.records import Chunk, Hit
+from rag.search.passages import MAX_PASSAGE_WORDS, count_words
 
+_FIGURE = re.compile(r"(\D*)(\d{1,2})(?!\d)(?!\.\d)")
 BESIDE = 3  # hits whose other conditions are looked for
 FARTHEST = 3.0  # standard deviations that the other one may be less like the question
 ALIKE = 0.3  # of the words of the shorter, that both must hold
 DIFFERENT = 2  # words of two headings that are not in both: "version 4", "version 5"
 CROWD, CROWDED = 3, 0.5  # passages of one document; what each further one is less worth
 LEADERS = " \t.…·_"  # between a title and its page
+AROUND = 8  # sections to either side, among which a procedure's steps are
+MOST_STEPS, BEFORE = 5, 2  # that are shown together; of these at most, before the one found
 _FEWEST_ENTRIES, _SHARE, MOST_DIGITS = 4, 0.7, 4
 
 
@@ -32,6 +38,63 @@ def arranged(hits: Sequence[Hit]) -> list[Hit]:
             results.remove(other)
             results.insert(results.index(hit) + 1, other)
     return [*results, *contents]
+
+
+def is_step(chunk: Chunk) -> bool:
+    """Whether its heading counts: `Step 2`, `Schritt 2: Saugen`, `2. Fill the tank`."""
+    return _counted(chunk) is not None
+
+
+def with_steps(hits: Sequence[Hit], found: Hit, near: Sequence[Chunk]) -> list[Hit]:
+    """A step among the others of its procedure, in their order; `near`: the chunks around it.
+
+    Sections are its steps if their headings stand under one, begin alike and count on, and all
+    together are no longer than a passage: chapters and paragraphs of a law are.
+    """
+    run = _run_of(found.chunk, near)
+    firsts = [chunks[0] for chunks in run.values()]
+    if len(run) < 2 or sum(count_words(c.text) for c in chain(*run.values())) > MAX_PASSAGE_WORDS:
+        return [*hits]
+    place = [*run].index(found.chunk.section_index)
+    start = max(0, place - BEFORE)
+    own = {(hit.chunk.document_id, hit.chunk.section_index): hit for hit in reversed(hits)}
+    steps = [
+        own.get((chunk.document_id, chunk.section_index))
+        or Hit(chunk, found.score, chunk.text, chunk.start, chunk.end, found.relevance)
+        for chunk in firsts[start : start + MOST_STEPS]
+    ]
+    others = [hit for hit in hits if hit not in steps]
+    place = len([hit for hit in hits[: hits.index(found)] if hit not in steps])
+    return [*others[:place], *steps, *others[place:]]
+
+
+def _run_of(chunk: Chunk, near: Sequence[Chunk]) -> dict[int, list[Chunk]]:
+    """The chunks of the sections that count up to its own and on from it, by section."""
+    sections: dict[int, list[Chunk]] = {}
+    for each in near:
+        sections.setdefault(each.section_index, []).append(each)
+    order = sorted(sections)
+    place = order.index(chunk.section_index)
+    first = last = place
+    while first > 0 and _follows(sections[order[first - 1]][0], sections[order[first]][0]):
+        first -= 1
+    while last + 1 < len(order) and _follows(
+        sections[order[last]][0], sections[order[last + 1]][0]
+    ):
+        last += 1
+    return {index: sections[index] for index in order[first : last + 1]}
+
+
+def _follows(one: Chunk, other: Chunk) -> bool:
+    first, second = _counted(one), _counted(other)
+    return first is not None and second == (*first[:-1], first[-1] + 1)
+
+
+def _counted(chunk: Chunk) -> tuple[tuple[str, ...], str, int] | None:
+    """What stands above its heading, what before the first figure there, and the figure."""
+    *above, heading = chunk.heading_path or ("",)
+    found = _FIGURE.match(heading)
+    return (tuple(above), found[1].casefold(), int(found[2])) if found else None
 
 
 def is_contents(text: str) -> bool:

@@ -75,6 +75,7 @@ def memory_of(application: "Application") -> ContextBuilder:
         answer_tokens=settings.llm.max_tokens,
         answer_limit=window.answer_limit if window is not None else lambda: None,
         told_window=window.told_tokens if window is not None else None,
+        windows=application.picked_windows,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
         one_at_a_time=settings.llm.calls_at_once == 1,
@@ -197,6 +198,7 @@ def _others(application: "Application") -> dict[str, Writer]:
     for name in settings.llm.pickable[1:]:
         model = open_model(settings, name)
         if model is not None:
+            model.when_too_long(application.picked_windows[name].was_too_small)
             others[name] = ModelWriter(model, temperature=settings.llm.temperature)
     return others
 
@@ -213,7 +215,8 @@ def _beside(application: "Application", mentions: NameMentions) -> DirectSources
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
-    return DirectSources((told, application.asked), remarks, _others(application))
+    lexicon = application.documents.lexicon
+    return DirectSources((told, application.asked), lexicon, remarks, _others(application))
 
 
 def _tools(application: "Application") -> ToolRoom:

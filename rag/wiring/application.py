@@ -45,6 +45,7 @@ from rag.wiring.components import (
     open_originals,
     open_second,
     open_tables,
+    open_window,
 )
 from rag.wiring.lazy import once
 from rag.wiring.model_connection import ConnectedModel
@@ -60,6 +61,7 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.jobs.background import BackgroundJobs
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
+    from rag.llm.windows import ModelWindow
     from rag.memory.conversation import ConversationMemory
     from rag.search.hybrid import HybridRetriever
     from rag.search.lexical import LexicalIndex
@@ -71,7 +73,9 @@ TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOOK_SECONDS = 3.0  # between two looks for passages that the second model has not read
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
-MADE_OF_A_MODEL = ("count", "model", "asked", "remembered", "memory", "_assistant")
+MADE_OF_A_MODEL = (
+    "count", "model", "picked_windows", "asked", "remembered", "memory", "_assistant",
+)  # fmt: skip
 _LOADING = Lock()
 log = logging.getLogger(__name__)
 
@@ -179,6 +183,13 @@ class Application:
         return open_model(self.settings)
 
     @once
+    def picked_windows(self) -> "dict[str, ModelWindow]":
+        """Of the other models that people may pick for a conversation."""
+        settings, others = self.settings, self.settings.llm.pickable[1:]
+        opened = {name: open_window(settings, name) for name in others}
+        return {name: window for name, window in opened.items() if window is not None}
+
+    @once
     def remembered(self) -> "ConversationMemory":
         """One for memory and tools: a session is read once."""
         from rag.wiring.answers import conversation_memory_of
@@ -273,11 +284,20 @@ class Application:
                     forgotten_at = monotonic()
 
     def _improve_search(self) -> None:
-        """Have the second model read what the first has read, whenever there is something."""
+        """Have the second model read what the first has read, whenever there is something.
+
+        Never beside an upload: whoever asks the first questions would wait for both.
+        """
+
+        def is_over() -> bool:
+            return self.stopping.is_set() or self.ingestion.is_at_work
+
         while self.second is not None and not self.stopping.wait(LOOK_SECONDS):
+            if is_over():
+                continue
             with suppress(SQLAlchemyError, OSError):  # away: the next look is soon
                 try:
-                    for done, total in self.second.make_missing(self.stopping.is_set):
+                    for done, total in self.second.make_missing(is_over):
                         log.info("Search gets better: %d of %d passages", done, total)
                 except RagError as error:
                     log_throttled(log, "The second model is not used", error)
@@ -333,6 +353,7 @@ class Application:
         self.count("tokens")
         related("words")
         opposites()
+        _ = self.retriever.usual
 
     def refuse_emptied(self) -> None:
         """Raises SetupError where the database is a new one beside the index of a library."""

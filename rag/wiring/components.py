@@ -182,13 +182,17 @@ def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
     return Lane(calls, waiting=WAITING_CALLS, share=share)
 
 
-def open_window(settings: Settings) -> ModelWindow | None:
-    """How much the language model takes; None if none is set."""
+def open_window(settings: Settings, picked: str | None = None) -> ModelWindow | None:
+    """How much the language model takes, or one that may be picked; None if none is set.
+
+    The settings cap the usual one's alone.
+    """
     llm = settings.llm
     if llm.model is None:
         return None
-    base_url = llm.base_url or OPENAI
-    return ModelWindow(base_url, llm.model, api_key=llm.api_key, configured=llm.context_window)
+    configured = None if picked else llm.context_window
+    base_url, model = llm.base_url or OPENAI, picked or llm.model
+    return ModelWindow(base_url, model, api_key=llm.api_key, configured=configured)
 
 
 def load_limits(settings: Settings) -> "LoadLimits":

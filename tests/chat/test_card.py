@@ -244,6 +244,15 @@ class TestWhatIsWeak:
         alone = asked("How long does a refund take?", REFUNDS, relevance=0.2)
         assert card_of(alone, embed, confidence=perhaps).perhaps == ""
 
+    def test_a_name_alone_is_answered_in_the_language_of_the_talk(self):
+        few = asked("Heron", REFUNDS, TABLE)
+        perhaps = Confidence(Certainty.PERHAPS)
+
+        german = replace(few, earlier="Wie lange dauert die Erstattung?")
+
+        assert card_of(few, embed, confidence=perhaps).perhaps.startswith("Perhaps")
+        assert card_of(german, embed, confidence=perhaps).perhaps.startswith("Vielleicht")
+
 
 class TestAsText:
     def test_nothing_is_bold(self):

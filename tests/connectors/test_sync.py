@@ -10,7 +10,7 @@ import pytest
 from rag.connectors.folder import FolderSource, open_folder
 from rag.documents.files import IncomingFile
 from rag.errors import Unreadable
-from rag.records import Standing, SyncState
+from rag.records import EVERYTHING, Filters, Standing, SyncState
 from rag.seams import SourceOptions
 from tests.connectors.folder_model import Killed
 
@@ -22,6 +22,21 @@ def two(office):
     office.write("guides/reset.md", "# Reset\n\nHold the button for ten seconds.\n")
     office.add()
     return office
+
+
+class TestTheDayOfAFile:
+    def test_is_filtered_by_where_the_file_itself_names_none(self, office):
+        office.write("old.md", "# Old\n\nHold the button.\n", when=1_700_000_000)
+        office.write("new.md", "# New\n\nHold the button.\n", when=1_710_000_000)
+        own = "---\ndate: 2020-05-06\n---\n# Own\n\nHold the button.\n"
+        office.write("own.md", own, when=1_710_000_000)
+        office.add()
+        chosen = office.app.documents.filtered(Filters(after="2024-01-01"), EVERYTHING)
+        reports = {each.name: each.report for each in office.app.documents.documents(EVERYTHING)}
+
+        assert chosen.names == ("new.md",)
+        assert reports["old.md"].date == "2023-11-14"
+        assert reports["own.md"].date == "2020-05-06"
 
 
 class TestTheFirstSync:

@@ -3,6 +3,7 @@
 A floor is what was reached once. It is never lowered: an answer that is lost is a defect.
 """
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -85,29 +86,52 @@ def test_questions_are_answered_from_the_right_file_with_the_right_figures(reach
     assert all(now >= floor for now, floor in zip(reached[kind], FLOORS[kind], strict=True))
 
 
-def test_search_is_no_worse_than_the_plainest_ones(tmp_path_factory):
+CARDS = Path(__file__).parents[2] / "benchmarks" / "cards"
+
+
+def sample_questions():
+    questions = read_questions(DATA / "questions.jsonl")
+    return [(q.question, {q.document, *q.also}) for q in questions if q.document]
+
+
+def card_questions(site):
+    lines = (CARDS / "questions.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = [row for row in map(json.loads, lines) if row["site"] == site]
+    return [(row["question"], {row["path"]}) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("folder", "questions"),
+    [
+        (DATA / "library", sample_questions()),
+        (CARDS / "mixed", card_questions("mixed")),
+        (CARDS / "trades", card_questions("trades")),
+    ],
+    ids=["sample", "mixed", "trades"],
+)
+def test_search_is_no_worse_than_the_plainest_ones(tmp_path, folder, questions):
     """By the reciprocal rank of a right file; paired by question, beyond chance."""
-    settings = Settings(data_dir=tmp_path_factory.mktemp("compared"))
-    ingest_paths(settings, [DATA / "library"], console=Console(quiet=True))
+    settings = Settings(data_dir=tmp_path)
+    ingest_paths(settings, [folder], console=Console(quiet=True))
     application = build(settings)
     list(application.second.make_missing())
     plain = Baselines(
         application.embedder, application.index, application.words, application.second
     )
     ranks = {name: {} for name in ("ours", *BASELINES)}
-    for question in read_questions(DATA / "questions.jsonl"):
-        if question.document:
-            hits = application.retriever.search(question.question, EVERYTHING, limit=DEPTH)
-            found = {"ours": [(hit.chunk.id, hit.score) for hit in hits]}
-            for name, ranking in (found | plain.rankings(question.question)).items():
-                ids = [key for key, _ in ranking]
-                chunks = application.documents.chunks(ids, EVERYTHING)
-                names = list(dict.fromkeys(chunks[key].document_name for key in ids))
-                right = {question.document, *question.also}
-                places = [place for place, each in enumerate(names, start=1) if each in right]
-                ranks[name][question.id] = 1 / places[0] if places else 0.0
+    for question, right in questions:
+        hits = application.retriever.search(question, EVERYTHING, limit=DEPTH)
+        found = {"ours": [(hit.chunk.id, hit.score) for hit in hits]}
+        for name, ranking in (found | plain.rankings(question)).items():
+            ids = [key for key, _ in ranking]
+            chunks = application.documents.chunks(ids, EVERYTHING)
+            names = list(dict.fromkeys(chunks[key].document_name for key in ids))
+            places = [place for place, each in enumerate(names, start=1) if each in right]
+            ranks[name][question] = 1 / places[0] if places else 0.0
     application.stop()
 
+    assert len(questions) > 50
+    assert sum(ranks["ours"].values()) > 0
     assert {name for name in BASELINES if falls_behind(ranks["ours"], ranks[name])} == set()
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rag.records import EVERYTHING
-from rag.search.arrangement import arranged, is_contents
+from rag.search.arrangement import arranged, is_contents, with_steps
 from tests.applications import application_over
 from tests.made import made_chunk, made_hit
 
@@ -171,3 +171,67 @@ def test_a_contents_page_stands_behind_what_answers(tmp_path):
         hits = application.retriever.search("How do I clean the boiler?", EVERYTHING)
 
     assert [hit.chunk.document_name for hit in hits] == ["b.txt", "a.txt"]
+
+
+COUNTED = {
+    "English": ("Step {}", ["Open the lid.", "Fill in water.", "Close the lid.", "Press the key."]),
+    "German": ("Schritt {}: Pumpe", ["Deckel öffnen.", "Wasser einfüllen.", "Deckel schließen."]),
+    "French": ("Étape n° {}", ["Ouvrez.", "Remplissez le bac.", "Fermez."]),
+    "Russian": ("Шаг {}", ["Откройте крышку.", "Налейте воду.", "Закройте крышку."]),
+    "Japanese": ("手順{}", ["蓋を開けます。", "水を入れます。", "蓋を閉めます。"]),
+    "bare figures": ("{}. Do this", ["Open it.", "Fill the tank.", "Close it."]),
+}
+
+
+def steps_of(heading, texts, start=1):
+    return [
+        made_chunk(f"s{n}", text, heading_path=("Guide", heading.format(n)), section_index=n)
+        for n, text in enumerate(texts, start=start)
+    ]
+
+
+@pytest.mark.parametrize("language", COUNTED)
+def test_steps_that_are_sections_of_their_own_stand_together_in_order(language):
+    steps = steps_of(*COUNTED[language])
+    other = made_hit(made_chunk("other", "Of something else.", document_id="d2"))
+    hits = [other, made_hit(steps[1])]
+
+    shown = with_steps(hits, hits[1], steps)
+
+    assert [hit.chunk.id for hit in shown] == ["other", *(chunk.id for chunk in steps)]
+
+
+@pytest.mark.parametrize(
+    ("near", "why"),
+    [
+        (steps_of("Step {}", ["Word " * 200, "Word " * 200]), "together longer than a passage"),
+        (steps_of("Chapter", ["One.", "Two."]), "nothing counts"),
+        (steps_of("Since 20{}0", ["One.", "Two."]), "years"),
+        ([*steps_of("Step {}", ["One."]), *steps_of("Step {}", ["Three."], start=3)], "a gap"),
+        ([*steps_of("Step {}", ["One."]), *steps_of("Room {}", ["Two."], start=2)], "other words"),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_what_does_not_count_on_is_no_step(near, why):
+    hits = [made_hit(near[0])]
+
+    assert with_steps(hits, hits[0], near) == hits
+
+
+def test_of_many_steps_those_around_the_one_that_was_found_are_shown():
+    steps = steps_of("Step {}", [f"Press key {n}." for n in range(12)])
+    hits = [made_hit(steps[6])]
+
+    shown = [hit.chunk.id for hit in with_steps(hits, hits[0], steps)]
+
+    assert shown == [f"s{n}" for n in range(5, 10)]
+
+
+def test_a_search_shows_a_procedure_whose_steps_have_headings(tmp_path):
+    texts = ("Open the lid.", "Descale the boiler with citric acid.", "Rinse it.", "Close it.")
+    steps = "".join(f"### Step {n}\n\n{text}\n\n" for n, text in enumerate(texts, start=1))
+    files = {"machine.md": f"# Machine\n\n{FILLER}## Care\n\n{steps}"}
+    with application_over(tmp_path, files) as application:
+        hits = application.retriever.search("citric acid in the boiler", EVERYTHING)
+
+    assert [hit.passage for hit in hits[:4]] == list(texts)

@@ -142,3 +142,22 @@ class TestEdges:
         html = client.get("/documents?after=soon").get_data(as_text=True)
 
         assert "after is &#39;soon&#39;; expected a day" in html
+
+
+def test_filters_are_told_from_memory_until_the_documents_change(tmp_path, monkeypatch):
+    with application_over(tmp_path, FILES) as application:
+        documents = application.documents
+        read = []
+        every = type(documents).documents
+        monkeypatch.setattr(type(documents), "documents", lambda *a: read.append(a) or every(*a))
+        first = documents.filtered(Filters(folder="garden"), EVERYTHING)
+
+        assert documents.filtered(Filters(folder="garden"), EVERYTHING) == first
+        assert len(read) == 1
+
+        [gone] = documents.named(["garden/pump.md"], EVERYTHING)
+        documents.delete(gone.id)
+
+        assert documents.filtered(Filters(folder="garden"), EVERYTHING).names == (
+            "garden/deep/well.md",
+        )

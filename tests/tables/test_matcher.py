@@ -132,19 +132,23 @@ class TestOffers:
         [
             ("en", ["How many in crates with Kind glass and Fee at most 2",
                     "Add up Fee for each Depot, highest first, the first 3",
-                    "Crate with the lowest Fee"]),
+                    "Crate with the lowest Fee", "How many in crates with Sealed",
+                    "How many in crates without Sealed"]),
             ("de", ["Wie viele in crates mit Kind glass und Fee höchstens 2",
                     "Summe von Fee je Depot, größte zuerst, die ersten 3",
-                    "Crate mit dem niedrigsten Wert bei Fee"]),
+                    "Crate mit dem niedrigsten Wert bei Fee", "Wie viele in crates mit Sealed",
+                    "Wie viele in crates ohne Sealed"]),
             ("fr", ["Combien dans crates avec Kind glass et Fee au plus 2",
                     "Total de Fee par Depot, du plus grand au plus petit, les 3 premiers",
-                    "Crate avec la plus petite valeur de Fee"]),
+                    "Crate avec la plus petite valeur de Fee", "Combien dans crates avec Sealed",
+                    "Combien dans crates sans Sealed"]),
         ],
     )  # fmt: skip
     def test_are_in_the_language_of_the_question(self, code, labels):
         few = Filter("Kind", Op.IS, ("glass",)), Filter("Fee", Op.AT_MOST, (2,))
+        counted = (Measure(Kind.COUNT),)
         plans = [
-            TablePlan("t", filters=few, measures=(Measure(Kind.COUNT),)),
+            TablePlan("t", filters=few, measures=counted),
             TablePlan(
                 "t",
                 group=(Key("Depot"),),
@@ -153,6 +157,12 @@ class TestOffers:
                 limit=3,
             ),
             TablePlan("t", columns=("Crate", "Fee"), order=(Order("Fee", False),), limit=1),
+            *(
+                TablePlan(
+                    "t", (Filter("Sealed", Op.IS, (value,)),), measures=(Measure(Kind.COUNT),)
+                )
+                for value in (True, "no")
+            ),
         ]
 
         assert [offer_words(plan, "crates", code) for plan in plans] == labels

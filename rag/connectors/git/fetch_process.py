@@ -20,6 +20,7 @@ MOST_PACKED = 1024 * 1024 * 1024  # bytes of a fetch
 MOST_MEMORY = 1024 * 1024 * 1024  # address space of the process
 MOST_SECONDS = 1_800.0
 QUIET_SECONDS = 60.0
+HISTORY = 50  # commits, by which is known who changed a file last; 1 where these are too large
 KEPT = b"refs/heads/kept"
 PACKAGE_PARENT = str(Path(__file__).resolve().parents[3])
 KEPT_VARIABLES = ("PATH", "LANG", "LC_ALL", "SYSTEMROOT", "VIRTUAL_ENV", "SSL_CERT_FILE")
@@ -98,34 +99,42 @@ def _away(wish: Wish, reason: str) -> dict[str, str]:
 
 
 def _fetched(wish: Wish) -> tuple[str, str]:
-    from dulwich.client import HttpGitClient
     from dulwich.repo import Repo
 
     folder = Path(wish.folder)
     is_new = not (folder / "objects").is_dir()
     repository = Repo.init_bare(wish.folder, mkdir=not folder.exists()) if is_new else None
     with repository or Repo(wish.folder) as target:
-        client = HttpGitClient(
-            wish.url,
-            pool_manager=guarded_manager(Guard(wish.private_hosts)),
-            username=wish.username or None,
-            password=wish.password or None,
-            timeout=QUIET_SECONDS,
-            quiet=True,
-        )
-        chosen: list[tuple[bytes, bytes]] = []
-
-        def wants(refs: Any, depth: int | None = None) -> list[Any]:
-            name, commit = choose({bytes(ref): bytes(refs[ref]) for ref in refs}, wish)
-            chosen[:] = [(name, commit)]
-            store: Any = target.object_store
-            return [] if commit in store else [commit]
-
-        result = client.fetch("", target, determine_wants=wants, depth=1)  # without its history
-        name, commit = chosen[0]
+        try:
+            name, commit, symrefs = _fetch_into(target, wish, HISTORY)
+        except TooLarge:
+            name, commit, symrefs = _fetch_into(target, wish, 1)
         kept: Any = target.refs
         kept[KEPT] = commit
-        return branch_name(name, dict(result.symrefs)), commit.decode()
+        return branch_name(name, symrefs), commit.decode()
+
+
+def _fetch_into(target: Any, wish: Wish, depth: int) -> tuple[bytes, bytes, dict[Any, bytes]]:
+    """The ref that is wanted and its commit, with the commits before it."""
+    from dulwich.client import HttpGitClient
+
+    client = HttpGitClient(
+        wish.url,
+        pool_manager=guarded_manager(Guard(wish.private_hosts)),
+        username=wish.username or None,
+        password=wish.password or None,
+        timeout=QUIET_SECONDS,
+        quiet=True,
+    )
+    chosen: list[tuple[bytes, bytes]] = []
+
+    def wants(refs: Any, depth: int | None = None) -> list[Any]:
+        name, commit = choose({bytes(ref): bytes(refs[ref]) for ref in refs}, wish)
+        chosen[:] = [(name, commit)]
+        return [] if commit in target.object_store else [commit]
+
+    result = client.fetch("", target, determine_wants=wants, depth=depth)
+    return *chosen[0], dict(result.symrefs)
 
 
 def choose(refs: dict[bytes, bytes], wish: Wish) -> tuple[bytes, bytes]:

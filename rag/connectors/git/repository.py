@@ -12,11 +12,12 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit, urlunsplit
 
-from rag.connectors.git.fetch_process import Wish, fetch
+from rag.connectors.git.fetch_process import HISTORY, Wish, fetch
 from rag.connectors.guard import Guard
 from rag.connectors.kinds import masked
 from rag.connectors.web.fetch import FetchedPage, Fetcher
@@ -83,6 +84,7 @@ class GitSource:
         link = forge_link(self._address.url, branch)
         try:
             tree = self._repository[commit.encode()].tree
+            changes = self._changes(commit.encode())
             for count, (name, mode, blob) in enumerate(self._walk(tree, "", 0)):
                 if count >= self._options.most_files:
                     most = self._options.most_files
@@ -90,10 +92,28 @@ class GitSource:
                         f"{self._address.url} has more than {most:,} files (sources.most_files)."
                     )
                 mark = blob.decode() if mode & KIND_BITS == PLAIN else f"submodule {blob.decode()}"
-                yield ListedFile(name, mark, None, link + quote(name) if link else "")
+                author, day = changes.get(name, ("", ""))
+                url = link + quote(name) if link else ""
+                yield ListedFile(name, mark, None, url, author=author, date=day)
         except (KeyError, ValueError, AttributeError) as error:
             self._forget()
             raise SourceAway(f"{self._address.url} is damaged where it was kept.") from error
+
+    def _changes(self, commit: bytes) -> dict[str, tuple[str, str]]:
+        """Who changed each file last, and on which day, as far back as the history is here."""
+        results: dict[str, tuple[str, str]] = {}
+        oldest = self._repository.get_shallow()  # what they changed is not known
+        for entry in self._repository.get_walker(include=[commit], max_entries=HISTORY):
+            found = entry.commit
+            if found.id in oldest or len(found.parents) > 1:
+                continue
+            author = found.author.decode("utf-8", "replace").partition("<")[0].strip()
+            day = datetime.fromtimestamp(found.author_time, UTC).date().isoformat()
+            for change in entry.changes():
+                path = change.new.path if change.new else None
+                if path:
+                    results.setdefault(path.decode("utf-8", "replace"), (author, day))
+        return results
 
     def _latest(self) -> tuple[str, str]:
         from dulwich.errors import NotGitRepository

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
@@ -15,7 +15,7 @@ from urllib.parse import urljoin
 from rag.connectors.kinds import hidden, revealed
 from rag.documents.cleaning import decode, one_line
 from rag.documents.limits import LoadLimits
-from rag.documents.readers.html import CHARSET, check_depth
+from rag.documents.readers.html import CHARSET, DATES, check_depth, said_in_head
 from rag.documents.sandbox import GuardedLoader
 from rag.documents.sandbox_worker import answered, opened, serve
 
@@ -54,14 +54,19 @@ def read_page(data: bytes, url: str, declared: str | None = None) -> WebPage:
     title = tree.css_first("title")
     name = one_line(title.text()) if title else ""
     return WebPage(
-        _document(name, _main_text(tree, markup, url)),
+        _document(name, said_in_head(tree), _main_text(tree, markup, url)),
         tuple(dict.fromkeys(filter(None, (_joined(base, link) for link in links)))),
         _joined(base, canonical) if canonical else "",
     )
 
 
-def _document(title: str, main: str) -> bytes:
-    head = f'<meta charset="utf-8"><title>{escape(title)}</title>'
+def _document(title: str, said: Mapping[str, str], main: str) -> bytes:
+    metas = (
+        f'<meta name="{name}" content="{escape(said[name])}">'
+        for name in ("author", "article:author", "keywords", *DATES)
+        if name in said
+    )
+    head = f'<meta charset="utf-8"><title>{escape(title)}</title>{"".join(metas)}'
     return f"<!doctype html><html><head>{head}</head><body>{main}</body></html>".encode()
 
 

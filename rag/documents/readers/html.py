@@ -48,16 +48,21 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     tree = LexborHTMLParser(markup)
     title = tree.css_first("title")
     outline.fallback_title = one_line(title.text()) if title else ""
-    named = {
-        (each.attributes.get("name") or each.attributes.get("property") or "").lower(): content
-        for each in tree.css("meta")
-        if (content := each.attributes.get("content"))
-    }
+    named = said_in_head(tree)
     outline.author = named.get("author") or named.get("article:author", "")
     outline.date = next((named[key] for key in DATES if key in named), "")
     outline.tags.extend(named.get("keywords", "").split(","))
     if tree.body is not None:
         _HtmlWalk(outline).children(tree.body, 0)
+
+
+def said_in_head(tree: Any) -> dict[str, str]:
+    """What a page says of itself, by name."""
+    return {
+        (each.attributes.get("name") or each.attributes.get("property") or "").lower(): content
+        for each in tree.css("meta")
+        if (content := each.attributes.get("content"))
+    }
 
 
 def read_fragment(markup: str, outline: Outline) -> None:

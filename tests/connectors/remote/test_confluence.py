@@ -24,7 +24,7 @@ class Wiki:
     """The part of the API that is asked: spaces by key, pages of a space by cursor, one page."""
 
     def __init__(self, site):
-        self.pages = {}
+        self.pages, self.people = {}, {}
         self.at_once = 2
         self.next = "/wiki/api/v2/spaces/77/pages?cursor={}"
         site.get = self.get
@@ -46,12 +46,17 @@ class Wiki:
             return self.answer(200, {"results": spaces, "_links": {}})
         if found.path == "/wiki/api/v2/spaces/77/pages":
             start = int(asked.get("cursor", ["0"])[0])
-            shown = [{key: each[key] for key in each.keys() - {"body"}} for each in
+            shown = [{key: each[key] for key in each.keys() - {"body", "labels"}} for each in
                      list(self.pages.values())[start : start + self.at_once]]  # fmt: skip
             is_last = start + self.at_once >= len(self.pages)
             links = {} if is_last else {"next": self.next.format(start + self.at_once)}
             return self.answer(200, {"results": shown, "_links": links})
+        if found.path == "/wiki/rest/api/user":
+            name = self.people.get(asked["accountId"][0])
+            return self.answer(200 if name else 403, {"displayName": name})
         page = self.pages.get(found.path.removeprefix("/wiki/api/v2/pages/"))
+        if page and asked.get("include-labels") != ["true"]:
+            page = {key: page[key] for key in page.keys() - {"labels"}}
         return self.answer(200, page) if page else self.answer(404, {})
 
     @staticmethod
@@ -176,3 +181,23 @@ def test_it_is_a_package_of_its_own_to_the_rest(monkeypatch):
 
     assert kinds.kind_of(address) == "confluence"
     kinds.open_source(address, SourceOptions()).close()
+
+
+def test_a_page_has_its_author_day_and_labels(wiki):
+    wiki.pages["2"] |= {
+        "version": {"number": 2, "authorId": "acc:7", "createdAt": "2025-05-06T07:08:09.000Z"},
+        "labels": {"results": [{"name": "leave"}, {"name": "hr & pay"}]},
+    }
+    wiki.people["acc:7"] = "Ines <Vidal>"
+    wiki.pages["3"]["version"] |= {"authorId": "nobody"}
+    source = opened(wiki)
+    reports = {
+        file.name: load(file.name, source.read(file), limits=LoadLimits()).report
+        for file in source.listed()
+    }
+
+    told = reports["Team/Holidays.html"]
+    assert (told.author, told.date, told.tags) == (
+        "Ines <Vidal>", "2025-05-06", ("leave", "hr & pay"),
+    )  # fmt: skip
+    assert (reports["Team.html"].author, reports["Team/Holidays/A-B test.html"].author) == ("", "")

@@ -29,12 +29,12 @@ class Project:
         self.repository = Repo.init_bare(str(self.path), mkdir=True)
         self.asked: list[str] = []
 
-    def commit(self, files, branch="main", **modes):
+    def commit(self, files, branch="main", author=("A", None), **modes):
         tree = self._tree({tuple(name.split("/")): data for name, data in files.items()}, modes)
         made = Commit()
         made.tree = tree
-        made.author = made.committer = b"A <a@b.c>"
-        made.author_time = made.commit_time = int(time.time())
+        made.author = made.committer = f"{author[0]} <a@b.c>".encode()
+        made.author_time = made.commit_time = author[1] or int(time.time())
         made.author_timezone = made.commit_timezone = 0
         made.message = b"As it is now"
         ref = b"refs/heads/" + branch.encode()
@@ -294,3 +294,35 @@ def test_a_login_is_used_and_not_told():
 )  # fmt: skip
 def test_files_are_opened_where_people_read_them(url, link):
     assert forge_link(url, "main") == link
+
+
+class TestWhoChangedAFile:
+    def changed(self, address, aside=None):
+        source = open_git(address, SourceOptions(aside=aside, private_hosts=PRIVATE))
+        try:
+            return {file.name: (file.author, file.date) for file in source.listed()}
+        finally:
+            source.close()
+
+    def test_is_told_with_the_day(self, project, tmp_path):
+        project.commit({"a.md": "1", "b/c.md": "1"}, author=("Ines Vidal", 1_700_000_000))
+        project.commit({"a.md": "2", "b/c.md": "1"}, author=("Tomas Berg", 1_710_000_000))
+        expected = {
+            "a.md": ("Tomas Berg", "2024-03-09"),
+            "b/c.md": ("Ines Vidal", "2023-11-14"),
+        }
+
+        assert self.changed(f"file://{project.path}") == expected
+        assert self.changed(f"git+{project.url}", tmp_path / "aside") == expected
+
+    def test_is_not_known_of_what_is_older_than_the_history_that_is_fetched(
+        self, project, tmp_path, monkeypatch
+    ):
+        monkeypatch.setattr("rag.connectors.git.repository.HISTORY", 1)
+        project.commit({"a.md": "1", "b.md": "1"}, author=("Ines Vidal", 1_700_000_000))
+        project.commit({"a.md": "2", "b.md": "1"}, author=("Tomas Berg", 1_710_000_000))
+
+        assert self.changed(f"file://{project.path}") == {
+            "a.md": ("Tomas Berg", "2024-03-09"),
+            "b.md": ("", ""),
+        }

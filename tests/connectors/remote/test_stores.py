@@ -6,13 +6,14 @@ import threading
 import time
 import zipfile
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import httpx
 import pytest
 
 from rag.connectors.guard import Guard
-from rag.connectors.stores import mark_of, open_store, place_of
+from rag.connectors.stores import day_of_change, mark_of, open_store, place_of
 from rag.errors import Forbidden, RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import SourceOptions
 
@@ -354,3 +355,13 @@ def test_marks_are_of_content_where_it_is_known():
     assert mark_of({"mtime": 1_000_000.5, "size": 3}) == "1000000.5-3"
     assert mark_of({"mtime": time.time(), "size": 3}) == ""  # the next version may have it, too
     assert mark_of({"size": 3}) == ""
+
+
+def test_the_day_of_a_change_is_told_as_each_file_system_writes_it():
+    noon = datetime(2024, 3, 9, 12, tzinfo=UTC)
+
+    assert day_of_change({"mtime": noon.timestamp()}) == "2024-03-09"
+    assert day_of_change({"LastModified": noon}) == "2024-03-09"
+    assert day_of_change({"updated": "2024-03-09T12:00:00Z"}) == "2024-03-09"
+    assert day_of_change({"mtime": 1e300}) == ""
+    assert day_of_change({"size": 3}) == ""

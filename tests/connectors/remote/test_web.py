@@ -473,3 +473,20 @@ def test_no_more_sitemaps_are_read_than_there_may_be_pages(site, monkeypatch):
         visitor(site, "/sitemap.xml").look()
 
     assert site.paths() == ["/sitemap.xml", "/0.xml"]
+
+
+def test_a_page_keeps_what_its_head_says_of_it(site):
+    head = (
+        "<meta name='author' content='Ines &amp; Vidal'><meta name='viewport' content='x'>"
+        "<meta property='article:modified_time' content='2025-07-01T10:00:00Z'>"
+        "<meta name='keywords' content='water, pool'>"
+    )
+    site["/a"] = page("Fees", title="Fees of the pool", head=head)
+    look = visitor(site, "/a")
+    html = look.read(next(iter(look.look())))
+    document = load("a.html", html.encode(), limits=LoadLimits())
+
+    assert document.title == "Fees of the pool"
+    assert (document.report.author, document.report.date) == ("Ines & Vidal", "2025-07-01")
+    assert document.report.tags == ("water", "pool")
+    assert "viewport" not in html
