@@ -114,6 +114,13 @@ class TestItsShape:
         assert any("The plot has a well [1]." in line for line in answered[:2])
         assert len(lines) > 4, "what is said again has the room that is left"
 
+    def test_shows_who_writes_a_clause_again_its_sentence_alone(self):
+        pairs = [("How do I keep it?", "Keep it at 8 °C [1]. Dry it within 3 days of harvest [2].")]
+        calls = []
+        drafted(pairs, "Answered:\n- It is kept at 8 °C for long [1]. ‖ m1", "", calls=calls)
+
+        assert "   sentence: Keep it at 8 °C [1].\n" in calls[-1][1]
+
     def test_leaves_a_models_lines_a_third_of_the_room(self):
         pairs = [
             (f"What of lot {n}?", f"The lot {n} lies behind shed {n} [{n}].") for n in range(60)
