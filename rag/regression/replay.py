@@ -142,7 +142,7 @@ class Recorder:
 
 PACKAGE = Path(__file__).parents[1]
 KEPT = 8  # libraries; the one that was used longest ago goes first
-READS = ("documents", "ingestion", "retrieval", "tables", "text", "database", "migrations")
+READS = ("documents", "ingestion", "search", "tables", "language", "db")
 CODE = (".py", ".toml", ".txt", ".json", ".sql")
 
 
