@@ -62,7 +62,8 @@ def card_of(
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
-    evidence = EvidenceReader(request.question, lexicon, spoken).read(sources, embed)
+    reader = EvidenceReader(request.question, lexicon, spoken, earlier=request.earlier)
+    evidence = reader.read(sources, embed)
     lead = decide(evidence, sources, spoken)
     return Card(
         tuple(_once(passages, sources, lead)),
