@@ -114,6 +114,7 @@ async function ask(question) {
 function askOnPage(question) {
   box.value = question;
   forgetDraft(sessionId);
+  form.dataset.sent = "yes";
   form.submit();
 }
 

@@ -8,6 +8,7 @@ const keyOf = (sessionId) => `draft ${sessionId ?? ""}`;
 export function keepDraft(box, sessionId) {
   if (!box.value) box.value = read("sessionStorage", keyOf(sessionId()));
   addEventListener("pagehide", () => {
+    if (box.form.dataset.sent) return; // this page's form took it along
     if (box.value.trim()) write("sessionStorage", keyOf(sessionId()), box.value);
     else forgetDraft(sessionId());
   });

@@ -1,8 +1,8 @@
 """What the model sees of a session, and when its past is summarised."""
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.chat.composition import room_beside
@@ -11,7 +11,7 @@ from rag.chat.shown_sources import PreparedContext, ShownSources, stats_of
 from rag.chat.tool_loop import ToolOffer, offered
 from rag.citations.markers import neutralise
 from rag.errors import OverBudget
-from rag.llm.windows import TokenBudget
+from rag.llm.windows import ModelWindow, TokenBudget
 from rag.memory.context import (
     MESSAGE_TOKENS,
     Context,
@@ -27,7 +27,7 @@ from rag.memory.conversation import ConversationMemory
 from rag.memory.history import History
 from rag.memory.open_turns import Instructions, OpenTurns, State
 from rag.memory.summariser import SummaryCancelled
-from rag.memory.summary import Room, lists_tokens
+from rag.memory.summary import MOST_LINES_SHARE, Room, lists_tokens
 from rag.records import (
     NO_PREFERENCES,
     ChatMessage,
@@ -35,6 +35,7 @@ from rag.records import (
     ContextConfig,
     Message,
     Role,
+    Session,
     Summary,
     SummaryReport,
 )
@@ -44,6 +45,7 @@ from rag.seams import NO_OPTIONS, AnswerOptions, OpenTurn, SessionHandle, TokenC
 log = logging.getLogger(__name__)
 
 LEAST_SUMMARY = 60  # tokens
+LINES_SHARE, WIDE = 0.4, 2_000  # of a history of so many tokens, what its summary may say in lines
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
@@ -69,6 +71,7 @@ class MemoryRules:
     answer_tokens: int | None = None  # at most
     answer_limit: Callable[[], int | None] = lambda: None  # what is published of the model
     told_window: Callable[[], int] | None = None  # without what refusals let guess
+    windows: Mapping[str, ModelWindow] = field(default_factory=dict)  # of others that may be picked
     tools: ToolOffer | None = None
     recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
     small_window: int = 8_192
@@ -126,7 +129,7 @@ class ContextBuilder:
         state, before = _as_asked(state, wishes), turn.question.index
         if wishes.past is not None:
             before = state.session.message_count - 2
-        budget = self._budget(state.session.config, window)
+        budget = self._budget(state.session, window)
         budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
@@ -162,10 +165,11 @@ class ContextBuilder:
 
         What refusals let guess is for the next question: here a pair less is tried each time.
         """
-        told = self._rules.told_window
+        own = self._rules.windows.get(state.session.model or "")
+        told = own.told_tokens if own is not None else self._rules.told_window
         if is_again and state.window and told is not None:
             return min(state.window, told())
-        window = self._window()
+        window = own.tokens() if own is not None else self._window()
         self._turns.keep(session, replace(state, window=window))
         return window
 
@@ -240,7 +244,8 @@ class ContextBuilder:
                 end = past.end(last, low=low, high=high, keep=room.keep_turns, most=most)
             left = max(LEAST_SUMMARY, room.budget - past.tokens(end, last))
             is_new = end > past.covered or (is_due and end > past.first)
-            return (end, Room(left, room.budget)) if is_new else None
+            lines = LINES_SHARE if room.budget >= WIDE else MOST_LINES_SHARE
+            return (end, Room(left, room.budget, lines)) if is_new else None
 
         try:
             summary = self._remembered.compact(session, plan, at_once=at_once)
@@ -263,7 +268,7 @@ class ContextBuilder:
     def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
         """The messages that would be sent now, before the next question, and their statistics."""
         state = self._state(session)
-        budget = self._budget(state.session.config)
+        budget = self._budget(state.session)
         context = self._assembled(state, budget, "", state.session.message_count)
         stats = stats_of(context, state.summaries, budget)
         return context.messages[:-1], stats | {"messages": len(context.messages) - 1}
@@ -276,7 +281,7 @@ class ContextBuilder:
         The room that sources may take is left free, so that what is recalled fits beside them.
         """
         state = self._state(session)
-        budget = self._budget(state.session.config)
+        budget = self._budget(state.session)
         prompt = question_prompt(question, " ", resolved)
         room = self._room_for_sources(state, budget, prompt)
         budget = replace(budget, reserved=budget.reserved + room)
@@ -315,13 +320,16 @@ class ContextBuilder:
 
     def budget(self, session: SessionHandle) -> TokenBudget:
         """How the window is shared in one call."""
-        return self._budget(session.read().config)
+        return self._budget(session.read())
 
-    def _budget(self, config: ContextConfig, window: int | None = None) -> TokenBudget:
-        window = self._window() if window is None else window
-        if config.max_tokens is not None:
-            window = min(config.max_tokens, window)
-        limits = (self._rules.answer_tokens, self._rules.answer_limit())
+    def _budget(self, session: Session, window: int | None = None) -> TokenBudget:
+        own = self._rules.windows.get(session.model or "")
+        if window is None:
+            window = own.tokens() if own is not None else self._window()
+        if session.config.max_tokens is not None:
+            window = min(session.config.max_tokens, window)
+        published = own.answer_limit() if own is not None else self._rules.answer_limit()
+        limits = (self._rules.answer_tokens, published)
         answer = min((limit for limit in limits if limit is not None), default=None)
         reserved = self._rules.reserved_tokens
         budget = TokenBudget(window, self._rules.input_share, reserved, answer)
@@ -350,16 +358,18 @@ class ContextBuilder:
         )
 
     def _history_room(self, state: State, keep_turns: int | None = None) -> HistoryRoom:
-        config = state.session.config
-        budget = self._budget(config)
+        budget, pairs = self._budget(state.session), state.session.config.recent_message_count // 2
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
-        taken = message_tokens(system, self._count)
+        taken, pairs = (
+            message_tokens(system, self._count),
+            state.session.config.recent_message_count,
+        )
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
         return HistoryRoom(
             budget=history,
             high=int(history * self._rules.high_water),
             low=int(history * self._rules.low_water),
-            keep_turns=config.recent_message_count // 2 if keep_turns is None else keep_turns,
+            keep_turns=pairs if keep_turns is None else keep_turns,
         )
 
     def _history_tokens(self, state: State) -> int:
@@ -402,7 +412,7 @@ class ContextBuilder:
         config = state.session.config
         leaves_out = context.is_compressed and not _slides(config)
         room = context.budget_tokens - context.tokens - JOINED_TOKENS - spare
-        if self._budget(config).window > self._rules.small_window:
+        if self._budget(state.session).window > self._rules.small_window:
             room = min(room, self._rules.recall_tokens)
         others = session.shared() if config.share else []
         if others:

@@ -91,6 +91,11 @@ class Ingestion:
             with self._counting:
                 self._at_work -= 1
 
+    @property
+    def is_at_work(self) -> bool:
+        """Whether somebody's files are being taken in."""
+        return self._at_work > 0
+
     def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
         reports: SimpleQueue[Progress] = SimpleQueue()
         waiting = Unsearchable()

@@ -1,12 +1,14 @@
 """Results as pictures: SVG that a server writes, without scripts, in the colours of the page."""
 
 import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
 from rag.language.languages import phrases
 from rag.tables.execution.result import ResultColumn, TableResult, shown
 from rag.tables.types import read_number
+from rag.tables.vocabulary import MONTHS
 
 MOST_BARS = 30
 MOST_SHARES = 8
@@ -23,7 +25,10 @@ PAPER = {
     ".chart-line": "fill:none;stroke:#1b6650;stroke-width:2.5",
     ".chart-rule": "stroke:#e3e0d8",
     ".chart-part": "stroke:#ffffff",
-} | {f".chart-part.is-{index}": f"fill:{colour}" for index, colour in enumerate(PARTS, start=1)}
+}
+for _place, _colour in enumerate(PARTS, start=1):
+    PAPER |= {f".chart-part.is-{_place}": f"fill:{_colour}"}
+    PAPER |= {f".chart-line.is-{_place}": f"stroke:{_colour}"}
 LABEL_CHARS = 24
 
 
@@ -39,13 +44,27 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Labels with one figure each."""
+    """Labels with one figure each; with `parts`, the figures of each label by part."""
 
     labels: tuple[str, ...]
     values: tuple[float, ...]
     column: ResultColumn
     name: str
     is_time: bool
+    parts: tuple[str, ...] = ()
+    of_parts: tuple[tuple[float, ...], ...] = ()  # of each label, in the order of `parts`
+
+    def told(self) -> str:
+        """All figures as words."""
+        rows = self.of_parts or tuple((value,) for value in self.values)
+        return "; ".join(
+            f"{label}: "
+            + ", ".join(
+                f"{part} {shown(value, self.column)}".strip()
+                for part, value in zip(self.parts or ("",), row, strict=True)
+            )
+            for label, row in zip(self.labels, rows, strict=True)
+        )
 
 
 def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
@@ -57,13 +76,13 @@ def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
     is_grouped = bool(result.plan.get("group"))
     if not asked and not (is_grouped and FEWEST <= len(series.values) <= MOST_BARS):
         return None
+    series = _parted(result, series)
     possible = _possible(series)
     kind = asked if asked in possible else possible[0]
     draw = {"bar": _bars, "line": _line, "share": _shares}[kind]
-    text = "; ".join(
-        f"{label}: {shown(value, series.column)}"
-        for label, value in zip(series.labels, series.values, strict=True)
-    )
+    if series.parts:
+        draw = {"bar": _stacks, "line": _lines, "share": _stacked_shares}[kind]
+    text = series.told()
     title = f"{series.column.name} by {series.name}"
     return Chart(kind, _svg(draw(series), title, text), text, tuple(possible))
 
@@ -92,6 +111,35 @@ def _series(result: TableResult) -> Series | None:
     return Series(tuple(labels), tuple(values), result.columns[at], name, is_time)
 
 
+def _parted(result: TableResult, flat: Series) -> Series:
+    """Figures by two keys as parts of each label: over time, else by the first; else as they are.
+
+    Parts can be stacked only where each figure is one of a whole.
+    """
+    keys = result.plan.get("group") or ()
+    if len(keys) != 2 or len(flat.labels) != len(result.rows):
+        return flat
+    names = [column.name for column in result.columns[:2]]
+    along = next((place for place, name in enumerate(names) if TIME.search(name.casefold())), 0)
+    cells: dict[str, dict[str, float]] = {}
+    for row, value in zip(result.rows, flat.values, strict=True):
+        cells.setdefault(_text(row[along]), {})[_text(row[1 - along])] = value
+    labels = sorted(cells, key=_place_of_month)
+    parts = tuple(dict.fromkeys(part for of_label in cells.values() for part in of_label))
+    is_few = 1 < len(parts) <= MOST_SHARES and len(labels) > 1
+    if not is_few or min(flat.values) < 0:
+        return flat
+    rows = tuple(tuple(cells[label].get(part, 0.0) for part in parts) for label in labels)
+    is_time = bool(TIME.search(names[along].casefold()))
+    name = f"{names[along]} and {names[1 - along]}"
+    sums = tuple(map(sum, rows))
+    return Series(tuple(labels), sums, flat.column, name, is_time, parts, rows)
+
+
+def _place_of_month(label: str) -> int:
+    return int(MONTHS.get(label.casefold(), 0))
+
+
 def _text(value: object) -> str:
     return "–" if value is None else str(value)
 
@@ -99,7 +147,7 @@ def _text(value: object) -> str:
 def _possible(series: Series) -> list[str]:
     kinds = ["line", "bar"] if series.is_time and len(series.values) > 3 else ["bar", "line"]
     is_whole = all(value >= 0 for value in series.values) and sum(series.values) > 0
-    if is_whole and len(series.values) <= MOST_SHARES:
+    if is_whole and (series.parts or len(series.values) <= MOST_SHARES):
         kinds.append("share")
     return kinds
 
@@ -194,6 +242,80 @@ def _shares(series: Series) -> tuple[str, int]:
         )
         x += width
     return "".join(parts), 70 + len(series.values) * 24
+
+
+def _stacks(series: Series) -> tuple[str, int]:
+    """A bar for each label, cut into its parts, with their sum behind it."""
+    return _cut_bars(series, max(series.values), lambda row: shown(sum(row), series.column))
+
+
+def _stacked_shares(series: Series) -> tuple[str, int]:
+    """Bars of one length: what each part is of its label."""
+    return _cut_bars(series, 0.0, lambda row: "")
+
+
+def _cut_bars(
+    series: Series, longest: float, behind: Callable[[Sequence[float]], str]
+) -> tuple[str, int]:
+    """`longest` is what the whole width stands for; 0: each bar its own sum."""
+    drawn = []
+    for index, (label, row) in enumerate(zip(series.labels, series.of_parts, strict=True)):
+        y, x, whole = GAP + index * (BAR + GAP), float(LABELS), longest or sum(row) or 1.0
+        drawn.append(
+            f'<text class="chart-label" x="{LABELS - 8}" y="{y + 16}" text-anchor="end">'
+            f"{_short(label)}</text>"
+        )
+        for place, (part, value) in enumerate(zip(series.parts, row, strict=True), start=1):
+            width = value / whole * (WIDTH - LABELS - FIGURES)
+            share = f" ({value / sum(row):.1%})" if value else ""
+            said = escape(f"{label}, {part}: {shown(value, series.column)}{share}")
+            drawn.append(
+                f'<rect class="chart-part is-{place}" x="{x:.1f}" y="{y}" width="{width:.1f}" '
+                f'height="{BAR}"><title>{said}</title></rect>'
+            )
+            x += width
+        drawn.append(
+            f'<text class="chart-figure" x="{x + 6:.1f}" y="{y + 16}">{escape(behind(row))}</text>'
+        )
+    return _with_legend(series, drawn, GAP + len(series.labels) * (BAR + GAP))
+
+
+def _lines(series: Series) -> tuple[str, int]:
+    """A line for each part, in one scale."""
+    high = max(max(row) for row in series.of_parts) or 1.0
+    room, rise = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
+    step = room / max(1, len(series.labels) - 1)
+    drawn = [_rule(y, figure, series) for y, figure in ((TOP, high), (TOP + rise, 0.0))]
+    for place, part in enumerate(series.parts, start=1):
+        values = [row[place - 1] for row in series.of_parts]
+        spots = [
+            (LEFT + index * step, TOP + rise - value / high * rise)
+            for index, value in enumerate(values)
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+        drawn.append(
+            f'<polyline class="chart-line is-{place}" points="{path}">'
+            f"<title>{escape(part)}</title></polyline>"
+        )
+    every = max(1, len(series.labels) // 8)
+    drawn += [
+        f'<text class="chart-label" x="{LEFT + index * step:.1f}" y="{HEIGHT - 14}" '
+        f'text-anchor="middle">{_short(label)}</text>'
+        for index, label in enumerate(series.labels)
+        if index % every == 0
+    ]
+    return _with_legend(series, drawn, HEIGHT)
+
+
+def _with_legend(series: Series, drawn: list[str], height: int) -> tuple[str, int]:
+    """Which colour is which part, four in a line."""
+    for place, part in enumerate(series.parts):
+        x, y = place % 4 * (WIDTH // 4), height + 16 + place // 4 * 24
+        drawn.append(
+            f'<rect class="chart-part is-{place + 1}" x="{x}" y="{y - 12}" width="14" height="14"/>'
+            f'<text class="chart-words" x="{x + 20}" y="{y}">{_short(part)}</text>'
+        )
+    return "".join(drawn), height + (len(series.parts) + 3) // 4 * 24 + 8
 
 
 def standalone(chart: Chart) -> str:

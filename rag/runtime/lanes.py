@@ -178,7 +178,7 @@ def as_done(
     *,
     executor: Executor,
     at_once: int,
-    patience: float,
+    patience: float | None = None,
 ) -> Iterator[Produced | None]:
     """Results in the order in which they are done; None whenever none came for so many seconds.
 

@@ -184,6 +184,7 @@ class MultilingualVectors:
                 rows = connection.execute(self._missing()).all()
             if not rows:
                 return
+            _ = self.usual  # no question waits for it
             texts = [f"{row.heading}\n{row.text}" for row in rows]  # as Chunk.embedded_text
             self._store([row.id for row in rows], self._embedder.embed(texts))
             done, total = self.progress()

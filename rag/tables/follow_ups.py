@@ -10,9 +10,8 @@ from itertools import product
 from rag.records import ColumnType
 from rag.tables.matcher import FIRST, KINDS, Matched, Piece, TableWords, cover, pieces_of
 from rag.tables.plan import Filter, Kind, Measure, Op, Order, TablePlan
-from rag.tables.vocabulary import CHANGES, goes_down, is_idle, said_in, words_of
+from rag.tables.vocabulary import CHANGES, drawing_in, goes_down, is_idle, said_in, words_of
 
-DRAWINGS = {"bar": "bar", "line": "line", "pie": "share", "table": "none", "chart": "auto"}
 _OPENING = frozenset(
     word
     for name in ("opening", "pointing", "as_well", "instead")
@@ -24,7 +23,7 @@ _OPENING = frozenset(
 def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | None:
     """The last plan with what the question changes of it; None where a word says anything else."""
     words = words_of(question)
-    drawn, said = _chart(words)
+    drawn, said = drawing_in(words)
     choices = product(*cover(list(pieces_of(words, table, set()))))
     pieces = sorted(next(choices, ()), key=lambda piece: piece.start)
     matched = Matched(words, pieces, table)
@@ -54,14 +53,6 @@ def _begins_back(words: Sequence[str]) -> bool:
 
 def _is_idle(word: str) -> bool:
     return is_idle(word) or word in _OPENING
-
-
-def _chart(words: Sequence[str]) -> tuple[str, set[int]]:
-    """How it is to be drawn, and the places of the words that say so."""
-    found = said_in(words, *DRAWINGS)
-    names = {name for _, _, name in found}
-    drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
-    return drawn, {at for start, end, _ in found for at in range(start, end)}
 
 
 def _edited(matched: Matched, last: TablePlan) -> TablePlan:

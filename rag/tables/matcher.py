@@ -7,7 +7,7 @@ or average), its operation asked for by name, and every word that carries meanin
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
@@ -28,6 +28,7 @@ from rag.tables.vocabulary import (
     THAN,
     UNITS,
     Adjective,
+    drawing_in,
     goes_down,
     has_unit,
     has_years,
@@ -289,6 +290,29 @@ def may_be_added(column: TableColumn, kind: Kind, rows: int) -> bool:
     return not (names or is_mixed(column) or (kind is Kind.SUM and column.unit == "%"))
 
 
+def names_others(text: str, question: str, table: TableWords, free: Collection[str]) -> bool:
+    """Whether a text names values or times of a table that a question does not.
+
+    Those of the `free` columns are what is asked for.
+    """
+    words, own = words_of(text), set(words_of(question))
+    pieces = (
+        piece
+        for start in range(len(words))
+        for piece in (*_of_table(words, start, table), *_figures(words, start))
+        if piece.kind == "time" or (piece.kind == "value" and piece.name not in free)
+    )
+    return any(not own.issuperset(words[piece.start : piece.end]) for piece in pieces)
+
+
+def unmatched(question: str, table: TableWords) -> tuple[list[str], list[int]]:
+    """The words of a question, and the places of those that carry meaning and stand for nothing."""
+    words = words_of(question)
+    chosen = cover(list(pieces_of(words, table, name_words(question))))
+    taken = {at for piece, *_ in chosen for at in range(piece.start, piece.end)}
+    return words, [at for at, word in enumerate(words) if at not in taken and not is_idle(word)]
+
+
 def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Of pieces that overlap the longest; those that say as much of the same words beside it."""
 
@@ -358,6 +382,11 @@ class Matched:
 
     def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
         taken = {at for piece in used for at in range(piece.start, piece.end)}
+        drawn, said_so = drawing_in(self.words)
+        if drawn and said_so.isdisjoint(taken):  # no column of this name
+            taken |= said_so
+            plan = replace(plan, chart=drawn)
+            is_shape |= bool(plan.group) and bool(self.of("count", *KINDS))
         if any(piece.kind in ("compared", "adjective") for piece in used):
             taken |= {index for index, word in enumerate(self.words) if word in THAN}
         left = [w for index, w in enumerate(self.words) if index not in taken and not is_idle(w)]

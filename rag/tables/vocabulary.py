@@ -278,6 +278,17 @@ def said_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
     return sorted(results)
 
 
+DRAWINGS = {"bar": "bar", "line": "line", "pie": "share", "table": "none", "chart": "auto"}
+
+
+def drawing_in(words: Sequence[str]) -> tuple[str, set[int]]:
+    """How it is to be drawn, and the places of the words that say so."""
+    found = said_in(words, *DRAWINGS)
+    names = {name for _, _, name in found}
+    drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
+    return drawn, {at for start, end, _ in found for at in range(start, end)}
+
+
 # ── Whether rows are asked for at all ────────────────────────────────────────────────────────
 
 _WORD = re.compile(r"[^\W_]+")
@@ -293,6 +304,16 @@ def name_words(question: str) -> set[str]:
         if word[0].isupper() and (is_english or before[0].isupper() or before.isdigit())
     }
     return {word for word in names if word in ADJECTIVES or (word,) in CUES}
+
+
+def without_cues(question: str) -> str:
+    """The question without what names the operation: "total revenue" asks of the revenue."""
+    words, left, at = words_of(question), list[str](), 0
+    while at < len(words):
+        length = said_at(words, at, CUES)[0]
+        left += [] if length else [words[at]]
+        at += length or 1
+    return " ".join(left)
 
 
 def may_ask_rows(question: str) -> bool:

@@ -30,14 +30,12 @@ from rag.web.api import (
 from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.openai import chat, completion, responses
 from rag.web.openapi import DescribedApp
-from rag.web.pages.collections import collection_pages
 from rag.web.pages.conversations import pages
-from rag.web.pages.documents import document_pages
+from rag.web.pages.documents import collection_pages, document_pages
 from rag.web.pages.login import login
 from rag.web.pages.long_talk import long_talk
-from rag.web.pages.models import model_pages
-from rag.web.pages.preferences import preferences
 from rag.web.pages.sessions import session_pages
+from rag.web.pages.settings import model_pages, preferences
 from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields

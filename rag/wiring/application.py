@@ -9,10 +9,13 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
+from rag.db import chunks, reading
 from rag.db.audit_trail import acting
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
+from rag.documents.embedding_claims import EmbeddingClaims
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.ingestion.rereading import kept_files
@@ -45,6 +48,7 @@ from rag.wiring.components import (
     open_originals,
     open_second,
     open_tables,
+    open_window,
 )
 from rag.wiring.lazy import once
 from rag.wiring.model_connection import ConnectedModel
@@ -60,6 +64,7 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.jobs.background import BackgroundJobs
     from rag.llm.openai_compatible import OpenAIChatModel
     from rag.llm.tokens import CalibratedCounter
+    from rag.llm.windows import ModelWindow
     from rag.memory.conversation import ConversationMemory
     from rag.search.hybrid import HybridRetriever
     from rag.search.lexical import LexicalIndex
@@ -71,7 +76,9 @@ TIDY_SECONDS = 3600  # between two looks for sessions that are past their time
 LOOK_SECONDS = 3.0  # between two looks for passages that the second model has not read
 LOST_SECONDS = 15.0  # between two looks for answers whose process died
 FIRST_PAUSE_SECONDS = 1.0  # between two tries to warm up
-MADE_OF_A_MODEL = ("count", "model", "asked", "remembered", "memory", "_assistant")
+MADE_OF_A_MODEL = (
+    "count", "model", "picked_windows", "asked", "remembered", "memory", "_assistant",
+)  # fmt: skip
 _LOADING = Lock()
 log = logging.getLogger(__name__)
 
@@ -109,7 +116,7 @@ class Application:
 
     @once
     def index(self) -> ChunkIndex:
-        return open_index(self.settings, self.embedder)
+        return open_index(self.settings, self.embedder, self.engine)
 
     @once
     def second(self) -> "MultilingualVectors | None":
@@ -132,14 +139,13 @@ class Application:
 
     @once
     def ingestion(self) -> "Ingestion":
-        from rag.documents.embedding_claims import EmbeddingClaims
         from rag.ingestion.pipeline import Ingestion
 
         made = Ingestion(
             self.documents, self.embedder, self.index, loader=self.loader, tables=self.tables
         )
         made.ask_rights(self.collections.right)
-        if self.settings.retrieval.chroma_url is not None:
+        if self.settings.retrieval.is_shared:
             made.share_with(EmbeddingClaims(self.engine))
         return made
 
@@ -177,6 +183,13 @@ class Application:
     def model(self) -> "OpenAIChatModel | None":
         """One for all who write and remember: what a server refused holds for both."""
         return open_model(self.settings)
+
+    @once
+    def picked_windows(self) -> "dict[str, ModelWindow]":
+        """Of the other models that people may pick for a conversation."""
+        settings, others = self.settings, self.settings.llm.pickable[1:]
+        opened = {name: open_window(settings, name) for name in others}
+        return {name: window for name, window in opened.items() if window is not None}
 
     @once
     def remembered(self) -> "ConversationMemory":
@@ -273,11 +286,20 @@ class Application:
                     forgotten_at = monotonic()
 
     def _improve_search(self) -> None:
-        """Have the second model read what the first has read, whenever there is something."""
+        """Have the second model read what the first has read, whenever there is something.
+
+        Never beside an upload: whoever asks the first questions would wait for both.
+        """
+
+        def is_over() -> bool:
+            return self.stopping.is_set() or self.ingestion.is_at_work
+
         while self.second is not None and not self.stopping.wait(LOOK_SECONDS):
+            if is_over():
+                continue
             with suppress(SQLAlchemyError, OSError):  # away: the next look is soon
                 try:
-                    for done, total in self.second.make_missing(self.stopping.is_set):
+                    for done, total in self.second.make_missing(is_over):
                         log.info("Search gets better: %d of %d passages", done, total)
                 except RagError as error:
                     log_throttled(log, "The second model is not used", error)
@@ -285,7 +307,7 @@ class Application:
     def _is_alone(self) -> bool:
         """Whether no other process can be answering: an embedded index has one at a time."""
         is_local = self.engine.dialect.name == "sqlite"
-        return is_local and self.settings.retrieval.chroma_url is None
+        return is_local and not self.settings.retrieval.is_shared
 
     @property
     def _does_jobs(self) -> bool:
@@ -322,8 +344,23 @@ class Application:
         self.index.nearest(vectors, EVERYTHING, limit=1)
         self.refuse_emptied()
         if self._does_jobs:
+            self._copy_vectors()
             self.repair()
         self.tried.set()
+
+    def _copy_vectors(self) -> None:
+        """Into the index that the settings name, from the one that they named before."""
+        from rag.search.pgvector import ChangingIndex
+
+        if not isinstance(self.index, ChangingIndex):
+            return
+        with EmbeddingClaims(self.engine).one_writer():  # another process may have copied them
+            query = select(chunks.c.id, chunks.c.collection_id).where(chunks.c.is_embedded)
+            with reading(self.engine) as connection:
+                places = {row.id: row.collection_id for row in connection.execute(query)}
+            count = self.index.copy(places)
+        if count:
+            log_throttled(log, "The vector index was changed", f"{count} vectors were copied")
 
     def prepare_answers(self) -> None:
         """Load what the first answers would wait for, once questions can be taken."""
@@ -333,6 +370,7 @@ class Application:
         self.count("tokens")
         related("words")
         opposites()
+        _ = self.retriever.usual
 
     def refuse_emptied(self) -> None:
         """Raises SetupError where the database is a new one beside the index of a library."""

@@ -121,8 +121,26 @@ def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | No
     return MultilingualVectors(engine, E5Embedder(file)) if file is not None else None
 
 
-def open_index(settings: Settings, embedder: Embedder) -> ChunkIndex:
-    """The vector index: a folder of ours, one that our workers share, or a Chroma server."""
+def open_index(settings: Settings, embedder: Embedder, engine: Engine) -> ChunkIndex:
+    """The vector index; where vectors lie in another one still, both. Raises SetupError."""
+    if settings.retrieval.vectors == "postgresql":
+        from rag.search.pgvector import ChangingIndex, PgVectorIndex
+
+        new = PgVectorIndex(embedder.name, engine)
+        if settings.retrieval.chroma_url is None and not index_folder(settings).exists():
+            return new
+        return ChangingIndex(open_chroma(settings, embedder), new)
+    chroma = open_chroma(settings, embedder)
+    if engine.dialect.name == "postgresql":
+        from rag.search.pgvector import ChangingIndex, PgVectorIndex
+
+        old = PgVectorIndex(embedder.name, engine)
+        return chroma if old.built() is None else ChangingIndex(old, chroma)
+    return chroma
+
+
+def open_chroma(settings: Settings, embedder: Embedder) -> ChunkIndex:
+    """A folder of ours, one that our workers share, or a Chroma server."""
     from rag.search.vectors import ChromaIndex, SharedIndex
 
     if (settings.retrieval.chroma_url or "").startswith(SCHEME):
@@ -182,13 +200,17 @@ def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
     return Lane(calls, waiting=WAITING_CALLS, share=share)
 
 
-def open_window(settings: Settings) -> ModelWindow | None:
-    """How much the language model takes; None if none is set."""
+def open_window(settings: Settings, picked: str | None = None) -> ModelWindow | None:
+    """How much the language model takes, or one that may be picked; None if none is set.
+
+    The settings cap the usual one's alone.
+    """
     llm = settings.llm
     if llm.model is None:
         return None
-    base_url = llm.base_url or OPENAI
-    return ModelWindow(base_url, llm.model, api_key=llm.api_key, configured=llm.context_window)
+    configured = None if picked else llm.context_window
+    base_url, model = llm.base_url or OPENAI, picked or llm.model
+    return ModelWindow(base_url, model, api_key=llm.api_key, configured=configured)
 
 
 def load_limits(settings: Settings) -> "LoadLimits":

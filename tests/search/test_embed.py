@@ -18,6 +18,7 @@ from rag.search.embedders.local import RECENT, LocalEmbedder
 from rag.search.embedders.remote import OpenAIEmbedder
 from rag.search.reranker import CrossEncoderReranker
 from tests.fakes import HashEmbedder
+from tests.waiting import until
 
 Reply = Callable[[dict], tuple[int, dict]]
 
@@ -105,6 +106,40 @@ def test_more_words_are_more_tokens(embedder: Embedder) -> None:
 
     assert 0 < short < long
     assert embedder.max_tokens > long
+
+
+def test_a_questions_sentences_wait_for_no_whole_ingest() -> None:
+    embedder, engine = LocalEmbedder(batch_size=1), BlockedEngine()
+    vars(embedder)["_load"] = engine
+    ingest = [f"passage {row}" for row in range(40)]
+    marked = [f"sentence {row}" for row in range(12)]
+
+    with ThreadPoolExecutor(2) as others:
+        passages = others.submit(embedder.embed, ingest)
+        until(lambda: len(engine.begun) == engine.at_once)
+        sentences = others.submit(embedder.embed, marked)
+        until(lambda: "sentence 0" in engine.begun)  # while nothing of the ingest is done
+        engine.released.set()
+
+        assert passages.result()[:, 0].tolist() == list(range(40))
+        assert sentences.result()[:, 0].tolist() == list(range(12))
+
+
+class BlockedEngine:
+    """Says the number that stands in a text, once it is released."""
+
+    at_once = 2
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.released = threading.Event()
+
+    def vectors(self, texts: list[str]) -> np.ndarray:
+        self.begun += texts
+        assert self.released.wait(60)
+        rows = np.zeros((len(texts), 384), dtype=np.float32)
+        rows[:, 0] = [int(text.split()[1]) for text in texts]
+        return rows
 
 
 # ── The packaged model ───────────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """The application as it is put together."""
 
 from datetime import UTC, datetime, timedelta
+from threading import Event, Thread
 
 import numpy as np
 import pytest
@@ -55,6 +56,43 @@ class TestTimeToLive:
 
         assert [s.id for s in application.store.sessions("ada")] == [old_session]
         application.stop()
+
+
+class TestTheSecondModel:
+    def test_reads_when_no_upload_is_under_way(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(wired, "LOOK_SECONDS", 0.01)
+        application = build(Settings(data_dir=tmp_path), embedder=HashEmbedder())
+        second = vars(application)["second"] = Reading()
+        uploading, goes_on = Event(), Event()
+
+        def slow_file(_most):
+            uploading.set()
+            assert goes_on.wait(60)
+            return b"# Lamp\n\nDim the lamp."
+
+        upload = Thread(
+            target=lambda: list(application.ingestion.ingest([IncomingFile("a.md", slow_file)]))
+        )
+        upload.start()
+        assert uploading.wait(60)
+        application.start()
+        assert not second.began.wait(0.3)
+        goes_on.set()
+
+        assert second.began.wait(60)
+        upload.join()
+        application.stop()
+
+
+class Reading:
+    """A second model of which it is only known when it begins."""
+
+    def __init__(self):
+        self.began = Event()
+
+    def make_missing(self, _is_over):
+        self.began.set()
+        return iter(())
 
 
 class TestParts:

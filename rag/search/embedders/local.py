@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import SetupError
+from rag.runtime.lanes import as_done
 from rag.seams import Matrix
 from rag.search.embedders.batching import BatchingEmbedder
 from rag.search.embedders.encoder import Encoder, read_encoder
@@ -68,13 +69,12 @@ class LocalEmbedder:
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         batches = list(self._batches(texts))
 
-        def of(batch: list[int]) -> Matrix:
-            return self._engine.vectors([texts[row] for row in batch])
+        def fill(batch: list[int]) -> None:
+            vectors[batch] = self._engine.vectors([texts[row] for row in batch])
 
-        several = len(batches) > 1 and self._engine.at_once > 1
-        rows = self._pool.map(of, batches) if several else map(of, batches)
-        for batch, part in zip(batches, rows, strict=True):
-            vectors[batch] = part
+        # Only so many are handed over at a time: a question's sentences wait for no whole ingest.
+        for _ in as_done(batches, fill, executor=self._pool, at_once=self._engine.at_once):
+            pass
         return vectors
 
     def _asked(self, texts: Sequence[str]) -> Matrix:
@@ -163,7 +163,7 @@ class LocalEmbedder:
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self._engine.at_once, thread_name_prefix="embed")
+        return ThreadPoolExecutor(self._engine.at_once + 1, thread_name_prefix="embed")
 
 
 def name_of(model: str | None) -> str:

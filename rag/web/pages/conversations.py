@@ -19,9 +19,15 @@ from rag.web.access.links import linked_source
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import choices, open_session, pickable_models, readable
 from rag.web.api.uploads import PDF, has_original
-from rag.web.pages.forms import wanted_collections, wanted_index, wanted_model, words
-from rag.web.pages.layout import PageResult, show_page
-from rag.web.pages.queue import led_when_due
+from rag.web.pages.layout import (
+    PageResult,
+    led_when_due,
+    show_page,
+    wanted_collections,
+    wanted_index,
+    wanted_model,
+    words,
+)
 from rag.web.pages.starters import DOCUMENTS_TRIED, starters
 from rag.web.pages.transcript import WantedRange, footnotes, transcript_of
 from rag.web.request_context import application, default_config

@@ -1,20 +1,25 @@
-"""The library's pages: what is in it, add to it, take out of it, read a document."""
+"""The library's pages: what is in it, add to it, take out of it, read a document; collections."""
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from flask import Blueprint, redirect, request, url_for
+from markupsafe import Markup
 from werkzeug.wrappers import Response
 
 from rag.db import storable
+from rag.documents.collections import right_named
 from rag.documents.document_lists import ORDERS
 from rag.documents.files import collect
 from rag.documents.filters import check
 from rag.documents.reports import counted, in_words, kind_in_words, left_out, size_in_words
-from rag.errors import Conflict, NotFound, TooLarge, UserError
-from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right
-from rag.render.evidence import moment_html
+from rag.errors import Conflict, ModelError, NotFound, TooLarge, UserError
+from rag.language.sentences import Span
+from rag.records import DEFAULT_COLLECTION, Chunk, Document, Filters, Job, JobState, Right, Section
+from rag.render.evidence import NOWHERE, Marks, moment_html, text_html
+from rag.render.statements import places_of
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.api.uploads import (
@@ -25,11 +30,9 @@ from rag.web.api.uploads import (
     original_of,
     take_upload,
 )
-from rag.web.pages.forms import wanted_index, wanted_search, words
-from rag.web.pages.layout import PageResult, show_page
-from rag.web.pages.passages import passage_of, passages_for, section_html
+from rag.web.pages.layout import PageResult, show_page, wanted_index, wanted_search, words
 from rag.web.pages.starters import HOW_MANY, starters, table_offer, topics
-from rag.web.request_context import application
+from rag.web.request_context import application, checked_id
 from rag.wiring.package_files import package_folder
 
 document_pages = Blueprint("document_pages", __name__)
@@ -74,7 +77,9 @@ def added() -> PageResult:
     newest = application().documents.newest(rights.readable(), limit=MOST_ADDED)
     if not newest:
         return _back()
-    since = newest[0].ingested_at - ADDED_TOGETHER
+    batch = batch_of([job for job in application().jobs.jobs() if rights.may_see(job)])
+    is_upload = newest[0].name in (job.subject for job in batch)
+    since = batch[-1].created_at if is_upload else newest[0].ingested_at - ADDED_TOGETHER
     documents = [each for each in newest if each.ingested_at >= since]
     questions = starters(documents)
     if len(questions) < HOW_MANY:
@@ -329,3 +334,126 @@ def may_change(document: Document) -> bool:
 def kind(document: Document) -> str:
     """The kind of a document in one word."""
     return kind_in_words(document.media_type)
+
+
+PASSAGES_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPassages:
+    """The best passages first, with the words marked that fit; or why there are none."""
+
+    passages: tuple[tuple[Chunk, Markup], ...] = ()
+    problem: str = ""
+
+
+def passages_for(wanted: str, shown: Sequence[str], filters: Filters) -> FoundPassages:
+    """The passages nearest to some words; a library whose index cannot be asked says so."""
+    if not wanted:
+        return FoundPassages()
+    try:
+        hits = application().retriever.search(
+            wanted, rights.readable().only(shown), limit=PASSAGES_SHOWN, filters=filters
+        )
+    except ModelError as error:
+        return FoundPassages(problem=str(error))
+    return FoundPassages(tuple((hit.chunk, _marked(hit.chunk.text, wanted)) for hit in hits))
+
+
+def _marked(text: str, wanted: str) -> Markup:
+    marks = Marks(NOWHERE, places_of(text, [wanted], fewest=1))
+    return text_html(text, marks, is_target=False)
+
+
+def section_html(section: Section, passage: Chunk | None) -> Markup:
+    """A section, with a passage marked if it is in there."""
+    if passage is None or passage.section_index != section.index:
+        return text_html(section.text)
+    return text_html(section.text, Marks(Span(passage.start, passage.end)))
+
+
+def passage_of(document_id: str, chunk_ids: Sequence[str]) -> Chunk | None:
+    """The passage of a document that a link names; None if it is gone, or another document's."""
+    found = application().documents.chunks(chunk_ids, rights.readable()).values()
+    return next((chunk for chunk in found if chunk.document_id == document_id), None)
+
+
+collection_pages = Blueprint("collection_pages", __name__)
+NEW_MEMBER = "new_member"
+
+
+@collection_pages.post("/collections")
+def create() -> Response:
+    """Make a collection of the caller's, and show it."""
+    made = rights.create_collection(words("name"))
+    return redirect(url_for("collection_pages.collection", collection_id=made.id), 303)
+
+
+@collection_pages.get("/collections/<collection_id>")
+def collection(collection_id: str) -> str:
+    """Its name, and who may do what."""
+    return _collection_page(checked_id(collection_id, "collection"))
+
+
+@collection_pages.post("/collections/<collection_id>")
+def change(collection_id: str) -> PageResult:
+    """Keep what the form says."""
+    members = {
+        name.removeprefix("member:"): right_named(value)
+        for name, value in request.form.items()
+        if name.startswith("member:")
+    }
+    if words(NEW_MEMBER).strip():
+        members[words(NEW_MEMBER).strip()] = right_named(words("new_right"))
+    try:
+        rights.change_collection(
+            checked_id(collection_id, "collection"),
+            name=words("name"),
+            everybody=right_named(words("everybody")),
+            members=members,
+        )
+    except UserError as error:
+        if error.http_status in (403, 404):
+            raise
+        return _collection_page(collection_id, error=str(error)), error.http_status
+    return redirect(url_for("collection_pages.collection", collection_id=collection_id), 303)
+
+
+@collection_pages.post("/collections/<collection_id>/delete")
+def delete(collection_id: str) -> Response:
+    """Take away an empty collection."""
+    rights.delete_collection(checked_id(collection_id, "collection"))
+    return redirect(url_for("document_pages.documents"), 303)
+
+
+@collection_pages.post("/documents/chosen")
+def change_chosen() -> PageResult:
+    """Move the documents that were ticked, or delete them after asking: all of them, or none."""
+    place, act = words("place"), words("act")
+    ticked = dict.fromkeys(request.form.getlist("document"))
+    documents = [rights.changeable(each) for each in ticked]
+    if not documents:
+        raise UserError("No document was chosen. Tick one or more first.")
+    if act == "ask":
+        return show_page("delete_documents.html", documents=documents, place=place)
+    to = "" if act == "delete" else checked_id(words("to"), "collection")
+    for document in documents:
+        if to:
+            rights.move_document(document.id, to)
+        else:
+            rights.delete_document(document.id)
+    return redirect(url_for("document_pages.documents", collection=place or None), 303)
+
+
+def _collection_page(collection_id: str, *, error: str = "") -> str:
+    held = rights.held_collection(collection_id)
+    is_managed = held.right >= Right.MANAGE
+    return show_page(
+        "collection.html",
+        held=held,
+        is_managed=is_managed,
+        is_one=rights.is_one(),
+        members=application().collections.members(held.id) if is_managed else {},
+        rights=[right.name.lower() for right in Right if right > Right.NONE],
+        error=error,
+    )

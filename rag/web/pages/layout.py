@@ -1,13 +1,24 @@
-"""Pages with what stands on each of them: the list of sessions, and where we are."""
+"""What pages share: what stands on each, what their forms send, and where these lead."""
 
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 
-from flask import render_template, request
+from flask import copy_current_request_context, get_template_attribute, render_template, request
+from pydantic import ValidationError
+from werkzeug.exceptions import HTTPException
 from werkzeug.wrappers import Response
 
+from rag.db import storable
+from rag.errors import RagError, UserError
+from rag.records import ContextConfig, Session
+from rag.web.access import rights
 from rag.web.access.owner import current_owner, has_login
 from rag.web.access.rights import is_admin
+from rag.web.api.requests import ContextConfigBody
+from rag.web.problems import problem_of
 from rag.web.request_context import application
+from rag.web.serving.requests import places_before
 
 SESSIONS_LISTED = 30
 _NO_MEANING = "Search by meaning is away; words alone answer until it is back."
@@ -41,3 +52,115 @@ def _away() -> list[str]:
     """What is not there, as the last look for `/readyz` found it; nothing before the first."""
     seen = application().seen if application().tried.is_set() else {}
     return list(dict.fromkeys(told for name, told in AWAY.items() if not seen.get(name, True)))
+
+
+MAX_TITLE_CHARS = 300
+LARGEST_INDEX = 2**31 - 1
+
+
+def words(name: str) -> str:
+    """A text of the form, with line breaks as everywhere else."""
+    return storable(request.form.get(name, "").replace("\r\n", "\n"))
+
+
+def wanted_search(most: int = 1000) -> str:
+    """What the query looks for, cut after so many characters."""
+    return storable(request.args.get("q", "")).strip()[:most]
+
+
+def wanted_index(name: str, given: Mapping[str, str]) -> int | None:
+    """A number of the query or the form; None if it is missing. Raises UserError."""
+    text = given.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()) or int(text) > LARGEST_INDEX:
+        raise UserError(f"{name} is {text[:20]!r}; a whole number such as 12 is expected.")
+    return int(text)
+
+
+def wanted_collections() -> list[str] | None:
+    """What a conversation is to ask, none of them for all; None if the form does not say.
+
+    Raises:
+        NotFound: one of them is not open to the caller.
+    """
+    if "choose" not in request.form:
+        return None
+    wanted = rights.chosen(request.form.getlist("collection"))
+    return [] if len(wanted) == len(rights.held_collections()) else wanted
+
+
+def wanted_model() -> str | None:
+    """The model that a conversation is to be answered by; None if the form does not say."""
+    return rights.picked_model(words("model")) if "model" in request.form else None
+
+
+def wanted_title() -> str:
+    """Raises UserError."""
+    title = " ".join(words("title").split())
+    if not title:
+        raise UserError("The conversation needs a name. Type a few words.")
+    if len(title) > MAX_TITLE_CHARS:
+        raise UserError(
+            f"The name has {len(title)} characters; at most {MAX_TITLE_CHARS} are taken."
+        )
+    return title
+
+
+def wanted_config() -> ContextConfig:
+    """The settings form; the bounds are those of the API. Raises UserError."""
+    values = {
+        "enabled": "enabled" in request.form,
+        "compression_strategy": words("compression_strategy"),
+        "max_tokens": wanted_index("max_tokens", request.form),
+        "recent_message_count": wanted_index("recent_message_count", request.form) or 0,
+    }
+    try:
+        ContextConfigBody.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UserError(f"{first['loc'][-1]}: {first['msg']}.") from error
+    return ContextConfig(**values)  # type: ignore[arg-type]
+
+
+def wanted_range(session: Session) -> tuple[int, int]:
+    """Messages `[start, end)` of the turns "from" and "to", both counted from 1 and included.
+
+    Raises:
+        UserError: there are no such turns.
+    """
+    first, last = wanted_index("from", request.form), wanted_index("to", request.form)
+    turns = (session.message_count + 1) // 2
+    if first is None or last is None or not 1 <= first <= last <= turns:
+        raise UserError(
+            f"Choose two turns between 1 and {turns}, the earlier one first; "
+            f"{first or 'nothing'} to {last or 'nothing'} came."
+        )
+    return 2 * (first - 1), min(2 * last, session.message_count)
+
+
+def led_when_due(begin: Callable[[], Response]) -> Response:
+    """Where a form leads to: at once, or from a page that says how many wait before it.
+
+    Raises:
+        UserError: it cannot be begun, and nothing has been told yet.
+    """
+    places = places_before()
+    before = next(places, None)
+    if before is None:
+        return begin()
+    begin = copy_current_request_context(begin)
+    head, _, foot = render_template("waiting.html").partition("<!-- places -->")
+    line, go_on = (get_template_attribute("macros.html", name) for name in ("line", "go_on"))
+
+    def told() -> Iterator[str]:
+        yield head
+        try:
+            for place in chain([before], places):
+                yield line(f"{place} before you" if place else "You are next")
+            yield go_on(begin().location)
+        except (RagError, HTTPException) as error:
+            yield line(problem_of(error)["detail"])
+        yield foot
+
+    return Response(told(), mimetype="text/html")

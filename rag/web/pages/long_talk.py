@@ -10,7 +10,7 @@ from flask import Blueprint, render_template, request
 from rag.errors import UserError
 from rag.records import SummaryReport
 from rag.tokens import count_tokens
-from rag.web.pages.forms import wanted_index
+from rag.web.pages.layout import wanted_index
 from rag.wiring.package_files import package_folder
 
 long_talk = Blueprint("long_talk", __name__)

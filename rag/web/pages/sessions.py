@@ -15,14 +15,15 @@ from rag.render.answers import Register, answer_html
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
-from rag.web.pages.forms import (
+from rag.web.pages.layout import (
+    PageResult,
+    show_page,
     wanted_config,
     wanted_index,
     wanted_range,
     wanted_search,
     wanted_title,
 )
-from rag.web.pages.layout import PageResult, show_page
 from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 from rag.web.request_context import application
 

@@ -15,8 +15,7 @@ from rag.errors import UserError
 from rag.records import DocumentSource, Right, SyncCounts, SyncState
 from rag.web.access import rights
 from rag.web.access import sources as managed
-from rag.web.pages.forms import wanted_index, words
-from rag.web.pages.layout import PageResult, show_page
+from rag.web.pages.layout import PageResult, show_page, wanted_index, words
 from rag.web.request_context import checked_id
 
 source_pages = Blueprint("source_pages", __name__)

@@ -12,8 +12,7 @@ from rag.render.tables import plan_from_form
 from rag.tables.execution.result import TableResult, as_csv, as_xlsx, result_from
 from rag.tables.plan import plan_from
 from rag.web.access.rights import open_session, readable
-from rag.web.pages.forms import wanted_index, wanted_search
-from rag.web.pages.layout import show_page
+from rag.web.pages.layout import show_page, wanted_index, wanted_search
 from rag.web.request_context import application, checked_id
 
 table_pages = Blueprint("table_pages", __name__)

@@ -1,11 +1,14 @@
 """After files were added: what they are, what they share, and what can be asked of them."""
 
+import io
+
 import pytest
 
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from tests.applications import app_of, application_of
 from tests.browser.paged_application import Page
+from tests.waiting import until
 
 BODY = "Use a soft cloth and lukewarm water, never a solvent, and let every part dry. " * 4
 HEAD = "---\nproducts: [Nimbus 7]\n---\n"
@@ -67,3 +70,17 @@ def test_an_empty_library_has_nothing_to_show(tmp_path):
     application = application_of(Settings(data_dir=tmp_path))
     assert app_of(application).test_client().get("/documents/added").status_code == 303
     application.stop()
+
+
+def test_is_of_the_last_upload_alone(application):
+    application.start()
+    client = app_of(application).test_client()
+    for name in ("early.md", "late.md"):
+        data = {"file": (io.BytesIO(f"# {name}\n\nSome words.".encode()), name)}
+        [job] = client.post("/api/v1/documents", data=data).get_json()["jobs"]
+        until(lambda job=job: client.get(f"/api/v1/jobs/{job['id']}").get_json()["state"] == "done")
+
+    page = Page(client.get("/documents/added"))
+
+    assert "late.md" in page.text("#what ~ ul")
+    assert "early.md" not in page.text("#what ~ ul")

@@ -212,6 +212,37 @@ class TestPicking:
         assert asked[0] == "large"
         assert asked[-1] == "fake"
 
+    def test_its_own_window_counts_for_its_conversations(self, browser, application):
+        models = [
+            {"id": "fake", "object": "model", "max_model_len": 32_000},
+            {"id": "small", "object": "model", "max_model_len": 4_000},
+        ]
+        with OpenAIServer(reply(CITED), models=models) as server:
+            self.connected(browser, server, "small")
+            _ = application.assistant  # takes up what was connected
+            usual, small = application.store.create("local"), application.store.create("local")
+            small.pick_model("small")
+            budgets = [application.memory.budget(each) for each in (usual, small)]
+            list(application.assistant.ask(small, "What is said of the warranty?"))
+            sent = [each.body for each in server.requests if each.body["model"] == "small"]
+
+        assert [budget.window for budget in budgets] == [32_000, 4_000]
+        assert max(body["max_tokens"] for body in sent) < 2_000
+
+    def test_those_of_a_few_are_ticked(self, browser):
+        models = [{"id": name, "object": "model"} for name in ("fake", "small", "large")]
+        with OpenAIServer(reply(CITED), models=models) as server:
+            page = posted(browser, "look", base_url=server.url, api_key=KEY).text
+            names = ["fake", "small", "large"]
+            tried = posted(browser, "try", model="small", choices=["large"], names=names).text
+            posted(browser, "try", model="small", choices=["large", "fake"], use="1")
+            picked = browser.get("/").text
+
+        assert page.count('type="checkbox" name="choices"') == 3
+        assert 'value="large" checked' in tried
+        assert "<option selected>small" in tried
+        assert [name for name in names if f'value="{name}"' in picked] == names
+
     def test_another_one_is_refused_by_name(self, browser):
         with OpenAIServer(*[reply(CITED)] * 3) as server:
             self.connected(browser, server, "small")
