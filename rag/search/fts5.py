@@ -3,9 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, Engine, bindparam, text
+from sqlalchemy import BindParameter, Connection, Engine, bindparam, text
 from sqlalchemy.exc import DatabaseError
 
 from rag.db import reading, writing
@@ -14,7 +15,7 @@ from rag.records import Readable
 from rag.search.query import ALPHABETIC_UNSPACED, OTHER_UNSPACED, UNSPACED, Term, plain
 from rag.search.word_index import HEADING_WEIGHT, IN_TEXT, MOST_WORDS, Positions, WeighedTerm
 
-_KEYS = bindparam("keys", expanding=True)
+_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
 _BEGINNING = 3  # letters of a word that its stem keeps
 
 

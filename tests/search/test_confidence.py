@@ -52,11 +52,3 @@ def test_a_small_library_is_measured_by_what_is_usual() -> None:
 
     assert Spread(0.6, 0.0, 1).steadied(usual).deviation > 0.08
     assert Spread(0.2, 0.05, 10_000).steadied(usual).mean == pytest.approx(0.2, abs=0.01)
-
-
-def test_a_library_of_one_subject_in_another_language_is_measured_by_its_own_spread() -> None:
-    """All its cosines lie near each other, far from what is usual for the model."""
-    own, usual = Spread(0.81, 0.012, 240), Spread(0.74, 0.03, 132)
-
-    assert own.steadied(usual) == own
-    assert own.steadied(usual).nearness(0.84) == pytest.approx(2.5)
