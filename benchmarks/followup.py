@@ -6,6 +6,7 @@ hybrid retrieval with the raw question, with ours, and with the set's own rewrit
 """
 
 import re
+import sys
 import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -226,27 +227,34 @@ class Pair:
     value: str
 
 
-def pairs_of(folder: str) -> Iterator[Pair]:
-    """Follow-ups of a folder, and questions that have nothing to do with the one before."""
-    asked = [row for row in rows_of(HERE / "follow_ups" / "pairs.jsonl") if row["folder"] == folder]
+def pairs_of(folder: str, *, is_held_out: bool) -> Iterator[Pair]:
+    """Follow-ups of a folder, and questions that have nothing to do with the one before.
+
+    Held out are pairs that were written after the bounds were chosen.
+    """
+    pairs = rows_of(HERE / "follow_ups" / f"{'held_out' if is_held_out else 'pairs'}.jsonl")
+    asked = [row for row in pairs if row["folder"] == folder]
     yield from (Pair(r["language"], r["first"], r["then"], r["value"]) for r in asked)
     facts = [row for row in rows_of(HERE / "wordings.jsonl") if row["folder"] == folder]
-    alone = [(row["wordings"][0], row["wordings"][2]) for row in facts]
+    alone = [] if is_held_out else [(row["wordings"][0], row["wordings"][2]) for row in facts]
     alone += [(row["first"], row["first"]) for row in asked]
     for place, (first, _) in enumerate(alone):
         for step in STEPS:
             yield Pair("off topic", first, alone[(place + step) % len(alone)][1], "")
 
 
-def own_folders(names: Sequence[str]) -> None:
+def own_folders(names: Sequence[str], *, is_held_out: bool, is_verbose: bool) -> None:
     """Whether the next answer shows it, first or at all, and which questions were joined."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as place:
         libraries = Libraries(Settings(data_dir=Path(place)))
         for name in names:
             with libraries.copied(OWN[name]) as data, libraries.opened(data) as application:
-                for pair in pairs_of(name):
-                    counts[pair.language] += outcome(application, pair)
+                for pair in pairs_of(name, is_held_out=is_held_out):
+                    counted = outcome(application, pair)
+                    counts[pair.language] += counted
+                    if is_verbose:
+                        print(dict(counted), pair, file=sys.stderr)
     print("language      pairs  shown  first  joined")
     for language, count in counts.items():
         shares = [count[each] / count["pairs"] for each in ("shown", "first", "joined")]
@@ -299,19 +307,22 @@ def turns_of(messages: Sequence[Mapping[str, Any]]) -> Turns:
 @click.option("--domain", "domains", multiple=True, default=DOMAINS, help="Sets of mtrag.")
 @click.option("--sample", type=int, default=0, help="Search among so many passages of each.")
 @click.option("--folder", "folders", multiple=True, default=tuple(OWN), help="Own folders.")
+@click.option("--held-out", is_flag=True, help="The pairs on which nothing was chosen.")
+@click.option("--verbose", is_flag=True, help="What became of each pair.")
 def main(
-    data: Path | None,
-    cache: Path | None,
-    answers: bool,
-    domains: Sequence[str],
-    sample: int,
-    folders: Sequence[str],
+    data: Path | None, folders: Sequence[str], *, held_out: bool, verbose: bool, **mtrag: Any
 ) -> None:
     """Print both tables."""
-    own_folders(folders)
+    own_folders(folders, is_held_out=held_out, is_verbose=verbose)
     if data is not None:
         print("\nRecall@10    raw    ours  rewrite   of gap")
-        retrieval(data, domains, cache, sample, with_answers=answers)
+        retrieval(
+            data,
+            mtrag["domains"],
+            mtrag["cache"],
+            mtrag["sample"],
+            with_answers=mtrag["answers"],
+        )
 
 
 if __name__ == "__main__":

@@ -15,13 +15,16 @@ from rag.chat.composition import (
     quoted,
     set_aside,
 )
+from rag.chat.decision import decide
 from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
+from rag.chat.evidence import EvidenceReader
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.tool_loop import ToolRoom
 from rag.chat.weak_answers import weakness
 from rag.citations.markers import cited_numbers, neutralise
 from rag.citations.verdicts import attribute, check
 from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge
+from rag.language.words import language_of
 from rag.records import (
     Answer,
     Card,
@@ -32,6 +35,7 @@ from rag.records import (
     Message,
     Notice,
     NoticeKind,
+    Readable,
     Resolution,
     Role,
     SetAside,
@@ -46,6 +50,7 @@ from rag.seams import (
     DirectAnswer,
     DirectAnswers,
     Embedder,
+    Matrix,
     ModelDelta,
     SessionHandle,
     Writer,
@@ -75,6 +80,7 @@ class DirectSources:
     """What speaks besides the writer: answers that need none, and remarks on those of one."""
 
     direct: Sequence[DirectAnswers] = ()
+    lexicon: Callable[[Readable], Sequence[str]] = lambda within: ()
     remarks: LibraryRemarks | None = None
     others: Mapping[str, Writer] = field(default_factory=dict)  # that may be picked, by model
 
@@ -122,6 +128,35 @@ class Answering:
                 return answer
         return None
 
+    def weighed(
+        self, session: SessionHandle, direct: DirectAnswer, sources: Sequence[Source]
+    ) -> DirectAnswer:
+        """A computed figure in one list with what passages say of the same, and decided on.
+
+        Of the sources, which have no number yet, those get one that deny it.
+        """
+        claim = direct.claim
+        if claim is None:
+            return direct
+        lexicon, spoken = (
+            self._beside.lexicon(session.within()),
+            language_of(claim.question, direct.earlier),
+        )
+        reader = EvidenceReader(claim.question, lexicon, spoken)
+        computed = reader.claimed(claim)
+        if computed is None:
+            return direct
+        said = [e for e in reader.read(sources, _by_words) if not claim.is_of_part(e.quote)]
+        denials = [each.source for each in decide([computed, *said], sources).said[1:]]
+        if not denials:
+            return direct
+        numbered = {each.chunk_id: each for each in session.register_sources(denials)}
+        said = [replace(e, source=numbered.get(e.source.chunk_id, e.source)) for e in said]
+        lead = decide([computed, *said], sources, spoken)
+        text = lead.text + direct.text.removeprefix(direct.text.split("\n", 1)[0])
+        cited = (*direct.sources, *numbered.values())
+        return replace(direct, text=text, sources=cited, is_denied=True)
+
     def say(
         self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
     ) -> Generator[Event, None, Answer]:
@@ -132,6 +167,7 @@ class Answering:
             yield from draft.take(gate, gate.feed(delta.text))
         yield from draft.take(gate, gate.finish())
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
+        verdict = Verdict.OPEN if direct.is_denied else verdict
         return Answer(
             text=draft.text,
             citations=all_cited(draft.text, verdict),
@@ -289,6 +325,7 @@ class Answering:
             max_tokens=0,
             relevance=evidence.relevance,
             within=evidence.within,
+            earlier=evidence.resolution.earlier,
         )
         text, card = "", None
         for delta in self._fallback.write(request) if self._fallback else ():
@@ -358,6 +395,11 @@ class Answering:
             return None
 
 
+def _by_words(texts: Sequence[str]) -> Matrix:
+    """No meaning is needed to see whether a text gives another figure of the same."""
+    raise ModelError("Words alone decide.")
+
+
 def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
     """The question, as it was resolved and as it was asked, and the questions just before it.
 
@@ -386,5 +428,7 @@ def _request(
         relevance=evidence.relevance,
         wishes=draft.wishes,
         within=evidence.within,
+        earlier=evidence.resolution.earlier,
+        has_offers=bool(draft.offers),
         deadline=draft.deadline,
     )

@@ -16,6 +16,7 @@ from rag.chat.follow_ups import NO_TURN, FollowUps, LastTurn, topic_of
 from rag.chat.shown_sources import PreparedContext, QuestionSources
 from rag.citations.fingerprints import unwrapped
 from rag.citations.markers import cited_numbers
+from rag.citations.register import as_source
 from rag.db import waiting_for_database
 from rag.errors import (
     ContextTooLong,
@@ -233,6 +234,7 @@ class Assistant:
         draft.resolution = resolution
         with draft.trace.part("direct") as span:
             direct = self._answering.direct(session, question, resolution, draft)
+            direct = self._weighed(session, direct, draft)
             span.note(made_by=direct.made_by if direct is not None else "")
         if direct is not None:
             yield from self._say(session, turn, direct, draft)
@@ -271,10 +273,20 @@ class Assistant:
         if judged is not None:
             yield Judged(judged)
 
+    def _weighed(
+        self, session: SessionHandle, direct: DirectAnswer | None, draft: Draft
+    ) -> DirectAnswer | None:
+        """With what is found for the question that a figure was computed for."""
+        if direct is None or direct.claim is None:
+            return direct
+        own = Resolution(direct.claim.question, is_followup=False, method="unchanged")
+        hits = self._hits(own, session.within(), draft)
+        return self._answering.weighed(session, direct, [as_source(hit) for hit in hits])
+
     def _say(
         self, session: SessionHandle, turn: OpenTurn, direct: DirectAnswer, draft: Draft
     ) -> Iterator[Event]:
-        """A turn that needs no writer: nothing is searched, no model sees its context."""
+        """A turn that needs no writer: no model sees its context."""
         draft.resolution = resolution = direct.resolution or draft.resolution
         if resolution is not None:
             yield Resolved(resolution.query, resolution.is_followup, resolution.method)

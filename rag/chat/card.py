@@ -51,17 +51,19 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
-    names, spoken = Lexicon(lexicon), language_of(request.question, *texts)
+    names, spoken = Lexicon(lexicon), language_of(request.question, request.earlier, *texts)
     if confidence.missing:
         return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, confidence.missing))
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
     if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
-        return Card(tuple(map(_shown, sources, texts)), spoken.speech["hardly"])
+        told = spoken.speech["offered" if request.has_offers else "hardly"]
+        return Card(tuple(map(_shown, sources, texts)), told)
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
-    evidence = EvidenceReader(request.question, lexicon, spoken).read(sources, embed)
+    reader = EvidenceReader(request.question, lexicon, spoken, earlier=request.earlier)
+    evidence = reader.read(sources, embed)
     lead = decide(evidence, sources, spoken)
     return Card(
         tuple(_once(passages, sources, lead)),

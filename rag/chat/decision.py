@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag.chat.evidence import LONGEST, LOOKED_UP, SourceEvidence, is_looked_up
+from rag.chat.evidence import COMPUTED, LONGEST, LOOKED_UP, SourceEvidence, is_looked_up
 from rag.citations.markers import neutralise
 from rag.language.amounts import UNIT_SIGNS, Figure, agree, dates
 from rag.language.figures import read_figures
@@ -19,6 +19,8 @@ from rag.language.words import stem
 from rag.records import Source
 
 SURE = 0.9  # likeness from which evidence is said
+NEAR, AHEAD = 0.7, 0.4  # or from which it is, so much nearer than all that says otherwise
+BESIDE_ITSELF = 0.1  # nearer than so, another case of the same document may be meant
 UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what they are of
 BESIDE = 0.35  # less of it, and evidence may still deny what is said
 MOST_DENIALS = 2
@@ -48,11 +50,12 @@ def decide(
     language: Language = ENGLISH,
 ) -> Lead:
     """The lead in a language; nothing where no evidence is near enough to be said."""
-    if not evidence or evidence[0].likeness < SURE:
+    if not evidence or not _is_sure(evidence):
         return NOTHING
     best = evidence[0]
     least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
-    others = [each for each in evidence if each.likeness >= least]
+    is_computed = best.kind == COMPUTED
+    others = [each for each in evidence if is_computed or each.likeness >= least]
     denials = _of_each_document([other for other in others if denies(best, other)])
     if not denials:
         return Lead(_quoted(best), (best,))
@@ -63,6 +66,34 @@ def decide(
     return Lead(words.format(first=_quoted(first), others=told_after), (first, *rest))
 
 
+def _is_sure(evidence: Sequence[SourceEvidence]) -> bool:
+    """Whether the nearest may be said: near enough by itself, or by far the nearest."""
+    best, *rest = evidence
+    told = [best, *(each for each in rest if denies(best, each))]
+    others = [each for each in rest if not any(_agree(one, each) for one in told)]
+    ahead = best.likeness - max((each.likeness for each in others), default=0.0)
+    cases = [e for e in others if _place(e) == _place(best)]
+    case = max((e.likeness for e in cases if _is_alike(best, e)), default=0.0)
+    if best.likeness >= SURE:
+        return best.likeness - case >= BESIDE_ITSELF
+    return best.likeness >= NEAR and ahead >= AHEAD
+
+
+def _agree(one: SourceEvidence, other: SourceEvidence) -> bool:
+    return any(agree(a, b) for a in one.values for b in other.values if a.kind == b.kind)
+
+
+def _place(evidence: SourceEvidence) -> tuple[str, bool]:
+    """The document, and whether it is a row of it."""
+    return evidence.source.document_id, evidence.kind == "row"
+
+
+def _is_alike(one: SourceEvidence, other: SourceEvidence) -> bool:
+    """Whether both give amounts of one kind."""
+    dimensions = {a.dimension for a in _amounts(one)}
+    return any(a.dimension in dimensions for a in _amounts(other))
+
+
 def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
     """Whether two documents give other values for the same."""
     few, many = sorted((one.attribute, other.attribute), key=len)
@@ -70,11 +101,15 @@ def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
         return False
     if one.source.document_id == other.source.document_id:
         return False  # one document gives a value for each of its cases, rows and columns
+    is_computed = one.kind == COMPUTED
+    if is_computed and (other.kind == "row" or not one.attribute <= other.attribute):
+        return False  # a row is a part of what was computed, or another table's
     pairs = [
         (a, b)
         for a in _amounts(one)
         for b in _amounts(other)
-        if a.unit and b.unit and a.dimension == b.dimension
+        if (a.unit and b.unit) or (is_computed and a.unit == b.unit)
+        if a.dimension == b.dimension
     ]
     return bool(pairs) and not any(agree(a, b) for a, b in pairs)
 
@@ -149,4 +184,5 @@ def _quoted(evidence: SourceEvidence) -> str:
     if cell and "*" not in cell and words.endswith(cell):
         words = f"{words.removesuffix(cell)}**{cell}**"
     title = neutralise(source.document_title or source.document_name)
-    return f'{title}: "{words}" {source.marker}'
+    told = words if evidence.kind == COMPUTED else f'"{words}"'
+    return f"{title}: {told} {source.marker}"

@@ -8,25 +8,32 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from rag.chat.highlights import EmbedTexts, Unit, units_of, with_tables_joined
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
-from rag.language.amounts import UNIT_SIGNS, Figure
+from rag.language.amounts import DIMENSIONS, UNIT_SIGNS, Figure
 from rag.language.figures import read_figures
 from rag.language.languages import Language
-from rag.language.names import Lexicon
+from rag.language.names import typed_names
+from rag.language.numerals import CURRENCIES
 from rag.language.sentences import cells_of, plain
 from rag.language.words import content_words, language_of, stem, tokens
 from rag.records import Source
+from rag.seams import ComputedFigure
+from rag.tables.vocabulary import CUES, is_priced, said_at
 
 READ = 6  # sources, best first
 WORDS = 0.25  # what all words of the question count beside a likeness of 1; once more with headings
 LOOKED_UP = 1.0  # of a cell that was looked up
 RANK = 0.06  # what a place behind the first counts less
+MONEY = set(CURRENCIES.values())
+TIMES = {"time", "months"}
+COMPUTED = "computed"
+CERTAIN = 9.0  # likeness of what was computed for the question
 EARLIER = 0.3  # what a mail only quotes counts less: it was said before
 LONGEST = 320  # characters of a stretch that is quoted
+_CLAUSE_ENDS = re.compile(r"[,;:–—]\s")
 _NUMBERING = re.compile(r"^\(?(?:\d{1,3}\.)*\d{1,3}[.)]?\s+(?=\D)")
 
 
@@ -37,7 +44,7 @@ class SourceEvidence:
     values: tuple[Figure, ...]
     subject: str  # the name that the question asks about, in small letters; "" where it names none
     attribute: frozenset[str]  # the question's words that stand with it
-    kind: str  # sentence, entry, row
+    kind: str  # sentence, entry, row, computed
     source: Source
     quote: str  # word for word; of a row its label, header and cell
     likeness: float  # to the question: by meaning and words
@@ -61,18 +68,27 @@ class EvidenceReader:
     """Reads sources for one question."""
 
     def __init__(
-        self, question: str, lexicon: Iterable[str] = (), language: Language | None = None
+        self,
+        question: str,
+        lexicon: Iterable[str] = (),
+        language: Language | None = None,
+        *,
+        earlier: str = "",
     ) -> None:
-        self._lexicon = _lowered(tuple(lexicon))
+        """A follow-up stands behind the `earlier` question, and asks for what its own words do."""
+        self._lexicon = typed_names(tuple(lexicon))
         self._language = language or language_of(question)
         names = tuple(dict.fromkeys(self.names(question)))
         own = {word for name in names for word in self._words(name)}
-        words = tuple(w for w in dict.fromkeys(self._content(question)) if w not in own)
-        self.asked = Asked(question, names, words)
+        self._last = question.removeprefix(f"{earlier} ") if earlier else question
+        texts = (self._last, question)
+        words = ([w for w in dict.fromkeys(self._content(t)) if w not in own] for t in texts)
+        self.asked = Asked(question, names, tuple(next(filter(None, words), ())))
+        self._dimensions = _dimensions(self._last)
 
     def names(self, text: str) -> list[str]:
         """The product names of a text, in whatever case they are written."""
-        return [found.text for found in self._lexicon.find(text.casefold())]
+        return [found.text.casefold() for found in self._lexicon.find(text)]
 
     def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
         """The evidence, nearest first; none where several things are asked about at once."""
@@ -83,12 +99,23 @@ class EvidenceReader:
             for rank, source in enumerate(sources[:READ])
             for unit in self._units(source)
         ]
-        alike = _alike(self.asked.text, [unit.said for _, _, unit in results], embed)
+        questions = list(dict.fromkeys([self._last, self.asked.text]))
+        alike = _alike(questions, [unit.said for _, _, unit in results], embed)
         made = [
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
         ]
         return sorted(made, key=lambda each: -each.likeness)
+
+    def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
+        """What was computed, as evidence; None where it is no figure."""
+        values = tuple(read_figures(claim.value))
+        about = frozenset(self._content(claim.about)) & frozenset(self.asked.words)
+        if not values or len(self.asked.names) > 1:
+            return None
+        return SourceEvidence(
+            values, self.asked.subject, about, COMPUTED, claim.source, claim.text, CERTAIN
+        )
 
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
@@ -119,9 +146,9 @@ class EvidenceReader:
         for unit in units_of(text):
             if unit.kind == "row":
                 tables[unit.above].append(unit)
-            elif len(unit.text) <= LONGEST and self._is_about(unit.text, headed):
+            elif len(unit.text) <= LONGEST:
                 said = " ".join(unit.text.split())
-                values = self._said(_NUMBERING.sub("", said))
+                values = self._said(_NUMBERING.sub("", said), headed)
                 told = said if unit.kind == "sentence" else f"{unit.above}: {said}"
                 if values:
                     yield _QuotedUnit(told, said, values, unit.kind)
@@ -131,39 +158,57 @@ class EvidenceReader:
                 if cell.values or is_looked_up(source):
                     yield cell
 
-    def _is_about(self, text: str, headed: Sequence[str]) -> bool:
-        """Whether it speaks of the name that is asked about, by itself or by its headings.
-
-        `Aero 5` is not `Aero 5 Mini`.
-        """
-        if not self.asked.names:
-            return True
-        return self._holds(self.names(text) or headed)
-
     def _holds(self, names: Sequence[str]) -> bool:
         """Whether the name that is asked about is one of these, or stands in brackets in one."""
         subject = self.asked.subject
         return any(subject == name or f"({subject})" in name for name in names)
 
-    def _said(self, text: str) -> tuple[Figure, ...]:
-        """The figures of a sentence; one without a unit only where what it counts is asked for."""
-        return tuple(figure for figure in self._figures(text) if self._is_asked(figure, text))
+    def _said(self, text: str, headed: Sequence[str]) -> tuple[Figure, ...]:
+        """The figures of a sentence that are of what is asked about.
 
-    def _is_asked(self, figure: Figure, text: str) -> bool:
+        `Aero 5` is not `Aero 5 Mini`; one without a unit only where what it counts is asked for.
+        """
+        counted = ""
+        results = []
+        for figure, names in self._of_names(text):
+            counted = _counted(text, figure) or counted  # "one has 5 ports, the other 8"
+            is_of_it = not self.asked.names or self._holds(names or headed)
+            if is_of_it and self._is_asked(figure, counted):
+                results.append(figure)
+        return tuple(results)
+
+    def _of_names(self, text: str) -> Iterator[tuple[Figure, list[str]]]:
+        """Each figure with the names that it is given for: those before it, back to the last
+        figure, or of that one; else those behind it in its clause. None where none stands there:
+        "14 hours, longer than the Heron"."""
+        places = self._lexicon.find(text)
+        names: list[str] = []
+        done = 0
+        for figure in self._figures(text):
+            names = [n.text.casefold() for n in places if done <= n.start < figure.start] or names
+            comma = _CLAUSE_ENDS.search(text, figure.end)
+            end = comma.start() if comma else len(text)
+            yield (
+                figure,
+                names or [n.text.casefold() for n in places if figure.end <= n.start < end],
+            )
+            done = figure.end
+
+    def _is_asked(self, figure: Figure, counted: str) -> bool:
         if figure.kind != "amount" or figure.unit:
             return True
-        counted = next((token for token in tokens(text[figure.end :])), None)
-        if counted is None or (counted.text[:1].isupper() and not self._language.capitalises_nouns):
+        if counted[:1].isupper() and not self._language.capitalises_nouns:
             return False
-        return bool({*self._words(counted.text)} & {*self.asked.words})
+        return bool({*self._words(counted)} & {*self.asked.words})
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
         """Those that are no part of a name."""
-        places = self._lexicon.find(text.casefold())
+        places = self._lexicon.find(text)
         return tuple(
             figure
             for figure in read_figures(text)
             if figure.kind != "ordinal"
+            and (not self._dimensions or not figure.unit or figure.dimension in self._dimensions)
             and not any(n.start <= figure.start and figure.end <= n.end for n in places)
         )
 
@@ -257,6 +302,24 @@ def is_looked_up(source: Source) -> bool:
     return source.chunk_id.startswith("table:")
 
 
+def _dimensions(question: str) -> frozenset[str]:
+    """What is measured in the unit whose number is asked for, or of a price; none: anything."""
+    words = [token.lowered for token in tokens(question)]
+    cues = ((at, *said_at(words, at, CUES)) for at in range(len(words)))
+    counted = [at + length for at, length, kind in cues if kind == "count"]
+    asked = {words[at] for at in counted if at < len(words)}
+    units = {UNIT_SIGNS[word] for word in asked if word in UNIT_SIGNS}
+    units |= MONEY if any(map(is_priced, words)) else set()
+    dimensions = {DIMENSIONS.get(unit, (unit, 1.0))[0] for unit in units}
+    return frozenset(dimensions | (TIMES if dimensions & TIMES else set()))
+
+
+def _counted(text: str, figure: Figure) -> str:
+    """The word behind a figure in its clause; "" where none is."""
+    rest = text[figure.end :]
+    return next((t.text for t in tokens(rest) if not rest[: t.start].strip()), "")
+
+
 def is_quoted_mail(source: Source) -> bool:
     """Whether it is what a mail answers to."""
     return source.locator.endswith("quoted")
@@ -279,17 +342,13 @@ def _with_unit(figure: Figure, head: str) -> Figure:
     return replace(figure, unit=sign)
 
 
-def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
-    """How near each is by meaning; 0 while the model is away."""
+def _alike(questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts) -> list[float]:
+    """How near each is to all of them by meaning; 0 while the model is away."""
     if not texts:
         return []
     try:
-        rows = embed([question, *texts])
+        rows = embed([*questions, *texts])
     except ModelError:
         return [0.0] * len(texts)
-    return [float(each) for each in rows[1:] @ rows[0]]
-
-
-@lru_cache(16)
-def _lowered(names: tuple[str, ...]) -> Lexicon:
-    return Lexicon(name.casefold() for name in names)
+    asked, read = rows[: len(questions)], rows[len(questions) :]
+    return [float(each) for each in (read @ asked.T).mean(axis=1)]

@@ -6,13 +6,12 @@ section that answered last comes first so, and the question by itself has nothin
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from rag.citations.markers import cited_numbers, keep_markers
 from rag.language.languages import phrases
-from rag.language.names import Lexicon, Name
+from rag.language.names import Name, TypedNames, typed_names
 from rag.language.words import QUESTION_WORDS, STOP_WORDS, content_words, tokens
 from rag.records import (
     ChatMessage,
@@ -30,11 +29,10 @@ from rag.seams.models import FOLLOW_UP, Patience
 LEAD = 0.3  # what the last question counts in a search, by meaning and by words
 SILENT = 0.03  # relevance below which a question by itself says nothing
 LITTLE = 1  # words that carry meaning, and a question that is silent may lean on the last one
-FAR_BETTER = 20.0  # times the odds of another section, and the question stands alone
+FAR_BETTER = 4.0  # times the odds of another section, and the question stands alone
 MAX_QUESTION = 400  # characters; what is longer leaves nothing out
 MAX_CONTEXT = 600  # characters of an earlier question
 FEW, MOST_AROUND = 3, 8  # words of what nobody knows; of a question that holds but a name
-LEXICONS_KEPT = 64  # for so many sets of collections
 MODEL_TURNS = 3
 ANSWER_CHARACTERS = 600  # of each answer that the model is shown
 MAX_QUERY_CHARACTERS = 400
@@ -88,7 +86,10 @@ class FollowUps:
         """
         texts = (question, False, "unchanged", _searched(question), _searched(question))
         own = Resolution(
-            *texts, source_numbers(question), before=EarlierTopics(documents=last.cited)
+            *texts,
+            source_numbers(question),
+            before=EarlierTopics(documents=last.cited),
+            earlier=last.topic,
         )
         if not (self._is_enabled and last.topic and question.strip()):
             return own
@@ -96,11 +97,12 @@ class FollowUps:
             return own
         if own.source_numbers:
             return replace(own, is_followup=True, before=_before(last))
-        names = _names(tuple(self._lexicon(within)))
+        names = typed_names(tuple(self._lexicon(within)))
         renamed = _renamed(question, last.topic, names)
         if renamed:
             texts = (renamed, True, "rules", _searched(renamed), _searched(renamed))
-            return self._rewritten(question, Resolution(*texts, before=_before(last)), last)
+            resolution = Resolution(*texts, before=_before(last), earlier=last.topic)
+            return self._rewritten(question, resolution, last)
         return own if names.find(question) else replace(own, before=_before(last))
 
     def search(
@@ -176,39 +178,7 @@ def _before(last: LastTurn) -> EarlierTopics:
 # ── Names ────────────────────────────────────────────────────────────────────────────────────
 
 
-class Names:
-    """A lexicon for questions: people type "aero 5 pro", or only "the Pro"."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        self._spellings = {name.lower(): name for name in reversed(list(names)) if name.strip()}
-        self._by_word: dict[str, list[str]] = {}
-        for lowered, name in self._spellings.items():
-            for word in set(lowered.split()):
-                self._by_word.setdefault(word, []).append(name)
-        self._lexicon = Lexicon(self._spellings)
-
-    def find(self, text: str) -> list[Name]:
-        """The names in a text, with the text's own spelling."""
-        # "İ" is two characters in lower case
-        lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
-        found = self._lexicon.find(lowered)
-        return [Name(text[name.start : name.end], name.start, name.end) for name in found]
-
-    def with_words(self, words: Sequence[str]) -> list[str]:
-        """The names that hold all of these words, given in lower case."""
-        if not words:
-            return []
-        fewest = min((self._by_word.get(word, []) for word in words), key=len)
-        return [name for name in fewest if set(words) <= set(name.lower().split())]
-
-
-@lru_cache(LEXICONS_KEPT)
-def _names(lexicon: tuple[str, ...]) -> Names:
-    """A lexicon is indexed once, until it changes."""
-    return Names(lexicon)
-
-
-def _renamed(question: str, topic: str, names: Names) -> str:
+def _renamed(question: str, topic: str, names: TypedNames) -> str:
     """The last question about the only thing that this one names; "" where it says more."""
     in_topic = names.find(topic)
     words = [token.lowered for token in tokens(question)]
@@ -224,7 +194,7 @@ def _renamed(question: str, topic: str, names: Names) -> str:
     return ""
 
 
-def _sibling(words: Sequence[str], in_topic: Sequence[Name], names: Names) -> tuple[str, Name]:
+def _sibling(words: Sequence[str], in_topic: Sequence[Name], names: TypedNames) -> tuple[str, Name]:
     """The name that is meant by some words of it, and that in whose place it stands.
 
     "the Pro" after "Aero 5" is "Aero 5 Pro".

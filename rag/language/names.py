@@ -9,6 +9,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, dropwhile, groupby, islice, pairwise
 from typing import Any
 
@@ -20,6 +21,7 @@ from rag.language.lazy_patterns import memoised
 _WORDS = {name: words(listed) for name, listed in read_lists("names").items()}
 VARIANTS = _WORDS["variants"]  # what tells a model from its siblings
 LONGEST_NAME = 120  # characters; longer entries of a lexicon are prose, not names
+LEXICONS_KEPT = 64  # for so many sets of collections
 LONGEST_RUN = 6  # words; a longer run of capitalised words is a headline
 
 # ── Characters ───────────────────────────────────────────────────────────────────────────────
@@ -96,6 +98,38 @@ class Lexicon:
             if is_free and _STARTS.match(plain, start) and _ENDS.match(plain, end):
                 results.append(match)
         return results
+
+
+class TypedNames:
+    """A lexicon for what people type: "aero 5 pro", or only "the Pro"."""
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._spellings = {name.lower(): name for name in reversed(list(names)) if name.strip()}
+        self._by_word: dict[str, list[str]] = {}
+        for lowered, name in self._spellings.items():
+            for word in set(lowered.split()):
+                self._by_word.setdefault(word, []).append(name)
+        self._lexicon = Lexicon(self._spellings)
+
+    def find(self, text: str) -> list[Name]:
+        """The names in a text, with the text's own spelling."""
+        # "İ" is two characters in lower case
+        lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+        found = self._lexicon.find(lowered)
+        return [Name(text[name.start : name.end], name.start, name.end) for name in found]
+
+    def with_words(self, words: Sequence[str]) -> list[str]:
+        """The names that hold all of these words, given in lower case."""
+        if not words:
+            return []
+        fewest = min((self._by_word.get(word, []) for word in words), key=len)
+        return [name for name in fewest if set(words) <= set(name.lower().split())]
+
+
+@lru_cache(LEXICONS_KEPT)
+def typed_names(lexicon: tuple[str, ...]) -> TypedNames:
+    """Indexed once, until the lexicon changes."""
+    return TypedNames(lexicon)
 
 
 def contains_name(text: str, name: str) -> bool:

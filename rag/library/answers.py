@@ -8,6 +8,7 @@ from itertools import groupby
 from rag.chat.markdown import cited
 from rag.citations.markers import neutralise
 from rag.language.languages import phrases
+from rag.language.words import language_of
 from rag.library.mentions import (
     DocumentStretch,
     documents_hinted,
@@ -76,7 +77,7 @@ class LibraryAnswers:
             return replace(_told(Phrases(language).say(kind)), resolution=own)
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
-            return self._empty(session, Phrases())
+            return self._empty(session, Phrases(language_of(question, resolution.earlier)))
         speech = Phrases(asked.language)
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)

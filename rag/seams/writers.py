@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -59,6 +59,8 @@ class WriteRequest:
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: AnswerOptions = NO_OPTIONS
     within: Readable = NOTHING  # where names may be looked up
+    earlier: str = ""  # the last question
+    has_offers: bool = False  # to compute what is asked, beside the answer
     deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property
@@ -88,6 +90,18 @@ LIBRARY, TABLES = "library", "tables"  # what makes some of them
 
 
 @dataclass(frozen=True, slots=True)
+class ComputedFigure:
+    """A figure that was computed, as it is compared with what texts say of the same."""
+
+    text: str  # what says it, without its number
+    value: str  # as it is shown, with its unit
+    question: str
+    about: str  # the words of the question beside those that name what is to be done
+    source: Source
+    is_of_part: Callable[[str], bool]  # whether a text speaks of other rows than were computed
+
+
+@dataclass(frozen=True, slots=True)
 class DirectAnswer:
     """An answer that needs no writer: it was computed, or is known already.
 
@@ -101,6 +115,9 @@ class DirectAnswer:
     resolution: Resolution | None = None  # where the question was understood in another way
     result: int | None = None  # the number of the source that is a table to show
     offers: tuple[Offer, ...] = ()
+    claim: ComputedFigure | None = None
+    earlier: str = ""  # the last question
+    is_denied: bool = False  # by what a document says
 
 
 class DirectAnswers(Protocol):

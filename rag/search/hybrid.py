@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import IndexAway
-from rag.language.names import Lexicon
+from rag.language.names import TypedNames, typed_names
 from rag.records import (
     NO_EARLIER_TOPICS,
     NO_FILTERS,
@@ -138,7 +138,7 @@ class HybridRetriever:
 
         A document that is called by another product says little of this one.
         """
-        names = _lexicon_of(tuple(self._documents.lexicon(within)))
+        names = typed_names(tuple(self._documents.lexicon(within)))
         asked = _names_in(query, names)
         if not asked:
             return best
@@ -336,13 +336,7 @@ def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[s
     return {key: (each + second[key]) / 2 if key in second else each for key, each in first.items()}
 
 
-@lru_cache(maxsize=16)
-def _lexicon_of(names: tuple[str, ...]) -> Lexicon:
-    """Indexed once, until it changes; people type names in any case."""
-    return Lexicon(name.lower() for name in names)
-
-
-def _naming(asked: set[str], chunk: Chunk, names: Lexicon) -> float:
+def _naming(asked: set[str], chunk: Chunk, names: TypedNames) -> float:
     """1 for what holds all products asked for, and half as much for a title of theirs.
 
     1 down is what names none of them in a document that is called by one that begins alike.
@@ -355,8 +349,8 @@ def _naming(asked: set[str], chunk: Chunk, names: Lexicon) -> float:
     return -1.0 if is_sibling and not asked & (titled | held) else 0.0
 
 
-def _names_in(text: str, names: Lexicon) -> set[str]:
-    return {name.text.casefold() for name in names.find(text.lower())}
+def _names_in(text: str, names: TypedNames) -> set[str]:
+    return {name.text.casefold() for name in names.find(text)}
 
 
 def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:

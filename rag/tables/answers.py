@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 
 from rag.errors import NotFound, UserError
@@ -17,13 +18,21 @@ from rag.records import (
     SourceState,
     Table,
 )
-from rag.seams import TABLES, DirectAnswer, SessionHandle
+from rag.seams import TABLES, ComputedFigure, DirectAnswer, SessionHandle
 from rag.tables.execution.result import TableResult, describe_result, offer_words, result_from
 from rag.tables.follow_ups import changed
-from rag.tables.library import TableLibrary
-from rag.tables.matcher import may_be_added
-from rag.tables.plan import LONGEST_QUESTION, Choice, Kind, TablePlan, plan_from, refuse_long
-from rag.tables.vocabulary import IDLE, may_ask_rows
+from rag.tables.library import Likeness, TableLibrary
+from rag.tables.matcher import may_be_added, names_others
+from rag.tables.plan import (
+    LONGEST_QUESTION,
+    Choice,
+    Kind,
+    Measure,
+    TablePlan,
+    plan_from,
+    refuse_long,
+)
+from rag.tables.vocabulary import IDLE, may_ask_rows, without_cues
 from rag.tables.wordforms import normalised
 
 PAST = 10  # entries of the conversation that feed follow-ups
@@ -49,9 +58,15 @@ class TableTurn:
 class TableAnswers:
     """Computes answers; see `rag.seams.DirectAnswers`."""
 
-    def __init__(self, library: TableLibrary, planner: Planner | None = None) -> None:
+    def __init__(
+        self,
+        library: TableLibrary,
+        planner: Planner | None = None,
+        likeness: Likeness | None = None,
+    ) -> None:
+        """`likeness` says by how many of a model's deviations words lie near names."""
         self.library = library
-        self._planner = planner
+        self._planner, self._likeness = planner, likeness
 
     def answer(
         self, session: SessionHandle, question: str, resolution: Resolution
@@ -62,17 +77,18 @@ class TableAnswers:
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
+        told = partial(self._told, session, earlier=resolution.earlier)
         choice = self._taken(session, question, within) or self._changed(session, question, within)
         if choice is not None:
-            return self._told(session, self._result(choice, question), is_followup=True)
+            return told(self._result(choice, question), is_followup=True)
         choices = self.library.understand(question, within)
         planned = self._planned(resolution.query, choices, within)
         if planned is not None:
-            return self._told(session, planned)
+            return told(planned)
         sure = self.claimed(choices)
         if sure is not None and not sure.is_cell:
-            return self._told(session, self._result(sure, question))
-        return self._beside(session, question, choices)
+            return told(self._result(sure, question))
+        return self._beside(session, question, resolution.earlier, choices)
 
     def ask(self, question: str, within: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
@@ -190,16 +206,24 @@ class TableAnswers:
         if self._planner is None or not (is_asked or may_ask_rows(question)):
             return None
         result = self._planner(question, choices or self.library.likely(question, within))
-        if result is None or result.is_sql:
+        table = self.table_of(result, within) if result is not None else None
+        if result is None or table is None:
             return result
-        table = self.table_of(result, within)
-        return result if table is None or is_sound(plan_from(result.plan), table) else None
+        if result.is_sql:
+            return result if self.library.is_sound_sql(table, result.sql) else None
+        return result if is_sound(plan_from(result.plan), table) else None
 
     def claimed(self, choices: Sequence[Choice]) -> Choice | None:
         """The one reading that may be claimed: others that are as good give the same."""
         sure = [choice for choice in choices if choice.is_sure]
         if not sure or any(not c.unused for c in choices if c not in sure and not c.is_cell):
             return None
+        if _counts_rows(sure[0]) and any(
+            _counts_rows(other) and other.table.document_id == sure[0].table.document_id
+            for other in choices
+            if other.table.id != sure[0].table.id and len(other.unused) <= LEFT_UNSAID
+        ):
+            return None  # the rows of which of a document's tables?
         cells = [self._cells(choice) for choice in sure]
         return sure[0] if all(cell == cells[0] for cell in cells) else None
 
@@ -220,7 +244,7 @@ class TableAnswers:
     # ── What is said ─────────────────────────────────────────────────────────────────────────
 
     def _beside(
-        self, session: SessionHandle, question: str, choices: Sequence[Choice]
+        self, session: SessionHandle, question: str, earlier: str, choices: Sequence[Choice]
     ) -> DirectAnswer | None:
         """Cells that are surely asked for, as sources; else readings to choose from."""
         cells = [choice for choice in choices if choice.is_cell and choice.is_sure]
@@ -230,7 +254,10 @@ class TableAnswers:
             if 0 < len(result.rows) <= MOST_CELLS:
                 sources.append(self.keep(session, result))
         offered = self.offered(question, choices)
-        code = language_of(question).code
+        if not (sources or offered or self._likeness is None) and may_ask_rows(question):
+            meant = self.library.by_meaning(question, session.within(), self._likeness)
+            offered = self.offered(question, meant)
+        code = language_of(question, earlier).code
         labels = {label_of(each, offered, code): each.plan.as_dict() for each in offered}
         offers = tuple(Offer(label, plan) for label, plan in labels.items())
         if not (sources or offers):
@@ -247,18 +274,54 @@ class TableAnswers:
         return replace(result, notes=_notes(choice))
 
     def _told(
-        self, session: SessionHandle, result: TableResult, *, is_followup: bool = False
+        self,
+        session: SessionHandle,
+        result: TableResult,
+        *,
+        is_followup: bool = False,
+        earlier: str = "",
     ) -> DirectAnswer:
         source = self.keep(session, result)
         note = f"\n\n*{' '.join(result.notes)}*" if result.notes else ""
         words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
         return DirectAnswer(
-            text=describe_result(result, source.marker) + note,
+            text=describe_result(result, source.marker, earlier) + note,
             sources=(source,),
             made_by=TABLES,
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
+            claim=self._claim(
+                session, result, source, words if is_followup else result.question, earlier
+            ),
+            earlier=earlier,
         )
+
+    def _claim(
+        self,
+        session: SessionHandle,
+        result: TableResult,
+        source: Source,
+        question: str,
+        earlier: str,
+    ) -> ComputedFigure | None:
+        """The one figure of a result."""
+        table = self.table_of(result, session.within())
+        if table is None or len(result.rows) != 1:
+            return None
+        free = {column.name for column in result.columns}
+        return ComputedFigure(
+            describe_result(result, "", earlier).split("\n", 1)[0].rstrip(" :."),
+            result.shown(result.rows[0])[-1],
+            question,
+            without_cues(question),
+            source,
+            lambda text: names_others(text, question, self.library.words(table), free),
+        )
+
+
+def _counts_rows(choice: Choice) -> bool:
+    """Whether all rows of a table are counted."""
+    return choice.plan.measures == (Measure(Kind.COUNT),) and not choice.plan.filters
 
 
 def is_sound(plan: TablePlan, table: Table) -> bool:

@@ -7,7 +7,7 @@ or average), its operation asked for by name, and every word that carries meanin
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice, product
@@ -288,6 +288,29 @@ def may_be_added(column: TableColumn, kind: Kind, rows: int) -> bool:
     """Whether one figure of its figures means something: not of years, numbers of rows, units."""
     names = is_identifier(column) or has_years(column) or numbers_rows(column, rows)
     return not (names or is_mixed(column) or (kind is Kind.SUM and column.unit == "%"))
+
+
+def names_others(text: str, question: str, table: TableWords, free: Collection[str]) -> bool:
+    """Whether a text names values or times of a table that a question does not.
+
+    Those of the `free` columns are what is asked for.
+    """
+    words, own = words_of(text), set(words_of(question))
+    pieces = (
+        piece
+        for start in range(len(words))
+        for piece in (*_of_table(words, start, table), *_figures(words, start))
+        if piece.kind == "time" or (piece.kind == "value" and piece.name not in free)
+    )
+    return any(not own.issuperset(words[piece.start : piece.end]) for piece in pieces)
+
+
+def unmatched(question: str, table: TableWords) -> tuple[list[str], list[int]]:
+    """The words of a question, and the places of those that carry meaning and stand for nothing."""
+    words = words_of(question)
+    chosen = cover(list(pieces_of(words, table, name_words(question))))
+    taken = {at for piece, *_ in chosen for at in range(piece.start, piece.end)}
+    return words, [at for at, word in enumerate(words) if at not in taken and not is_idle(word)]
 
 
 def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:

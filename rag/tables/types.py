@@ -25,8 +25,9 @@ QUARTER = re.compile(
     r"(?:[\s/-]*'?(?P<y2>\d{4}|\d\d))?",
     re.IGNORECASE,
 )
-TRUE = all_words("yes") | {"✓", "✔", "x"}
-FALSE = all_words("no") | {"✗", "✘"}
+YES, NO = all_words("yes"), all_words("no")
+TRUE = YES | {"✓", "✔", "x"}
+FALSE = NO | {"✗", "✘"}
 MONEY = re.compile(rf"[{CURRENCY}]|\b(?:EUR|USD|GBP|CHF)\b")
 CODE = re.compile(r"0\d+")
 CellValue = float | int | bool | date | datetime | None
@@ -176,3 +177,11 @@ def read_number(text: str, *, comma_is_decimal: bool = False) -> float | int | N
     """A figure with sign, currency, unit, scale or ordinal; None where there is more than that."""
     figure = parse_figure(text, decimal="," if comma_is_decimal else ".")
     return None if figure is None else figure.number
+
+
+def truth_of(value: object) -> bool | None:
+    """Whether a value says yes or no; None where it says something else."""
+    word = str(value).strip().casefold()
+    if value is True or word in YES:
+        return True
+    return False if value is False or word in NO else None

@@ -306,6 +306,16 @@ def name_words(question: str) -> set[str]:
     return {word for word in names if word in ADJECTIVES or (word,) in CUES}
 
 
+def without_cues(question: str) -> str:
+    """The question without what names the operation: "total revenue" asks of the revenue."""
+    words, left, at = words_of(question), list[str](), 0
+    while at < len(words):
+        length = said_at(words, at, CUES)[0]
+        left += [] if length else [words[at]]
+        at += length or 1
+    return " ".join(left)
+
+
 def may_ask_rows(question: str) -> bool:
     """Whether its words leave open that it asks over rows."""
     names = name_words(question)

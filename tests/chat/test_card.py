@@ -244,6 +244,23 @@ class TestWhatIsWeak:
         alone = asked("How long does a refund take?", REFUNDS, relevance=0.2)
         assert card_of(alone, embed, confidence=perhaps).perhaps == ""
 
+    def test_what_can_be_computed_is_offered_before_it_is_denied(self):
+        unlike = asked("zzz", REFUNDS, relevance=0.01)
+        nothing = Confidence(Certainty.NOTHING)
+
+        assert "do not seem" in card_of(unlike, embed, confidence=nothing).said
+        offered = replace(unlike, has_offers=True)
+        assert card_of(offered, embed, confidence=nothing).said.startswith("A table may tell")
+
+    def test_a_name_alone_is_answered_in_the_language_of_the_talk(self):
+        few = asked("Heron", REFUNDS, TABLE)
+        perhaps = Confidence(Certainty.PERHAPS)
+
+        german = replace(few, earlier="Wie lange dauert die Erstattung?")
+
+        assert card_of(few, embed, confidence=perhaps).perhaps.startswith("Perhaps")
+        assert card_of(german, embed, confidence=perhaps).perhaps.startswith("Vielleicht")
+
 
 class TestAsText:
     def test_nothing_is_bold(self):

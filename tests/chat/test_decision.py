@@ -53,6 +53,16 @@ def test_the_newer_leads_where_none_supersedes():
     assert found.text.startswith("Price list of 4 June 2025")
 
 
+def test_what_a_mail_only_quotes_does_not_lead():
+    now, before = (
+        made_source(number, f"The fee of the Heron 2 is € {fee}.", locator=locator)
+        for number, fee, locator in ((2, 25, ""), (1, 20, "quoted"))
+    )
+    evidence = EvidenceReader("What is the fee of the Heron 2?", NAMES).read([before, now], near)
+
+    assert decide(evidence, [before, now]).text.endswith('"The fee of the Heron 2 is € 25." [2]')
+
+
 def test_the_same_value_in_other_words_is_no_disagreement():
     other = ("Leaflet", "The Heron 2 has a warranty of 2 years.")
 
@@ -133,3 +143,16 @@ def test_words_of_a_document_cannot_cite():
     found = lead(QUESTION, ("Memo [7]", "The warranty of the Heron 2 is 24 months [9]."))
 
     assert cited_numbers(found.text) == [1]
+
+
+def test_a_follow_up_is_answered_by_its_own_words():
+    text = "The lockers take a coin of € 1, which is given back. A lost key costs € 25."
+    first, then = "How do the lockers work with coins?", "And if I lose the key?"
+    source = made_source(1, text, document_id="d", document_title="Pool")
+
+    reader = EvidenceReader(f"{first} {then}", earlier=first)
+
+    assert reader.read([source], near)[0].quote == "A lost key costs € 25."
+    assert (
+        EvidenceReader(f"{first} {then}").read([source], near)[0].quote != "A lost key costs € 25."
+    )

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.chat.follow_ups import NO_TURN, FollowUps, LastTurn, Names, source_numbers, topic_of
+from rag.chat.follow_ups import NO_TURN, FollowUps, LastTurn, source_numbers, topic_of
+from rag.language.names import TypedNames
 from rag.records import EVERYTHING, Chunk, Hit, Source
 
 LEXICON = ("Aero 5", "Aero 5 Pro", "Aero 7", "Nimbus Router X2", "Nimbus Router X2 Lite")
@@ -196,7 +197,7 @@ def test_sources_that_a_question_names_are_shown_but_not_searched_for(question, 
 
 
 def test_letters_that_grow_in_lower_case_do_not_shift_names():
-    found = Names(LEXICON).find("İİ: is the AERO 7 new?")
+    found = TypedNames(LEXICON).find("İİ: is the AERO 7 new?")
 
     assert [(name.text, name.start) for name in found] == [("AERO 7", 11)]
 

@@ -30,7 +30,12 @@ ASKED = {
         "In welchen Dokumenten kommt der Aero 5 vor?",
         "Wo wird Bluetooth erwähnt?",
     ],
-    "topic": ["Which documents talk about refunds?", "Do you have a document about batteries?"],
+    "topic": [
+        "Which documents talk about refunds?",
+        "Do you have a document about batteries?",
+        "What do you have about firmware?",
+        "Was habt ihr über Firmware?",
+    ],
     "about": [
         "What is the support handbook about?",
         "What is in prices.csv?",

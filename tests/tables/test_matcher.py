@@ -3,9 +3,9 @@
 import pytest
 
 from rag.documents.files import IncomingFile
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, Resolution
 from rag.settings import Settings
-from rag.tables.answers import is_sound
+from rag.tables.answers import TableAnswers, is_sound
 from rag.tables.execution.result import offer_words
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
 from tests.applications import application_of
@@ -132,19 +132,23 @@ class TestOffers:
         [
             ("en", ["How many in crates with Kind glass and Fee at most 2",
                     "Add up Fee for each Depot, highest first, the first 3",
-                    "Crate with the lowest Fee"]),
+                    "Crate with the lowest Fee", "How many in crates with Sealed",
+                    "How many in crates without Sealed"]),
             ("de", ["Wie viele in crates mit Kind glass und Fee höchstens 2",
                     "Summe von Fee je Depot, größte zuerst, die ersten 3",
-                    "Crate mit dem niedrigsten Wert bei Fee"]),
+                    "Crate mit dem niedrigsten Wert bei Fee", "Wie viele in crates mit Sealed",
+                    "Wie viele in crates ohne Sealed"]),
             ("fr", ["Combien dans crates avec Kind glass et Fee au plus 2",
                     "Total de Fee par Depot, du plus grand au plus petit, les 3 premiers",
-                    "Crate avec la plus petite valeur de Fee"]),
+                    "Crate avec la plus petite valeur de Fee", "Combien dans crates avec Sealed",
+                    "Combien dans crates sans Sealed"]),
         ],
     )  # fmt: skip
     def test_are_in_the_language_of_the_question(self, code, labels):
         few = Filter("Kind", Op.IS, ("glass",)), Filter("Fee", Op.AT_MOST, (2,))
+        counted = (Measure(Kind.COUNT),)
         plans = [
-            TablePlan("t", filters=few, measures=(Measure(Kind.COUNT),)),
+            TablePlan("t", filters=few, measures=counted),
             TablePlan(
                 "t",
                 group=(Key("Depot"),),
@@ -153,9 +157,34 @@ class TestOffers:
                 limit=3,
             ),
             TablePlan("t", columns=("Crate", "Fee"), order=(Order("Fee", False),), limit=1),
+            *(
+                TablePlan(
+                    "t", (Filter("Sealed", Op.IS, (value,)),), measures=(Measure(Kind.COUNT),)
+                )
+                for value in (True, "no")
+            ),
         ]
 
         assert [offer_words(plan, "crates", code) for plan in plans] == labels
+
+    @pytest.mark.parametrize(("near", "labels"), [(9.0, ["Average Fee for each Depot"]), (3.0, [])])
+    def test_a_word_that_means_a_column_offers_it_and_claims_nothing(
+        self, application, near, labels
+    ):
+        def likeness(words, names):
+            meant = {"duty": "fee", "warehouse": "depot"}
+            return [[near if meant.get(word) == name else 0.0 for name in names] for word in words]
+
+        answers = TableAnswers(application.asked.library, likeness=likeness)
+        question = "What is the average duty by warehouse?"
+
+        answer = answers.answer(
+            application.store.create("ada"), question, Resolution(question, False, "unchanged")
+        )
+
+        offers = answer.offers if answer is not None else ()
+        assert [each.label for each in offers] == labels
+        assert answer is None or answer.result is None
 
     def test_name_no_more_than_three_readings(self, asked):
         assert len(asked("Which kind has the most crates by far?").offers) <= 3

@@ -25,7 +25,6 @@ from rag.tables.plan import (
     TablePlan,
     column_of,
     column_words,
-    in_words,
     is_extreme,
     key_words,
     measure_names,
@@ -33,6 +32,7 @@ from rag.tables.plan import (
     part_words,
     plan_from,
 )
+from rag.tables.types import truth_of
 from rag.tables.wordforms import is_identifier, normalised
 
 PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's
@@ -300,10 +300,11 @@ _OFFERED = {code: _TOLD[f"offered_{code}"] for code in ("en", "de", "fr")}
 KINDS = (Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.MAX, Kind.MIN, Kind.DISTINCT)
 
 
-def describe_result(result: TableResult, marker: str) -> str:
-    """The result in Markdown, with its number."""
+def describe_result(result: TableResult, marker: str, earlier: str = "") -> str:
+    """The result in Markdown, with its number; in the language of an earlier question where its
+    own does not tell."""
     words, plan = unmarked(result.words), plan_from(result.plan)
-    code = language_of(result.question).code
+    code = language_of(result.question, earlier).code
     forms = _FORMS.get(code, _FORMS["en"])
     if not result.rows or (result.is_figure and result.rows[0][0] in (None, "")):
         form = "none" if plan.measures or not result.rows else "blank"
@@ -322,22 +323,17 @@ def describe_result(result: TableResult, marker: str) -> str:
 
 def offer_words(plan: TablePlan, table: str, code: str) -> str:
     """What a plan gives, in plain words of a language, as on the button that chooses it."""
-    if any((plan.among, plan.step, plan.outer, plan.each)) or _bounds_figures(plan):
-        return _begun(in_words(plan))
     forms = _OFFERED.get(code, _OFFERED["en"])
     text = _offered_subject(plan, table, forms)
     if plan.group:
         keys = f" {forms['and']} ".join(map(key_words, plan.group))
         text += forms["by"].format(key=keys)
-    if plan.filters:
-        signs = dict(pair.split(": ") for pair in forms["ops"].split("; "))
-        told = [_offered_condition(each, signs, forms) for each in plan.filters]
-        text += forms["with"].format(conditions=f" {forms['and']} ".join(told))
+    signs = dict(pair.split(": ") for pair in forms["ops"].split("; "))
+    for form, is_without in (("with", False), ("without", True)):
+        those = [each for each in plan.filters if _is_denied(each) is is_without]
+        told = f" {forms['and']} ".join(_offered_condition(each, signs, forms) for each in those)
+        text += forms[form].format(conditions=told) if told else ""
     return _begun(text + _offered_end(plan, forms))
-
-
-def _bounds_figures(plan: TablePlan) -> bool:
-    return any(filter_.column.startswith(MEASURED) for filter_ in plan.filters)
 
 
 def _offered_subject(plan: TablePlan, table: str, forms: Mapping[str, str]) -> str:
@@ -366,8 +362,22 @@ def _joined(names: Sequence[str], forms: Mapping[str, str]) -> str:
     return f" {forms['and']} ".join(map(column_words, names))
 
 
+def _truth(filter_: Filter) -> bool | None:
+    """Whether a condition wants yes or no; None where it wants something else."""
+    truths = {truth_of(value) for value in filter_.values}
+    truth = truths.pop() if len(truths) == 1 else None
+    is_plain = truth is not None and filter_.op in (Op.IS, Op.NOT)
+    return (truth is (filter_.op is Op.IS)) if is_plain else None
+
+
+def _is_denied(filter_: Filter) -> bool:
+    return _truth(filter_) is False
+
+
 def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping[str, str]) -> str:
-    """ "Fee above 2", "Depot Mole or Rime"."""
+    """ "Fee above 2", "Depot Mole or Rime"; of a column of yes and no only its name."""
+    if _truth(filter_) is not None:
+        return filter_.column
     values = [part_words(value, filter_.part) for value in filter_.values[:6]]
     told = f" {forms['or']} ".join(values) or column_words(filter_.other)
     name = key_words(Key(filter_.column, filter_.part))
@@ -439,6 +449,8 @@ class ResultPhrases:
         row = f"**{row}**"
         column = self.plan.measures[0].column if self.plan.measures else by.by
         match = _SUPERLATIVE.search(result.question)
+        if match and _is_of_column(result.question[match.end() :], column):
+            match = None  # "the longest warranty" is had, no row is it
         if (match and not _PLAIN.search(match[0].split()[0])) or _is_adjective(match):
             word = match[0] if match else ""
             word = _DECLINED.sub("sten", word)  # "am teuersten"
@@ -480,6 +492,12 @@ class ResultPhrases:
 def _is_of_words(values: Sequence[Scalar]) -> bool:
     """Values that say alone what they are of: "speakers", not "yes" or "4"."""
     return all(isinstance(value, str) and len(value) > 3 for value in values)
+
+
+def _is_of_column(text: str, column: str) -> bool:
+    """Whether the next word is one of a column's name."""
+    following = normalised(text).split()[:1]
+    return bool(following) and following[0] in normalised(_spoken(column)).split()
 
 
 def _is_adjective(match: re.Match[str] | None) -> bool:
