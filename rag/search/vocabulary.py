@@ -15,6 +15,7 @@ from rag.search.query import names_in, plain, terms_of, words_of
 TYPO_LETTERS = 5  # of a word that may be mistyped
 SECOND_TYPO, MOST_SLIPS = 9, 2  # letters of one that may be mistyped twice
 MOST_LIKE = 12  # stems that are tried
+BEHIND = 8  # letters of a word in which the slip may be behind the stem
 SHORTEST_STEM, LONGEST_STEM = 3, 40
 
 CountChunks = Callable[[str], int]  # in how many of the asker's chunks a word is
@@ -51,7 +52,8 @@ class Vocabulary:
         unknown = [
             word
             for word in said
-            if not any(held(stem_of(each, self._rules)) for each in (word, plain(word)))
+            if not held(word)  # SQLite leaves short ones whole
+            and not any(held(stem_of(each, self._rules)) for each in (word, plain(word)))
         ]
         if len(unknown) > max(1, len(said) // 3):
             return {}  # most of it, what it is joined by as well: another language's
@@ -67,22 +69,37 @@ class Vocabulary:
     def _like(self, word: str) -> list[str]:
         """The likeliest stems first: a slip may be in the stem, or in what stands behind it."""
         own = stem_of(word, self._rules)
+        is_long, slips = len(own) >= TYPO_LETTERS, _slips_in(word)
+        begins = len(word) >= BEHIND  # of a shorter one what stands behind is another ending
         found = [
-            (min(OSA.distance(stem, word[: len(stem)]), OSA.distance(stem, own)), -len(stem), stem)
+            (
+                min(
+                    OSA.distance(stem, own, score_cutoff=slips) if is_long else len(word),
+                    OSA.distance(stem, word[: len(stem)]) if begins else len(word),
+                ),
+                -len(stem),
+                stem,
+            )
             for stem in self._by_letter.get(word[0], [])
         ]
-        return [stem for slips, _, stem in sorted(found)[:MOST_LIKE] if slips <= MOST_SLIPS]
+        return [
+            stem for far, _, stem in sorted(found)[:MOST_LIKE] if far <= (2 if begins else slips)
+        ]
 
 
 def nearest(word: str, written: Iterable[str], stemmer: str) -> str:
     """The one that a slip of the keyboard makes of it, or of its stem, two in a long one; or ""."""
-    most = MOST_SLIPS if len(word) >= SECOND_TYPO else 1
+    most = _slips_in(word)
     stem = partial(stem_of, rules=stemmer)
     distances = [
         (min(OSA.distance(word, each), OSA.distance(stem(word), stem(each))), each)
         for each in written
     ]
     return min((each for each in distances if each[0] <= most), default=(0, ""))[1]
+
+
+def _slips_in(word: str) -> int:
+    return MOST_SLIPS if len(word) >= SECOND_TYPO else 1
 
 
 def _is_word(stem: str) -> bool:
