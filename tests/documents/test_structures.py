@@ -162,6 +162,24 @@ def test_lists_of_word_that_begin_anew_are_counted_anew():
     assert text.split("\n") == ["- 1. Stop", "- 2. Drain", "- 1. Seal", "- 2. Fill"]
 
 
+def test_rows_that_nobody_sees_are_not_read():
+    rows = row("Item", "Price") + row("Pump", "120") + row("Secret", "77", properties="<w:hidden/>")
+    word = read("a.docx", docx(f"<w:tbl>{rows}{row('Hose', '35')}</w:tbl>"))
+    markup = "".join(
+        f"<tr{more}><td>{name}<td>{price}"
+        for name, price, more in (
+            *(("Item", "Price", ""), ("Pump", 120, ""), ("Secret", 77, " style='display:none'")),
+            *(("Secret", 78, " hidden"), ("Hose", 35, "")),
+        )
+    )
+    page = read("a.html", f"<p>Prices</p><table>{markup}</table>".encode())
+
+    for document in (word, page):
+        assert "| Pump | 120 |\n| Hose | 35 |" in document.sections[-1].text
+        assert "Secret" not in document.tables[0].rows
+    assert word.report.left_out == ("2 hidden words",)
+
+
 class TestExcel:
     def test_hidden_rows_are_told_and_not_searchable(self):
         from openpyxl import Workbook
