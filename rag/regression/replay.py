@@ -190,7 +190,9 @@ class Libraries:
             update={
                 "data_dir": data,
                 "sessions": own.sessions.model_copy(update={"database_url": None}),
-                "retrieval": own.retrieval.model_copy(update={"chroma_url": None}),
+                "retrieval": own.retrieval.model_copy(
+                    update={"vectors": "chroma", "chroma_url": None}
+                ),
                 "jobs": own.jobs.model_copy(update={"url": None}),
             }
         )
