@@ -121,12 +121,12 @@ def main() -> None:
 
 
 def _print_clauses(talks: Sequence[dict[str, Any]]) -> None:
-    """Of clauses with a number how many are written, and how many with one figure changed."""
+    """Of clauses with a number how many are written, and how many with one thing changed."""
     print(f"{'summaries':<12} {'clauses':>7} {'at once':>8} {'rewritten':>9} {'changed':>8} stand")
-    for name, summary in (("by hand", _by_hand), ("by template", _by_template)):
+    by = (("by hand", _by_hand), ("fresh eyes", _by_fresh_eyes), ("by template", _by_template))
+    for name, summary in by:
         clauses, at_once, rewritten, changed, stand = 0, 0, 0, 0, 0
-        for talk in talks:
-            text = summary(talk)
+        for talk, text in ((talk, summary(talk)) for talk in talks if summary(talk)):
             clauses += sum(len(part.numbers) > 0 for part in _parts(text))
             at_once += _written_clauses(talk, text, rewrites=False)
             rewritten += _written_clauses(talk, text, rewrites=True)
@@ -140,6 +140,23 @@ def _print_clauses(talks: Sequence[dict[str, Any]]) -> None:
             f"{name:<12} {clauses:>7} {at_once / clauses:>8.2f} {rewritten / clauses:>9.2f} "
             f"{changed:>8} {stand:>5}"
         )
+
+    _print_lies([(talk, *lie) for talk in talks for lie in talk.get("lies", ())])
+
+
+def _print_lies(lies: Sequence[tuple[dict[str, Any], str, str]]) -> None:
+    """Of statements with one typed thing changed how many stand, by kind."""
+    standing: list[tuple[str, str]] = []
+    for talk, kind, text in lies:
+        if any(cited_numbers(line) for line in _lines(talk, f"Answered:\n{text}", False)):
+            standing.append((kind, text))
+    print(f"{'one thing changed':<20} {len(lies)} of {len({kind for _, kind, _ in lies})} kinds")
+    for kind, text in standing:
+        print(f"  stands: {kind}: {text}")
+
+
+def _by_fresh_eyes(talk: dict[str, Any]) -> str:
+    return str(talk.get("fresh", ""))
 
 
 def _by_hand(talk: dict[str, Any]) -> str:

@@ -147,10 +147,16 @@ class RetrievalSettings(_SettingsSection):
 
     limit: int = Field(8, ge=1, le=50)
     rerank_model: str | None = None
+    vectors: Literal["chroma", "postgresql"] = "chroma"  # the other: with pgvector
     chroma_url: str | None = None
     chroma_collection: str = Field(
         "groundnote", pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{1,60}[A-Za-z0-9]$"
     )
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether several processes may use the vectors at once."""
+        return self.chroma_url is not None or self.vectors == "postgresql"
 
 
 class ContextSettings(_SettingsSection):

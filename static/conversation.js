@@ -1,12 +1,11 @@
 // Ask and read: the question goes off without a new page, the answer comes as it is written.
 import { chosenCollections } from "./choice.js";
-import { forgetDraft, keepDraft } from "./draft.js";
 import { lookForJudge, waitForJudge, warningsIn } from "./judged.js";
 import { letScroll } from "./keys.js";
-import { showLive } from "./livetext.js";
-import { morph, takeParts } from "./morph.js";
+import { morph, showLive, takeParts } from "./morph.js";
 import { renewEvidence } from "./panel.js";
 import { announce, loadPage, reasonOf } from "./parts.js";
+import { forgetDraft, keepDraft } from "./storage.js";
 import { events, eventsAgain } from "./stream.js";
 import { arrive, showMore } from "./turns.js";
 

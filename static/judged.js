@@ -30,8 +30,8 @@ export async function lookForJudge() {
 }
 
 async function showJudged(index) {
-  const { session } = document.getElementById("session-head").dataset;
-  const fresh = (await loadPage(`/sessions/${session}`)).getElementById(`m${index}`);
+  // The head of a new conversation may not be there yet; its address is.
+  const fresh = (await loadPage(location.pathname)).getElementById(`m${index}`);
   const shown = document.getElementById(`m${index}`);
   if (!fresh || !shown || shown.classList.contains("is-live")) return;
   const isNews = !shown.isEqualNode(fresh) && !fresh.querySelector("[data-judging]");

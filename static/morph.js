@@ -37,3 +37,8 @@ function keepChoices(old, fresh) {
 }
 
 const keyOf = (box) => `${box.name} ${box.value}`;
+
+/** An answer while it is written: what stands already is kept, only the last block changes. */
+export function showLive(root, html) {
+  morph(root, new DOMParser().parseFromString(html, "text/html").body, "innerHTML");
+}

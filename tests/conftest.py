@@ -145,11 +145,11 @@ def engine(tmp_path):
 
 
 @contextmanager
-def postgres_database(name, *, like="template1"):
+def postgres_database(name, *, like="template1", variable="GROUNDNOTE_TEST_POSTGRES_URL"):
     """A PostgreSQL database of this name while the block runs."""
-    url = os.environ.get("GROUNDNOTE_TEST_POSTGRES_URL")
+    url = os.environ.get(variable)
     if not url:
-        pytest.skip("GROUNDNOTE_TEST_POSTGRES_URL names no PostgreSQL server")
+        pytest.skip(f"{variable} names no PostgreSQL server")
     server = open_engine(url)
     own = make_url(url).set(database=name).render_as_string(hide_password=False)
     with server.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:

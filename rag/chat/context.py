@@ -27,7 +27,7 @@ from rag.memory.conversation import ConversationMemory
 from rag.memory.history import History
 from rag.memory.open_turns import Instructions, OpenTurns, State
 from rag.memory.summariser import SummaryCancelled
-from rag.memory.summary import Room, lists_tokens
+from rag.memory.summary import MOST_LINES_SHARE, Room, lists_tokens
 from rag.records import (
     NO_PREFERENCES,
     ChatMessage,
@@ -45,6 +45,7 @@ from rag.seams import NO_OPTIONS, AnswerOptions, OpenTurn, SessionHandle, TokenC
 log = logging.getLogger(__name__)
 
 LEAST_SUMMARY = 60  # tokens
+LINES_SHARE, WIDE = 0.4, 2_000  # of a history of so many tokens, what its summary may say in lines
 RULES_SHARE = 0.5  # of the input: rules that take more are replaced by brief ones
 INSTRUCTION_SHARE = 0.25  # of the input that they may take
 JOINED_TOKENS = 8  # that texts counted one by one may take more together
@@ -243,7 +244,8 @@ class ContextBuilder:
                 end = past.end(last, low=low, high=high, keep=room.keep_turns, most=most)
             left = max(LEAST_SUMMARY, room.budget - past.tokens(end, last))
             is_new = end > past.covered or (is_due and end > past.first)
-            return (end, Room(left, room.budget)) if is_new else None
+            lines = LINES_SHARE if room.budget >= WIDE else MOST_LINES_SHARE
+            return (end, Room(left, room.budget, lines)) if is_new else None
 
         try:
             summary = self._remembered.compact(session, plan, at_once=at_once)

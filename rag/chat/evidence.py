@@ -68,15 +68,23 @@ class EvidenceReader:
     """Reads sources for one question."""
 
     def __init__(
-        self, question: str, lexicon: Iterable[str] = (), language: Language | None = None
+        self,
+        question: str,
+        lexicon: Iterable[str] = (),
+        language: Language | None = None,
+        *,
+        earlier: str = "",
     ) -> None:
+        """A follow-up stands behind the `earlier` question, and asks for what its own words do."""
         self._lexicon = typed_names(tuple(lexicon))
         self._language = language or language_of(question)
         names = tuple(dict.fromkeys(self.names(question)))
         own = {word for name in names for word in self._words(name)}
-        words = tuple(w for w in dict.fromkeys(self._content(question)) if w not in own)
-        self.asked = Asked(question, names, words)
-        self._dimensions = _dimensions(question)
+        self._last = question.removeprefix(f"{earlier} ") if earlier else question
+        texts = (self._last, question)
+        words = ([w for w in dict.fromkeys(self._content(t)) if w not in own] for t in texts)
+        self.asked = Asked(question, names, tuple(next(filter(None, words), ())))
+        self._dimensions = _dimensions(self._last)
 
     def names(self, text: str) -> list[str]:
         """The product names of a text, in whatever case they are written."""
@@ -91,7 +99,8 @@ class EvidenceReader:
             for rank, source in enumerate(sources[:READ])
             for unit in self._units(source)
         ]
-        alike = _alike(self.asked.text, [unit.said for _, _, unit in results], embed)
+        questions = list(dict.fromkeys([self._last, self.asked.text]))
+        alike = _alike(questions, [unit.said for _, _, unit in results], embed)
         made = [
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
@@ -193,7 +202,6 @@ class EvidenceReader:
         return bool({*self._words(counted)} & {*self.asked.words})
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
-        """Those that are no part of a name."""
         places = self._lexicon.find(text)
         return tuple(
             figure
@@ -333,12 +341,13 @@ def _with_unit(figure: Figure, head: str) -> Figure:
     return replace(figure, unit=sign)
 
 
-def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
-    """How near each is by meaning; 0 while the model is away."""
+def _alike(questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts) -> list[float]:
+    """How near each is to all of them by meaning; 0 while the model is away."""
     if not texts:
         return []
     try:
-        rows = embed([question, *texts])
+        rows = embed([*questions, *texts])
     except ModelError:
         return [0.0] * len(texts)
-    return [float(each) for each in rows[1:] @ rows[0]]
+    asked, read = rows[: len(questions)], rows[len(questions) :]
+    return [float(each) for each in (read @ asked.T).mean(axis=1)]

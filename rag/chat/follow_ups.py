@@ -29,7 +29,7 @@ from rag.seams.models import FOLLOW_UP, Patience
 LEAD = 0.3  # what the last question counts in a search, by meaning and by words
 SILENT = 0.03  # relevance below which a question by itself says nothing
 LITTLE = 1  # words that carry meaning, and a question that is silent may lean on the last one
-FAR_BETTER = 20.0  # times the odds of another section, and the question stands alone
+FAR_BETTER = 4.0  # times the odds of another section, and the question stands alone
 MAX_QUESTION = 400  # characters; what is longer leaves nothing out
 MAX_CONTEXT = 600  # characters of an earlier question
 FEW, MOST_AROUND = 3, 8  # words of what nobody knows; of a question that holds but a name
@@ -258,5 +258,4 @@ def source_numbers(question: str) -> tuple[int, ...]:
 
 
 def _searched(text: str) -> str:
-    """The text as it should be searched for."""
     return " ".join(keep_markers(text, lambda _number: False).text.split()) or text

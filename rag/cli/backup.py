@@ -144,9 +144,9 @@ def migrate(settings: "Settings", without_backup: bool) -> None:
 def _vectors_elsewhere(settings: "Settings") -> int:
     if settings.retrieval.chroma_url is None:
         return 0
-    from rag.wiring.components import open_embedder, open_index
+    from rag.wiring.components import open_chroma, open_embedder
 
-    index = open_index(settings, open_embedder(settings))
+    index = open_chroma(settings, open_embedder(settings))
     try:
         return index.count()
     finally:

@@ -160,7 +160,7 @@ def _embedding(settings: Settings) -> str:
 
 def _indexes(settings: Settings) -> str:
     from rag.operations import compare, refuse_emptied
-    from rag.wiring.components import open_embedder, open_index
+    from rag.wiring.components import open_chroma, open_embedder, open_index
     from rag.wiring.stores import open_database
 
     url = running_server(settings.data_dir)
@@ -169,10 +169,15 @@ def _indexes(settings: Settings) -> str:
     seen = _ids_in_file(settings)
     if seen is not None and (found := compare(open_database(settings), seen)).is_whole:
         return str(found)
-    index = open_index(settings, open_embedder(settings))
+    embedder = open_embedder(settings)
+    if settings.retrieval.vectors == "chroma":  # whatever the database says
+        with closing(open_chroma(settings, embedder)) as chroma:
+            chroma.check()
+    engine = open_database(settings)
+    index = open_index(settings, embedder, engine)
     try:
         index.check()
-        found = compare(open_database(settings), index.chunk_ids())
+        found = compare(engine, index.chunk_ids())
     finally:
         index.close()
     if not found.is_whole:
@@ -191,7 +196,7 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
     from rag.search.embedders.local import name_of
     from rag.wiring.components import index_folder
 
-    if settings.retrieval.chroma_url is not None:
+    if settings.retrieval.is_shared:
         return None
     folder, model = index_folder(settings), settings.embedding.model
     is_local = settings.embedding.base_url is None
@@ -225,7 +230,7 @@ def _damaged_vectors(settings: Settings) -> Path | None:
     from rag.wiring.components import index_folder
 
     folder = index_folder(settings)
-    if settings.retrieval.chroma_url is not None or not is_damaged(folder):
+    if settings.retrieval.is_shared or not is_damaged(folder):
         return None
     aside = folder.with_name(f"{folder.name}-damaged-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     with holding(folder):

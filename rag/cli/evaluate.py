@@ -113,10 +113,9 @@ def _code(replays: Sequence[Replay]) -> int:
     return FINE if all(replay.passed for replay in replays) else FAILED
 
 
-def evaluate(settings: Settings, questions: Path, documents: Path) -> Iterator[Graded]:
+def evaluate(libraries: Libraries, questions: Path, documents: Path) -> Iterator[Graded]:
     """Ask each question of a file in a fresh session over a library of these documents."""
     known = read_questions(questions)
-    libraries = Libraries(settings)
     with libraries.copied(documents) as data, libraries.opened(data) as application:
         for question in known:
             session = application.store.create(OWNER, title=question.id)

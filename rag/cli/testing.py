@@ -66,9 +66,10 @@ def evaluate(settings: "Settings", questions: Path, documents: Path, as_json: bo
 
     from rag.cli.evaluate import evaluate as ask_all
     from rag.regression import report
+    from rag.regression.replay import Libraries
     from rag.regression.report import summary_of
 
-    graded = list(ask_all(settings, questions, documents))
+    graded = list(ask_all(Libraries(settings), questions, documents))
     if as_json:
         click.echo(json.dumps(summary_of(graded), ensure_ascii=False))
     else:

@@ -30,6 +30,8 @@ from sqlalchemy import (
 from rag.records import Readable
 
 metadata = MetaData()
+# SQLite numbers rows by itself only where the type is called so, and always with 64 bits.
+WideInteger = BigInteger().with_variant(Integer, "sqlite")
 
 collections = Table(
     "collections",
@@ -134,7 +136,7 @@ sections = Table(
 chunks = Table(
     "chunks",
     metadata,
-    Column("row", Integer, primary_key=True, autoincrement=True),
+    Column("row", WideInteger, primary_key=True, autoincrement=True),
     Column("id", String(40), nullable=False, unique=True),
     Column("document_id", ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
     Column("section_index", Integer, nullable=False),
@@ -246,7 +248,7 @@ sessions = Table(
 messages = Table(
     "messages",
     metadata,
-    Column("row", Integer, primary_key=True, autoincrement=True),
+    Column("row", WideInteger, primary_key=True, autoincrement=True),
     Column("session_id", ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
     Column("index", Integer, nullable=False),
     Column("revision", Integer, nullable=False, default=0),
@@ -405,7 +407,7 @@ logins = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("row", Integer, primary_key=True, autoincrement=True),
+    Column("row", WideInteger, primary_key=True, autoincrement=True),
     Column("at", DateTime(timezone=True), nullable=False),
     Column("owner", String(200), nullable=False),
     Column("action", String(40), nullable=False),

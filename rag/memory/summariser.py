@@ -365,7 +365,11 @@ def _written(
 
 
 def _sentence_of(verifier: Verifier, witness: Witness) -> tuple[int, str]:
-    return witness.message, verifier.evidence.quotation(witness.message, witness.sentence)
+    """Alone where it can stand so: beside others its clause would be written again with theirs."""
+    sentence = witness.sentence
+    if not sentence.leans:
+        return witness.message, sentence.quotation
+    return witness.message, verifier.evidence.quotation(witness.message, sentence)
 
 
 def _still_valid(

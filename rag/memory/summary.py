@@ -35,6 +35,7 @@ from rag.seams import TokenCounter
 LISTS_SHARE = 0.5  # of the history's room, at most: numbers and names
 LISTS_AND_LINES = 0.45  # of it, for both, where lists are short …
 LEAST_LINES_SHARE = 0.25  # … and for lines where they are long
+WRITTEN_SHARE = 1 / 3  # … and for those that a model wrote: they say more of all that was said
 MOST_LINES_SHARE = 0.25  # of it, at most, where turns stand behind them
 ABOUT_SHARE, OPEN_SHARE = 0.6, 0.2  # of the lines, as long as answers want room as well
 INF = float("inf")
@@ -132,6 +133,18 @@ def _extracted(
         SummarySection.OPEN: _unanswered(evidence),
         SummarySection.ANSWERED: _answers(evidence, list(_asked_again(past, evidence))),
     }
+
+
+def _new(lines: Iterable[SummaryLine], again: list[SummaryLine]) -> Iterator[SummaryLine]:
+    """Those that say mostly what no line before them says; the others are put `again`."""
+    before: list[frozenset[str]] = []
+    for line in lines:
+        words = frozenset(telling(line.text, language_of(line.text)))
+        if any(2 * len(words & others) >= len(words) for others in before):
+            again.append(line)
+        else:
+            before.append(words)
+            yield line
 
 
 def _asked_again(past: History, evidence: TurnEvidence) -> Iterator[int]:
@@ -307,19 +320,23 @@ def _chosen(
     history = layout.room.history
     own = layout.room.tokens - layout.frame - listed
     spare = max(LEAST_LINES_SHARE, LISTS_AND_LINES - listed / max(1, history))
-    share = min(own, int(min(layout.room.lines, spare) * history))
+    most = min(layout.room.lines, spare)
+    most = max(most, WRITTEN_SHARE) if draft.lines else most
+    share = min(own, int(most * history))
     selection = _LineSelection(layout, max(0, share))
     about, answered, opened = SummarySection
     written = {s: [line for line in draft.lines if line.section is s] for s in SummarySection}
     for section in (about, opened, answered):
         selection.take(written[section], ABOUT_SHARE * share if section is about else INF)
-    rest = {s: _left_out(extracted[s], written[s], draft) for s in SummarySection}
+    again: list[SummaryLine] = []  # or in the same form of something else: only where room is left
+    rest = {s: _new(_left_out(extracted[s], written[s], draft), again) for s in SummarySection}
     taken = sum(layout.tokens(each) for each in selection.chosen if each.section is about)
     more = _Deferred(rest[about])
     selection.take(more, ABOUT_SHARE * share - taken)
     selection.take(rest[opened], OPEN_SHARE * share)
     selection.take(rest[answered])
     selection.take(more.again())
+    selection.take(again)
     order = {section: place for place, section in enumerate(SummarySection)}
     return tuple(sorted(selection.chosen, key=lambda line: order[line.section]))
 

@@ -11,19 +11,3 @@ from rag.operations.manifest import (
 )
 from rag.operations.restore import Differences, check_room, compare, repair
 from rag.operations.snapshot import documents_of, tables_without_rows
-
-__all__ = [
-    "Differences",
-    "Manifest",
-    "Places",
-    "check_room",
-    "compare",
-    "documents_of",
-    "note_manifest",
-    "read_manifest",
-    "refuse_emptied",
-    "refuse_foreign",
-    "repair",
-    "set_back",
-    "tables_without_rows",
-]

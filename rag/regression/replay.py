@@ -142,7 +142,7 @@ class Recorder:
 
 PACKAGE = Path(__file__).parents[1]
 KEPT = 8  # libraries; the one that was used longest ago goes first
-READS = ("documents", "ingestion", "retrieval", "tables", "text", "database", "migrations")
+READS = ("documents", "ingestion", "search", "tables", "language", "db")
 CODE = (".py", ".toml", ".txt", ".json", ".sql")
 
 
@@ -190,7 +190,9 @@ class Libraries:
             update={
                 "data_dir": data,
                 "sessions": own.sessions.model_copy(update={"database_url": None}),
-                "retrieval": own.retrieval.model_copy(update={"chroma_url": None}),
+                "retrieval": own.retrieval.model_copy(
+                    update={"vectors": "chroma", "chroma_url": None}
+                ),
                 "jobs": own.jobs.model_copy(update={"url": None}),
             }
         )

@@ -25,7 +25,7 @@ from rag.web.api.uploads import BYTES_PER_MB
 from rag.web.serving.http_server import BACKLOG, SHARED, open_server, run_fleet
 from rag.wiring.application import Application
 from rag.wiring.building import build
-from rag.wiring.components import index_folder, open_embedder, open_index
+from rag.wiring.components import index_folder, open_chroma, open_embedder
 from rag.wiring.listeners import (
     UNIX,
     forget_address,
@@ -71,7 +71,7 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
     """Several processes; what one of them would have to itself is in one that they share."""
     door, shared = open_door()
     changes: dict[str, Any] = {}
-    if settings.retrieval.chroma_url is None:
+    if _has_folder(settings):
         own = settings.retrieval.model_copy(update={"chroma_url": shared})
         changes["retrieval"] = own
     if place_of_counters(settings) == NOWHERE:
@@ -88,12 +88,19 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
         run_fleet(work, settings.web.workers)
 
 
+def _has_folder(settings: Settings) -> bool:
+    """Whether vectors lie in an index that only one process may open."""
+    retrieval = settings.retrieval
+    is_elsewhere = retrieval.vectors == "postgresql" and not index_folder(settings).exists()
+    return retrieval.chroma_url is None and not is_elsewhere
+
+
 def _share(settings: Settings, door: socket.socket, url: str) -> None:
     """Until a signal ends it."""
     objects: dict[str, object] = {"counters": limiter()}
     with _reserved_index(settings, os.getppid()), _ended_by_signals(), suppress(SystemExit):
-        if settings.retrieval.chroma_url is None:
-            index = objects["index"] = open_index(settings, open_embedder(settings))
+        if _has_folder(settings):
+            index = objects["index"] = open_chroma(settings, open_embedder(settings))
             index.check()
         share(door, url, objects)
 
@@ -123,10 +130,10 @@ def work(settings: Settings) -> None:
 
 
 def _check_shared(settings: Settings, who: str) -> None:
-    if settings.retrieval.chroma_url is None:
+    if not settings.retrieval.is_shared:
         raise SetupError(
             f"{who} an index that several servers share. Set retrieval.chroma_url (a Chroma "
-            "server)."
+            'server), or retrieval.vectors to "postgresql".'
         )
 
 
@@ -153,8 +160,7 @@ def _serve(settings: Settings, listener: socket.socket, url: str) -> None:
 
 def _reserved_index(settings: Settings, pid: int | None = None) -> AbstractContextManager[None]:
     """Before anything is promised, and before an index of ours is loaded. Raises SetupError."""
-    is_ours = settings.retrieval.chroma_url is None
-    return holding(index_folder(settings), pid) if is_ours else nullcontext()
+    return holding(index_folder(settings), pid) if _has_folder(settings) else nullcontext()
 
 
 @contextmanager
@@ -204,7 +210,7 @@ def _warm_up(application: Application, failures: list[RagError]) -> None:
 def _check_index(settings: Settings) -> None:
     """Refuse early what the worker would find out late."""
     folder = settings.data_dir / "chroma"
-    pid = holder_of(folder) if settings.retrieval.chroma_url is None else None
+    pid = holder_of(folder) if _has_folder(settings) else None
     if pid is None:
         return
     url = running_server(settings.data_dir)

@@ -9,10 +9,13 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
+from rag.db import chunks, reading
 from rag.db.audit_trail import acting
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
+from rag.documents.embedding_claims import EmbeddingClaims
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.ingestion.rereading import kept_files
@@ -113,7 +116,7 @@ class Application:
 
     @once
     def index(self) -> ChunkIndex:
-        return open_index(self.settings, self.embedder)
+        return open_index(self.settings, self.embedder, self.engine)
 
     @once
     def second(self) -> "MultilingualVectors | None":
@@ -136,14 +139,13 @@ class Application:
 
     @once
     def ingestion(self) -> "Ingestion":
-        from rag.documents.embedding_claims import EmbeddingClaims
         from rag.ingestion.pipeline import Ingestion
 
         made = Ingestion(
             self.documents, self.embedder, self.index, loader=self.loader, tables=self.tables
         )
         made.ask_rights(self.collections.right)
-        if self.settings.retrieval.chroma_url is not None:
+        if self.settings.retrieval.is_shared:
             made.share_with(EmbeddingClaims(self.engine))
         return made
 
@@ -305,7 +307,7 @@ class Application:
     def _is_alone(self) -> bool:
         """Whether no other process can be answering: an embedded index has one at a time."""
         is_local = self.engine.dialect.name == "sqlite"
-        return is_local and self.settings.retrieval.chroma_url is None
+        return is_local and not self.settings.retrieval.is_shared
 
     @property
     def _does_jobs(self) -> bool:
@@ -342,8 +344,23 @@ class Application:
         self.index.nearest(vectors, EVERYTHING, limit=1)
         self.refuse_emptied()
         if self._does_jobs:
+            self._copy_vectors()
             self.repair()
         self.tried.set()
+
+    def _copy_vectors(self) -> None:
+        """Into the index that the settings name, from the one that they named before."""
+        from rag.search.pgvector import ChangingIndex
+
+        if not isinstance(self.index, ChangingIndex):
+            return
+        with EmbeddingClaims(self.engine).one_writer():  # another process may have copied them
+            query = select(chunks.c.id, chunks.c.collection_id).where(chunks.c.is_embedded)
+            with reading(self.engine) as connection:
+                places = {row.id: row.collection_id for row in connection.execute(query)}
+            count = self.index.copy(places)
+        if count:
+            log_throttled(log, "The vector index was changed", f"{count} vectors were copied")
 
     def prepare_answers(self) -> None:
         """Load what the first answers would wait for, once questions can be taken."""

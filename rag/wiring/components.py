@@ -121,8 +121,26 @@ def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | No
     return MultilingualVectors(engine, E5Embedder(file)) if file is not None else None
 
 
-def open_index(settings: Settings, embedder: Embedder) -> ChunkIndex:
-    """The vector index: a folder of ours, one that our workers share, or a Chroma server."""
+def open_index(settings: Settings, embedder: Embedder, engine: Engine) -> ChunkIndex:
+    """The vector index; where vectors lie in another one still, both. Raises SetupError."""
+    if settings.retrieval.vectors == "postgresql":
+        from rag.search.pgvector import ChangingIndex, PgVectorIndex
+
+        new = PgVectorIndex(embedder.name, engine)
+        if settings.retrieval.chroma_url is None and not index_folder(settings).exists():
+            return new
+        return ChangingIndex(open_chroma(settings, embedder), new)
+    chroma = open_chroma(settings, embedder)
+    if engine.dialect.name == "postgresql":
+        from rag.search.pgvector import ChangingIndex, PgVectorIndex
+
+        old = PgVectorIndex(embedder.name, engine)
+        return chroma if old.built() is None else ChangingIndex(old, chroma)
+    return chroma
+
+
+def open_chroma(settings: Settings, embedder: Embedder) -> ChunkIndex:
+    """A folder of ours, one that our workers share, or a Chroma server."""
     from rag.search.vectors import ChromaIndex, SharedIndex
 
     if (settings.retrieval.chroma_url or "").startswith(SCHEME):

@@ -396,6 +396,7 @@ class TestWithScripts:
         expect(page.locator(".versions [aria-current]")).to_have_text("1 of 2")
         assert page.url.startswith(first)
         expect(page.locator(".question")).to_have_count(2)
+        expect(page.locator("#question")).to_have_value("")  # what was asked stands in the other
 
     def test_the_keyboard_stays_at_an_answer_that_is_written_again(self, page):
         ask(page)

@@ -6,7 +6,10 @@ import pytest
 from playwright.sync_api import expect
 
 from rag.documents.files import IncomingFile
+from rag.wiring import model_connection
+from tests.browser.test_conversation_in_browser import long_conversation
 from tests.browser.test_evidence_in_browser import AXE, LOOKS, found_by_axe
+from tests.openai_server import OpenAIServer, reply
 
 PRICES = "product,month,price_eur\n" + "".join(
     f"{name},{month},{price}\n"
@@ -82,3 +85,47 @@ def test_on_a_phone_models_and_colours_are_within_reach(open_page):
     page.get_by_label("More", exact=True).click()
     page.get_by_role("link", name="Models").click()
     expect(page.get_by_role("heading", name="Models")).to_be_visible()
+
+
+def test_a_model_is_connected_and_another_picked_for_one_conversation(open_page, live, monkeypatch):
+    monkeypatch.setattr(model_connection, "LOOK_SECONDS", 0.0)
+    models = [{"id": name, "object": "model"} for name in ("small", "large")]
+    with OpenAIServer(reply("The Aero 5 weighs 410 g [1]."), models=models) as server:
+        page = open_page("/settings/models")
+        page.get_by_label(re.compile("Address of a server")).fill(server.url)
+        page.get_by_role("button", name="Look at its models").last.click()
+        page.locator("#choose-model select").select_option("small")
+        page.get_by_role("checkbox", name="large").check()
+        page.get_by_role("button", name="Answer with it from now on").click()
+        page.get_by_role("link", name="New conversation").first.click()
+        page.get_by_label("Answered by").select_option("large")
+        page.locator("#question").fill("How heavy is the Aero 5?")
+        page.keyboard.press("Enter")
+        expect(page.locator(".answer[data-status=complete]")).to_have_count(1)
+        asked = {each.body["model"] for each in server.requests}
+        page.reload()
+
+        assert "large" in asked
+        expect(page.get_by_label("Answered by")).to_have_value("large")
+        page.get_by_role("link", name="New conversation").first.click()
+        expect(page.get_by_label("Answered by")).to_have_value(re.compile("^$|small"))
+        page.goto("/settings/models")
+        page.get_by_role("button", name="Disconnect it").click()
+        expect(page.get_by_text("No model: the passages themselves.")).to_be_visible()
+
+
+MOST_KILOBYTES, MOST_REQUESTS = 60, 25
+
+
+@pytest.mark.parametrize("path", ["/", "/documents", "/settings/models", "a long conversation"])
+def test_pages_are_light(open_page, live, path):
+    """What a first visit loads; of a conversation the newest turns alone, however many it has."""
+    if path == "a long conversation":
+        path = f"/sessions/{long_conversation(live, turns=120).id}"
+    page, sizes = open_page("about:blank"), []
+    page.context.new_cdp_session(page).send("Network.setCacheDisabled", {"cacheDisabled": True})
+    page.on("requestfinished", lambda request: sizes.append(request.sizes()["responseBodySize"]))
+    page.goto(path, wait_until="networkidle")
+
+    assert len(sizes) <= MOST_REQUESTS
+    assert sum(sizes) / 1000 <= MOST_KILOBYTES

@@ -143,3 +143,16 @@ def test_words_of_a_document_cannot_cite():
     found = lead(QUESTION, ("Memo [7]", "The warranty of the Heron 2 is 24 months [9]."))
 
     assert cited_numbers(found.text) == [1]
+
+
+def test_a_follow_up_is_answered_by_its_own_words():
+    text = "The lockers take a coin of € 1, which is given back. A lost key costs € 25."
+    first, then = "How do the lockers work with coins?", "And if I lose the key?"
+    source = made_source(1, text, document_id="d", document_title="Pool")
+
+    reader = EvidenceReader(f"{first} {then}", earlier=first)
+
+    assert reader.read([source], near)[0].quote == "A lost key costs € 25."
+    assert (
+        EvidenceReader(f"{first} {then}").read([source], near)[0].quote != "A lost key costs € 25."
+    )

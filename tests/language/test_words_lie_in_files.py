@@ -24,7 +24,7 @@ READS = {
 LEFT = {
     "documents/readers/xlsx.py": ("bin", "the ending of parts of a workbook"),
     "llm/dialects.py": (
-        "be cannot er over than",
+        "at be cannot er over than to",
         "what servers of models complain of, in English on every server",
     ),
     "render/gate.py": ("tel", "the scheme of a link"),

@@ -94,6 +94,44 @@ class TestItsShape:
         assert (report.citations_kept, report.ranged_citations, report.citations_lost) == (60, 0, 0)
         assert len(report.stated_citations) >= 15
 
+    def test_says_what_is_new_before_what_is_of_one_form(self):
+        pairs = [
+            ("I am Ines Lund and my plot lies in Kirkby.", "The plot has a well [1]."),
+            *(
+                (f"I saw a worm on row {n}. Is it bad?", f"A worm on row {n} does no harm [{n}].")
+                for n in range(2, 41)
+            ),
+        ]
+        past = past_of(pairs)
+        lines = summarise(past, len(past.said), Room(500, 1200)).lines
+
+        about = [line.text for line in lines if line.section is SummarySection.ABOUT]
+        answered = [line.text for line in lines if line.section is SummarySection.ANSWERED]
+        assert about[:2] == [
+            "I saw a worm on row 40.",
+            "I am Ines Lund and my plot lies in Kirkby.",
+        ]
+        assert any("The plot has a well [1]." in line for line in answered[:2])
+        assert len(lines) > 4, "what is said again has the room that is left"
+
+    def test_shows_who_writes_a_clause_again_its_sentence_alone(self):
+        pairs = [("How do I keep it?", "Keep it at 8 °C [1]. Dry it within 3 days of harvest [2].")]
+        calls = []
+        drafted(pairs, "Answered:\n- It is kept at 8 °C for long [1]. ‖ m1", "", calls=calls)
+
+        assert "   sentence: Keep it at 8 °C [1].\n" in calls[-1][1]
+
+    def test_leaves_a_models_lines_a_third_of_the_room(self):
+        pairs = [
+            (f"What of lot {n}?", f"The lot {n} lies behind shed {n} [{n}].") for n in range(60)
+        ]
+        lines = "".join(f"- {answer}\n" for _, answer in pairs)
+        past, draft = drafted(pairs, f"Answered:\n{lines}")
+        summary = summarise(past, len(past.said), Room(1200, 1500), draft)
+
+        texts = "".join(f"- {line.text}\n" for line in summary.lines)
+        assert 0.25 * 1500 < count_tokens(texts) <= 1500 / 3
+
     def test_says_that_it_lists_ranges_where_there_is_no_room(self):
         pairs = [(f"What of lot {n}?", f"Lot {n} is dry [{n}].") for n in range(1, 301)]
         past = past_of(pairs)

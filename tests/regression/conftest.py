@@ -23,9 +23,19 @@ def replayer(place):
 
 
 @pytest.fixture(scope="module")
-def sample_replayer(tmp_path_factory):
+def sample_settings(tmp_path_factory):
+    """With a data folder that a module's libraries share."""
+    return Settings(data_dir=tmp_path_factory.mktemp("replayed"))
+
+
+@pytest.fixture(scope="module")
+def sample_libraries(sample_settings):
+    """Each folder of documents is ingested once for all that a module asks of it."""
+    return Libraries(sample_settings)
+
+
+@pytest.fixture(scope="module")
+def sample_replayer(sample_settings, sample_libraries):
     """As the sample conversations are replayed, each over the documents that it names."""
-    folder = tmp_path_factory.mktemp("replayed")
-    settings = Settings(data_dir=folder)
-    with Replayer(settings, Libraries(settings)) as replayer:
+    with Replayer(sample_settings, sample_libraries) as replayer:
         yield replayer

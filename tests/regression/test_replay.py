@@ -6,6 +6,7 @@ import pytest
 
 from rag.errors import UserError
 from rag.records import ChatMessage, Role
+from rag.regression import replay as libraries
 from rag.regression.replay import (
     Libraries,
     RecordedModel,
@@ -20,6 +21,7 @@ from rag.settings import Settings
 from tests.fakes import HashEmbedder, ScriptedModel
 from tests.regression.scripts import BROUGHT, HOW_LONG, replaying, written
 
+ROOT = libraries.PACKAGE
 SAME = {"same_number_as": {"turn": 1, "source": "refunds.md"}}
 REQUEST = ModelRequest((ChatMessage(Role.USER, "hi"),), max_tokens=9)
 
@@ -105,6 +107,19 @@ def test_a_library_is_ingested_once_for_all_runs(place, monkeypatch):
         (place / "documents" / "new.md").unlink()
         names.add(Libraries(settings, HashEmbedder())._name(place / "documents"))
         assert len(names) == 2
+
+
+def test_a_library_is_named_by_the_code_that_reads(monkeypatch, tmp_path):
+    """A folder that is not there any more would be passed over in silence."""
+    monkeypatch.setattr(libraries, "PACKAGE", tmp_path)
+    names = {libraries._code()}
+    for folder in libraries.READS:
+        assert (ROOT / folder).is_dir()
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "code.py").write_text("changed = True")
+        names.add(libraries._code())
+
+    assert len(names) == 1 + len(libraries.READS)
 
 
 def test_without_compaction_nothing_is_summarised(place):

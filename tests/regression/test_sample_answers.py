@@ -68,11 +68,8 @@ def counted(graded):
 
 
 @pytest.fixture(scope="module")
-def reached(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("data")
-    settings = Settings(data_dir=folder)
-    graded = evaluate(settings, DATA / "questions.jsonl", DATA / "library")
-    return counted(graded)
+def reached(sample_libraries):
+    return counted(evaluate(sample_libraries, DATA / "questions.jsonl", DATA / "library"))
 
 
 def test_every_kind_has_a_floor(reached):

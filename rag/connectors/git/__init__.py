@@ -1,5 +1,3 @@
 """Git repositories: the files of a branch."""
 
 from rag.connectors.git.repository import GitSource, open_git
-
-__all__ = ["GitSource", "open_git"]

@@ -5,6 +5,7 @@ from collections import OrderedDict
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import event
 
 from rag.errors import ModelUnavailable
 from rag.records import (
@@ -397,3 +398,24 @@ class TestLongTranscripts:
         assert post(f"{long}/compact").status == 303
         assert post(f"{long}/forget").status == 303
         assert "Nothing is summarised" in get(f"{long}/summaries").text()
+
+
+class TestAVeryLongOne:
+    def test_is_opened_with_no_more_work_than_a_short_one(self, application, get):
+        def opened(turns):
+            session = application.store.create("local")
+            for number in range(turns):
+                turn = session.begin(f"Question {number}?")
+                done = replace(turn.answer, content="Yes.", status=MessageStatus.COMPLETE)
+                session.finish(done)
+            statements = []
+
+            def note(_connection, _cursor, statement, *_rest):
+                statements.append(statement)
+
+            event.listen(application.engine, "before_cursor_execute", note)
+            page = get(f"/sessions/{session.id}")
+            event.remove(application.engine, "before_cursor_execute", note)
+            return len(statements), len(page.all(".question"))
+
+        assert opened(80) == opened(21)

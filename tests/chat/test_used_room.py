@@ -1,0 +1,85 @@
+"""What the application sends of a long talk: its budget used, half of its claims."""
+
+import pytest
+
+from rag.chat.context import ContextBuilder, MemoryRules
+from rag.chat.shown_sources import ShownSources
+from rag.memory.conversation import ConversationMemory
+from rag.records import ImportedMessage
+from rag.sessions.store import SqlConversationStore
+from rag.tokens import count_tokens
+
+TURNS = 60
+TOWNS = (
+    "Aarau",
+    "Bern",
+    "Chur",
+    "Davos",
+    "Elgg",
+    "Flims",
+    "Gais",
+    "Horw",
+    "Ilanz",
+    "Jona",
+    "Olten",
+)
+
+
+def fact(number):
+    hour, town = 5 + number % 9, TOWNS[number % 10]
+    return f"The depot of {town} behind the old station opens gate {number} at {hour} o'clock"
+
+
+def talked(store, memory):
+    """A session in which each answer gives a number of its own, and talks on."""
+    session = store.create("ada")
+    for number in range(1, TURNS + 1):
+        question = f"When does gate {number} in {TOWNS[number % 10]} open?"
+        more = f"Drivers wait in lane {number % 7} until then, and the porter notes each plate. "
+        answer = f"{fact(number)} [{number}]. {more * 3}Ask again before a holiday."
+        session.append(
+            [ImportedMessage("user", question), ImportedMessage("assistant", answer)], []
+        )
+        memory.compact(session, force=False)
+    return session
+
+
+@pytest.fixture
+def sent(engine, request):
+    """The summary's report, what is sent of the talk, and its statistics."""
+    memory = ContextBuilder(
+        ConversationMemory(count_tokens),
+        rules=MemoryRules(),
+        window=lambda: request.param,
+        count=count_tokens,
+    )
+    session = talked(SqlConversationStore(engine), memory)
+    turn = session.begin("Give me an overview of the gates.")
+    prepared = memory.prepare(session, turn, ShownSources())
+    text = "\n".join(message.content for message in prepared.messages)
+    return session.summaries()[-1].report, text, prepared.stats
+
+
+@pytest.mark.parametrize("sent", [4096, 8192], indirect=True)
+def test_nine_tenths_of_the_budget_are_used(sent):
+    _, _, stats = sent
+
+    assert 0.9 * stats["budget"] <= stats["tokens"] <= stats["budget"]
+
+
+@pytest.mark.parametrize("sent", [8192], indirect=True)
+def test_half_of_the_numbers_stand_with_their_statement(sent):
+    report, text, _ = sent
+
+    assert report.citations_kept == report.citations_required >= 40
+    assert len(report.stated_citations) >= report.citations_required / 2
+    assert all(f"{fact(number)} [{number}]" in text for number in report.stated_citations)
+    assert sum(f"{fact(number)} [{number}]" in text for number in range(1, TURNS + 1)) >= TURNS / 2
+
+
+@pytest.mark.parametrize("sent", [4096], indirect=True)
+def test_in_a_small_window_all_numbers_are_listed(sent):
+    report, text, _ = sent
+
+    assert report.citations_kept == report.citations_required
+    assert all(f"[{number}]" in text for number in range(1, TURNS + 1))
