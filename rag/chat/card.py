@@ -57,8 +57,8 @@ def card_of(
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
     if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
-        told = spoken.speech["offered" if request.has_offers else "hardly"]
-        return Card(tuple(map(_shown, sources, texts)), told)
+        first = spoken.speech["offered" if request.has_offers else "hardly"]
+        return Card(tuple(map(_shown, sources, texts)), first)
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
@@ -115,7 +115,6 @@ def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> st
 
 
 def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
-    """Of the best."""
     return max(request.relevance.get(source.number, UNKNOWN_RELEVANCE) for source in sources)
 
 
