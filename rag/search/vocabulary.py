@@ -10,7 +10,7 @@ from functools import partial
 from rapidfuzz.distance import OSA
 
 from rag.language.words import stem_of
-from rag.search.query import names_in, plain, terms_of, words_of
+from rag.search.query import names_in, plain, terms_of
 
 TYPO_LETTERS = 5  # of a word that may be mistyped
 SECOND_TYPO, MOST_SLIPS = 9, 2  # letters of one that may be mistyped twice
@@ -48,19 +48,18 @@ class Vocabulary:
 
     def meant(self, query: str, held: CountChunks) -> dict[str, list[str]]:
         """Words of a query that are none of the library's, with stems that each may stand for."""
-        said = [word for word in words_of(query) if word.isalpha()]
+        words = [term.tokens[0] for term in terms_of(query) if term.tokens[0].isalpha()]
         unknown = [
             word
-            for word in said
-            if not held(word)  # SQLite leaves short ones whole
-            and not any(held(stem_of(each, self._rules)) for each in (word, plain(word)))
+            for word in words
+            if not any(held(stem_of(each, self._rules)) for each in (word, plain(word)))
         ]
-        if len(unknown) > max(1, len(said) // 3):
-            return {}  # most of it, what it is joined by as well: another language's
+        if len(unknown) > max(1, len(words) // 3):
+            return {}  # another language's, or of another subject
         names = names_in(query)
         return {
             word: likely
-            for word in set(unknown) & {term.tokens[0] for term in terms_of(query)}
+            for word in unknown
             if word not in names
             and len(word) >= TYPO_LETTERS
             and (likely := [stem for stem in self._like(word) if held(stem)])
@@ -75,7 +74,9 @@ class Vocabulary:
             (
                 min(
                     OSA.distance(stem, own, score_cutoff=slips) if is_long else len(word),
-                    OSA.distance(stem, word[: len(stem)]) if begins else len(word),
+                    OSA.distance(stem, word[: len(stem)])
+                    if begins and len(stem) >= TYPO_LETTERS
+                    else len(word),
                 ),
                 -len(stem),
                 stem,

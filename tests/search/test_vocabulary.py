@@ -19,7 +19,7 @@ WORDS = Vocabulary({"doctor": 5, "graphit": 2, "configur": 40, "port": 30, "mül
         pytest.param("see the Docters", {}, id="a name"),
         pytest.param("Müll", {}, id="with its accents"),
         pytest.param("combien de temps dure docter", {}, id="another language's words"),
-        pytest.param("wer war der docter am port", {}, id="another language's small words"),
+        pytest.param("in welchem Jahr starb der docter", {}, id="most of another language"),
         pytest.param("doctor, doctor: docters?", {"docters": "doctor"}, id="one word of three"),
     ],
 )
