@@ -242,7 +242,6 @@ class Answering:
             yield Text(quotation(draft.remains, REMAINS))
 
     def _writer_of(self, session: SessionHandle) -> Writer:
-        """The one that was picked for the session, while it may be."""
         others = self._beside.others
         picked = session.read().model if others else None
         return others.get(picked or "", self._writer)
@@ -317,7 +316,6 @@ class Answering:
         return set_aside(answer, *card, reason)
 
     def _card(self, evidence: "QuestionSources") -> tuple[str, Card] | None:
-        """The answer without a model, as text and as a card."""
         request = WriteRequest(
             question=evidence.resolution.query,
             sources=evidence.sources,
@@ -411,7 +409,6 @@ def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:
-    """Whether there is anything that a judge can be asked."""
     return any(not citation.verdict.is_certain for citation in citations)
 
 

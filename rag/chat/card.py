@@ -115,7 +115,6 @@ def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> st
 
 
 def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
-    """Of the best."""
     return max(request.relevance.get(source.number, UNKNOWN_RELEVANCE) for source in sources)
 
 

@@ -126,7 +126,6 @@ def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
 
 
 def _product_names(text: str, lexicon: Lexicon) -> list[str]:
-    """Those that tell one product from another."""
     return [name for name in read(text, lexicon, language_of(text)).names if _tells_apart(name)]
 
 
@@ -161,7 +160,6 @@ def given(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
 
 
 def _gated(call: ToolCall, allowed: Callable[[int], bool]) -> ToolCall:
-    """Its arguments without a number that nobody gave."""
     gate = JsonGate(allowed, only_unknown=True)
     try:
         arguments = gate.feed(call.arguments) + gate.finish()

@@ -84,12 +84,10 @@ def _agree(one: SourceEvidence, other: SourceEvidence) -> bool:
 
 
 def _place(evidence: SourceEvidence) -> tuple[str, bool]:
-    """The document, and whether it is a row of it."""
     return evidence.source.document_id, evidence.kind == "row"
 
 
 def _is_alike(one: SourceEvidence, other: SourceEvidence) -> bool:
-    """Whether both give amounts of one kind."""
     dimensions = {a.dimension for a in _amounts(one)}
     return any(a.dimension in dimensions for a in _amounts(other))
 
@@ -169,7 +167,6 @@ def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
 
 
 def _newest(source: Source) -> float:
-    """The latest date that a source bears; 0 for none."""
     text = f"{source.document_title} {' '.join(source.heading_path)} {source.passage}"
     return max((date.value for date in dates(text) if date.value > 1e6), default=0.0)
 

@@ -202,7 +202,6 @@ class EvidenceReader:
         return bool({*self._words(counted)} & {*self.asked.words})
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
-        """Those that are no part of a name."""
         places = self._lexicon.find(text)
         return tuple(
             figure

@@ -258,5 +258,4 @@ def source_numbers(question: str) -> tuple[int, ...]:
 
 
 def _searched(text: str) -> str:
-    """The text as it should be searched for."""
     return " ".join(keep_markers(text, lambda _number: False).text.split()) or text

@@ -132,7 +132,6 @@ def units_of(passage: str) -> Iterator[Unit]:
 
 
 def _with_whole_entries(sentences: Sequence[Sentence]) -> list[Sentence]:
-    """The sentences of an entry as one."""
     told: list[Sentence] = []
     for sentence in sentences:
         if told and sentence.kind == told[-1].kind == "entry" and not sentence.begins:

@@ -79,7 +79,6 @@ class Toolbox:
 
 
 def _arguments(tool: Tool, text: str) -> dict[str, Any]:
-    """The arguments as the tool takes them."""
     parsed = {ALIASES.get(name, name): value for name, value in _parsed(text).items()}
     signature = inspect.signature(tool)
     unknown = [name for name in parsed if name not in signature.parameters]
@@ -224,7 +223,6 @@ class SessionTools:
         return ToolResult(json.dumps(answer, ensure_ascii=False), f"found {total} messages")
 
     def _related(self, query: str, known: set[int], room: int) -> dict[int, tuple[str, str, str]]:
-        """Messages that say it in other words."""
         found = self._actions.find(self._session, query, room + len(known))
         others = [
             (index, (role, _beginning(text), "meaning"))

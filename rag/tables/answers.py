@@ -320,7 +320,6 @@ class TableAnswers:
 
 
 def _counts_rows(choice: Choice) -> bool:
-    """Whether all rows of a table are counted."""
     return choice.plan.measures == (Measure(Kind.COUNT),) and not choice.plan.filters
 
 

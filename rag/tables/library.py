@@ -299,7 +299,6 @@ def _names(words: TableWords) -> tuple[str, ...]:
 
 
 def _has_all(column: TableColumn) -> bool:
-    """Whether the profile's examples are all values of a column."""
     is_whole = all(len(example) < LONGEST_EXAMPLE for example in column.examples)
     return is_whole and column.distinct <= len(column.examples)
 

@@ -200,7 +200,6 @@ def _read_all(
 
 
 def _midnight(value: Any) -> Any:
-    """A moment; of a day its beginning."""
     is_day = value is not None and not hasattr(value, "hour")
     return datetime.combine(value, time()) if is_day else value
 

@@ -22,7 +22,6 @@ ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 
 
 def _expressions(section: str) -> dict[tuple[str, ...], str]:
-    """What each expression says."""
     return {
         tuple(part.split()): name
         for name, text in _TOLD[section].items()

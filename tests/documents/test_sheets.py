@@ -187,3 +187,18 @@ def test_text_boxes_on_a_sheet_are_read():
     text = text_of("a.xlsx", with_part(xlsx(), "xl/drawings/drawing9.xml", box.encode()))
 
     assert text.endswith("Call the roofer")
+
+
+def test_formulas_of_an_open_document_sheet_without_results_are_told():
+    cells = [f"<table:table-cell><text:p>{name}</text:p></table:table-cell>" for name in "ABCD"]
+    formula = '<table:table-cell table:formula="of:=[.A2]*1.19"/>'
+    rows = "".join(
+        f"<table:table-row>{''.join(row)}</table:table-row>"
+        for row in (cells[:2], [cells[2], formula], [cells[3], formula])
+    )
+
+    document = read("a.ods", sheet_file(f'<table:table table:name="S">{rows}</table:table>'))
+
+    assert "| C | =[.A2]*1.19 |" in document.sections[0].text
+    told = "sheet S: 2 formulas without a stored result (B2, B3)"
+    assert document.report.left_out == (told,)

@@ -1,6 +1,7 @@
 """Parts, tables and lists of files as people make them: nothing is dropped, doubled or moved."""
 
 import io
+import re
 import zipfile
 
 import pytest
@@ -119,6 +120,64 @@ def test_columns_of_a_slide_are_read_one_after_the_other():
     text = text_of("a.pptx", file.getvalue())
 
     assert text.split("\n\n") == ["Basic", "9 EUR", "Premium", "29 EUR"]
+
+
+@pytest.mark.parametrize(
+    ("table", "encoding"),
+    [
+        ("Größe^Preis^Stück\nM6^0,12^40\nÖse^0,30^7\n", "cp850"),
+        ("品名~単価~在庫\nポンプ~1200~5\nホース~350~12\n", "shift_jis"),
+        ("型号~单价~库存\nA-1~120~5\nB-2~35~12\n", "gb18030"),
+    ],
+)
+def test_short_tables_of_old_programs_keep_their_letters_and_columns(table, encoding):
+    rows = ["| " + " | ".join(re.split(r"[\^~]", line)) + " |" for line in table.splitlines()]
+
+    text = text_of("a.csv", table.encode(encoding))
+
+    assert text.split("\n") == [rows[0], "| --- | --- | --- |", *rows[1:]]
+
+
+def test_lists_of_word_that_begin_anew_are_counted_anew():
+    names = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+    level = (
+        '<w:lvl w:ilvl="0"><w:start w:val="1"/><w:numFmt w:val="decimal"/>'
+        '<w:lvlText w:val="%1."/></w:lvl>'
+    )
+    again = '<w:lvlOverride w:ilvl="0"><w:startOverride w:val="1"/></w:lvlOverride>'
+    lists = "".join(
+        f'<w:num w:numId="{number}"><w:abstractNumId w:val="7"/>{more}</w:num>'
+        for number, more in ((1, ""), (2, again))
+    )
+    numbering = (
+        f'<w:numbering {names}><w:abstractNum w:abstractNumId="7">{level}</w:abstractNum>'
+        f"{lists}</w:numbering>"
+    )
+    place = '<w:numPr><w:ilvl w:val="0"/><w:numId w:val="{}"/></w:numPr>'
+    entries = ((1, "Stop"), (1, "Drain"), (2, "Seal"), (2, "Fill"))
+    body = "".join(paragraph(text, place.format(number)) for number, text in entries)
+
+    text = text_of("a.docx", docx(body, **{"word/numbering.xml": numbering}))
+
+    assert text.split("\n") == ["- 1. Stop", "- 2. Drain", "- 1. Seal", "- 2. Fill"]
+
+
+def test_rows_that_nobody_sees_are_not_read():
+    rows = row("Item", "Price") + row("Pump", "120") + row("Secret", "77", properties="<w:hidden/>")
+    word = read("a.docx", docx(f"<w:tbl>{rows}{row('Hose', '35')}</w:tbl>"))
+    markup = "".join(
+        f"<tr{more}><td>{name}<td>{price}"
+        for name, price, more in (
+            *(("Item", "Price", ""), ("Pump", 120, ""), ("Secret", 77, " style='display:none'")),
+            *(("Secret", 78, " hidden"), ("Hose", 35, "")),
+        )
+    )
+    page = read("a.html", f"<p>Prices</p><table>{markup}</table>".encode())
+
+    for document in (word, page):
+        assert "| Pump | 120 |\n| Hose | 35 |" in document.sections[-1].text
+        assert "Secret" not in document.tables[0].rows
+    assert word.report.left_out == ("2 hidden words",)
 
 
 class TestExcel:

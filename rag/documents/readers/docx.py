@@ -236,7 +236,7 @@ class _DocxWalk:
 def _opened_controls(parent: Any, tag: str = f"{WORD}*") -> Iterator[Any]:
     """The children, those inside content controls and tracked insertions among them."""
     for child in parent.iterchildren():
-        if child.find(f"{WORD}trPr/{WORD}del") is not None:
+        if any(child.find(f"{WORD}trPr/{WORD}{name}") is not None for name in ("del", "hidden")):
             continue
         if child.tag in TRANSPARENT:
             yield from _opened_controls(child, tag)
@@ -296,6 +296,8 @@ def _field(element: Any) -> str:
 
 
 def _of_row(row: Any) -> frozenset[Mark]:
+    if row.find(f"{WORD}trPr/{WORD}hidden") is not None:
+        return frozenset({Mark.HIDDEN})
     return DELETED if row.find(f"{WORD}trPr/{WORD}del") is not None else frozenset()
 
 

@@ -215,7 +215,7 @@ def _is_grid(table: Any) -> bool:
 
 
 def _rows(table: Any) -> list[list[str]]:
-    rows = [row.css("th, td") for row in table.css("tr")]
+    rows = [row.css("th, td") for row in table.css("tr") if not _is_dropped(row)]
     heads = sum(1 for _row in takewhile(lambda row: all(cell.tag == "th" for cell in row), rows))
     return spread([list(map(_cell, row)) for row in rows], heads=heads)
 

@@ -30,7 +30,7 @@ from rag.documents.readers.sheets import (
     write_sheets,
 )
 from rag.documents.runs import Mark, Run, written
-from rag.documents.tables import spread, typed_cell
+from rag.documents.tables import TypedCell, spread, typed_cell
 from rag.errors import Unreadable
 
 NAMES = "urn:oasis:names:tc:opendocument:xmlns"
@@ -323,9 +323,11 @@ class _SheetReader:
                 for column, cell in _numbered(row, "cell", f"{TABLE}covered-table-cell")
                 if len(cell)
             ]
+            formulas: list[str] = []
             yield Sheet(
                 title,
-                self._rows(table),
+                self._rows(table, formulas),
+                formulas=formulas,
                 hidden_rows=_unseen(table, "row"),
                 hidden_columns=_unseen(table, "column"),
                 notes=[
@@ -340,27 +342,32 @@ class _SheetReader:
                 ],
             )
 
-    def _rows(self, table: Any) -> Iterator[NumberedRow]:
+    def _rows(self, table: Any, formulas: list[str]) -> Iterator[NumberedRow]:
         for first, row in _numbered(table, "row"):
             count = min(_count(row.get(f"{TABLE}number-rows-repeated", "1")), MOST_REPEATED)
             for number in range(first, first + count):
-                if not any(cells := list(self._cells(row, number))):
+                if not any(cells := list(self._cells(row, number, formulas))):
                     break
                 yield number, cells
 
-    def _cells(self, row: Any, number: int) -> Iterator[str]:
+    def _cells(self, row: Any, number: int, formulas: list[str]) -> Iterator[str]:
         for first, cell in _numbered(row, "cell", f"{TABLE}covered-table-cell"):
             count = _count(cell.get(f"{TABLE}number-columns-repeated", "1"))
+            formula = cell.get(f"{TABLE}formula", "").partition("=")[2]
             for column in range(first, min(first + count, WIDEST)):
-                yield self._cell(cell, f"{letters_of(column)}{number}") if len(cell) else ""
+                place = f"{letters_of(column)}{number}"
+                text = self._cell(cell, place) if len(cell) else ""
+                if formula and not text:  # its result is not stored
+                    formulas.append(place)
+                    text = TypedCell(f"={formula}", None, place)
+                yield text
 
     def _cell(self, cell: Any, place: str) -> str:
         text, kind = self._words(cell), cell.get(f"{OFFICE}value-type", "")
-        if kind in FIGURES:
-            value = float(cell.get(f"{OFFICE}value", "nan"))
-            figure = self._figure(text, value, kind)
-            return typed_cell(figure, value, place)
         with suppress(ValueError):
+            if kind in FIGURES:
+                value = float(cell.get(f"{OFFICE}value", ""))
+                return typed_cell(self._figure(text, value, kind), value, place)
             if day := cell.get(f"{OFFICE}date-value", ""):
                 return text_of(datetime.fromisoformat(day))
         stored = cell.get(f"{OFFICE}boolean-value", "")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine, join_lines
-from rag.language.grids import YEAR, headed, is_amount
+from rag.language.grids import YEAR, is_amount
 from rag.language.languages import read_lists
 
 SAID = read_lists("filings")
@@ -359,7 +359,7 @@ def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> 
         return None
     header[0] = header[0] or units_in(lines[max(free, first - ABOVE) : first])
     body = _written([*map(_row, opening), *rows], columns)
-    return PdfTable(first, end, headed([header, *body])[0])
+    return PdfTable(first, end, [header, *body])
 
 
 def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
