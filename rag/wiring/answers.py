@@ -66,9 +66,10 @@ def _likeness(application: "Application") -> Likeness:
     def rows(names: tuple[str, ...]) -> Matrix:
         return application.embedder.embed(names)
 
-    def likeness(words: Sequence[str], names: tuple[str, ...]) -> Matrix:
+    def likeness(words: Sequence[str], names: tuple[str, ...]) -> list[list[float]]:
         cosines = application.embedder.embed(words) @ rows(names).T
-        return (cosines - usual().mean) / usual().deviation
+        rows_of_words: list[list[float]] = ((cosines - usual().mean) / usual().deviation).tolist()
+        return rows_of_words
 
     return likeness
 
