@@ -31,7 +31,7 @@ from rag.search.cache import words as held_words
 from rag.search.identifiers import IdentifierIndex
 from rag.search.mentions import NameMentions
 from rag.search.query import terms_of
-from rag.search.word_index import Plan, WeighedTerm, chunk_count
+from rag.search.word_index import WeighedTerm, chunk_count
 from rag.sessions import register_rows
 from rag.sessions.rows import SessionKey
 from rag.settings import Settings
@@ -78,14 +78,14 @@ def asked_of_words(read):
     )
 
 
-def plan(words, connection, within):
+def weighed(words, connection, within):
     terms = terms_of(QUERY)
     counts = words.frequencies(connection, terms, within, 99)
-    return Plan.of(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
+    return [WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True)]
 
 
 WORD_INDEX = {
-    "search": asked_of_words(lambda w, c, within: w.search(c, plan(w, c, within), within, 9)),
+    "search": asked_of_words(lambda w, c, within: w.search(c, weighed(w, c, within), within, 9)),
     "frequencies": asked_of_words(
         lambda w, c, within: w.frequencies(c, terms_of(QUERY), within, 9)
     ),
