@@ -358,18 +358,15 @@ class ContextBuilder:
         )
 
     def _history_room(self, state: State, keep_turns: int | None = None) -> HistoryRoom:
-        budget, pairs = self._budget(state.session), state.session.config.recent_message_count // 2
+        config, budget = state.session.config, self._budget(state.session)
         system = ChatMessage(Role.SYSTEM, self._system(state, budget))
-        taken, pairs = (
-            message_tokens(system, self._count),
-            state.session.config.recent_message_count,
-        )
+        taken = message_tokens(system, self._count)
         history = max(0, int((budget.input_tokens - taken) * (1 - SOURCE_SHARE)))
         return HistoryRoom(
             budget=history,
             high=int(history * self._rules.high_water),
             low=int(history * self._rules.low_water),
-            keep_turns=pairs if keep_turns is None else keep_turns,
+            keep_turns=config.recent_message_count // 2 if keep_turns is None else keep_turns,
         )
 
     def _history_tokens(self, state: State) -> int:

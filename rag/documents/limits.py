@@ -17,4 +17,4 @@ class LoadLimits:
     max_unpacked_ratio: int = 300  # unpacked to packed, of any part that is over 1 MiB
     max_seconds: float = 60.0  # in the reading process
     ocr_models: tuple[str, ...] = ()  # files that read pictures besides the packaged model
-    max_memory_bytes: int = 3072 * MEBIBYTE  # address space of the reading process
+    max_memory_bytes: int = 1280 * MEBIBYTE  # address space of the reading process, beside OCR's

@@ -1,10 +1,12 @@
 """The reading process and its limits."""
 
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -40,6 +42,34 @@ def loader_with():
     yield open_loader
     for loader in loaders:
         loader.close()
+
+
+WORD_DOCUMENT = (
+    '<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main">'
+    "<w:body>{}</w:body></w:document>"
+)
+
+
+def package(parts):
+    """A Word file of these parts."""
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    types, relations = (
+        f"http://schemas.openxmlformats.org/package/2006/{name}"
+        for name in ("content-types", "relationships")
+    )
+    leads = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{types}"><Override PartName="/word/document.xml" '
+        f'ContentType="{kind}"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{relations}"><Relationship Id="r1" '
+        f'Type="{leads}" Target="word/document.xml"/></Relationships>',
+        **parts,
+    }
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return data.getvalue()
 
 
 class TestGuardedLoader:
@@ -97,6 +127,15 @@ class TestGuardedLoader:
         with pytest.raises(Unreadable, match="300 MiB of memory"):
             loader.load("a.txt", b"a b\n\n" * 6_000_000)
         assert loader.load("b.md", b"two").sections[0].text == "two"
+
+    def test_says_of_an_office_file_that_it_needs_too_much_memory(self, loader_with):
+        """The parser of XML calls that an unknown error, and it was told as damage."""
+        paragraph = f"<w:p><w:r><w:t>{'word ' * 20}</w:t></w:r></w:p>"
+        document = package({"word/document.xml": WORD_DOCUMENT.format(paragraph * 250_000)})
+        loader = loader_with(max_memory_bytes=180 * 2**20, max_unpacked_ratio=10**6)
+
+        with pytest.raises(Unreadable, match="180 MiB of memory"):
+            loader.load("a.docx", document)
 
     def test_refuses_an_empty_file_without_asking(self, loader_with):
         with pytest.raises(Unreadable, match="0 bytes"):

@@ -119,7 +119,8 @@ class _Placed(NamedTuple):
 
     @classmethod
     def of(cls, element: Any) -> "_Placed":
-        return cls(*(_emu(element.get(f"{SVG}{side}", "")) for side in PLACES), element)
+        left, top, width, height = (_emu(element.get(f"{SVG}{side}", "")) for side in PLACES)
+        return cls(left, top, width, height, element)
 
 
 def _emu(length: str) -> int:

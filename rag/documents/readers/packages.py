@@ -28,6 +28,7 @@ SMALL_BYTES = 1024 * 1024  # of a part, whatever its ratio
 PROLOGUE_BYTES = 1024 * 1024
 MAX_PARTS = 20_000
 XML_ENDINGS = (".xml", ".rels", ".vml")
+NO_MEMORY = 2  # as libxml2 counts its errors, which says "unknown error" of it
 BROKEN: tuple[type[Exception], ...] = (
     *(SyntaxError, LookupError, ValueError, TypeError, AttributeError),  # the first of XML parsers
     *(NotImplementedError, zipfile.BadZipFile, zlib.error, EOFError, OSError),
@@ -56,6 +57,8 @@ def damage_message(name: str, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except (*BROKEN, *errors) as error:
+        if type(error).__module__ == "lxml.etree" and getattr(error, "code", 0) == NO_MEMORY:
+            raise MemoryError from error
         raise Unreadable(
             name, "the file is damaged or was cut off: its parts cannot be unpacked. Save it again."
         ) from error
