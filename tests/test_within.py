@@ -31,7 +31,7 @@ from rag.search.cache import words as held_words
 from rag.search.identifiers import IdentifierIndex
 from rag.search.mentions import NameMentions
 from rag.search.query import terms_of
-from rag.search.word_index import WeighedTerm, chunk_count
+from rag.search.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
 from rag.sessions.rows import SessionKey
 from rag.settings import Settings
@@ -78,14 +78,14 @@ def asked_of_words(read):
     )
 
 
-def weighed(words, connection, within):
+def plan(words, connection, within):
     terms = terms_of(QUERY)
     counts = words.frequencies(connection, terms, within, 99)
-    return [WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True)]
+    return Plan.of(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
 
 
 WORD_INDEX = {
-    "search": asked_of_words(lambda w, c, within: w.search(c, weighed(w, c, within), within, 9)),
+    "search": asked_of_words(lambda w, c, within: w.search(c, plan(w, c, within), within, 9)),
     "frequencies": asked_of_words(
         lambda w, c, within: w.frequencies(c, terms_of(QUERY), within, 9)
     ),
@@ -306,12 +306,6 @@ def takes_within(function):
     return any(each.annotation and ast.unparse(each.annotation) == "Readable" for each in taken)
 
 
-# Two hand it on to an index that has a case; what PostgreSQL finds is shown beside its server.
-ELSEWHERE = {
-    "search/pgvector.py ChangingIndex.nearest",
-    "search/pgvector.py PgVectorIndex.nearest",  # tests/search/test_pgvector.py
-    "search/vectors.py SharedIndex.nearest",  # tests/runtime/test_shared.py
-}
 EVERY = list(functions_with_within())
 CASED = [each for each in EVERY if each in CASES]  # the others are told of by one test
 # Where they are held in memory the databases' own index is not asked, and the other way round.
@@ -402,7 +396,7 @@ def states(request, tmp_path_factory):
 
 
 def test_every_function_that_takes_it_has_a_case():
-    assert set(EVERY) == set(CASES) | ELSEWHERE
+    assert set(EVERY) == set(CASES)
 
 
 @pytest.mark.parametrize("name", HELD)

@@ -18,7 +18,7 @@ from rag.search.fts5 import Fts5Words
 from rag.search.hybrid import HybridRetriever
 from rag.search.passages import neighbourhood
 from rag.search.query import Term, words_of
-from rag.search.word_index import WeighedTerm
+from rag.search.word_index import Plan, WeighedTerm
 
 SOURCES = 8
 PLAIN = 3  # passages of BM25
@@ -112,8 +112,8 @@ def _plain(place: Installation, question: str) -> Iterator[Source]:
     words = frozenset(words_of(question))
     terms = [Term((word,)) for word in sorted(words - STOP_WORDS or words)]
     with reading(place.engine) as connection:
-        asked = [WeighedTerm(term, 1, 1.0) for term in terms]
-        best = Fts5Words().search(connection, asked, EVERYTHING, PLAIN) if terms else []
+        plan = Plan([WeighedTerm(term, 1, 1.0) for term in terms], [])
+        best = Fts5Words().search(connection, plan, EVERYTHING, PLAIN) if terms else []
     for chunk_id, score in best:
         chunk = place.store.chunks([chunk_id], EVERYTHING)[chunk_id]
         key = chunk.document_id, chunk.section_index

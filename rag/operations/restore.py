@@ -20,7 +20,7 @@ from rag.operations.manifest import FileRecord, refuse_emptied
 from rag.operations.repository import BackupManifest, BackupRepository, room_for
 from rag.operations.snapshot import put_back
 from rag.seams import ChunkIndex
-from rag.search.fts5 import count_words, rebuild_words
+from rag.search.word_repair import count_words, rebuild_words
 
 UNFINISHED = "restoring.json"  # there from the first file of a restore to the last
 HARMLESS = frozenset(

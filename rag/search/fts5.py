@@ -1,51 +1,32 @@
-"""Words in SQLite: FTS5 with its own bm25(); it has kept no texts, so candidates' are read."""
+"""Words in SQLite: FTS5 with its own bm25(), and common words read in the texts of candidates."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from sqlalchemy import BindParameter, Connection, Engine, bindparam, text
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy import Connection, text
 
-from rag.db import reading, writing
 from rag.language.words import stem_of
 from rag.records import Readable
-from rag.search.query import ALPHABETIC_UNSPACED, OTHER_UNSPACED, UNSPACED, Term, plain
-from rag.search.word_index import HEADING_WEIGHT, IN_TEXT, MOST_WORDS, Positions, WeighedTerm
-
-_KEYS: BindParameter[Any] = bindparam("keys", expanding=True)
-_BEGINNING = 3  # letters of a word that its stem keeps
-
-
-MAX_POSITIONS = 16384  # the letters of one chunk beyond this are not set apart
-
-
-def set_apart(column: str) -> str:
-    """An SQL expression: the text with each run of unspaced letters as overlapping runs."""
-    letter = f"substr({column}, n, 1)"
-    piece = (
-        f"CASE WHEN {letter} GLOB '[{ALPHABETIC_UNSPACED}]' "
-        f"THEN ' ' || substr({column}, n, 3) || ' ' "
-        f"WHEN {letter} GLOB '[{OTHER_UNSPACED}]' "
-        f"THEN ' ' || substr({column}, n, 2) || ' ' "
-        f"ELSE {letter} END"
-    )
-    return (
-        f"CASE WHEN {column} GLOB '*{UNSPACED}*' THEN "
-        f"(SELECT group_concat(piece, '') FROM (SELECT {piece} AS piece FROM text_positions "
-        f"WHERE n <= length({column}) ORDER BY n)) || substr({column}, {MAX_POSITIONS + 1}) "
-        f"ELSE {column} END"
-    )
-
-
-# Marks (M*) are part of a word in Devanagari, Arabic and others; the default splits there.
-TOKENIZER = "porter unicode61 remove_diacritics 2 categories 'L* N* M* Co'"
-_INDEX = (
-    "CREATE VIRTUAL TABLE chunks_fts USING fts5(heading, text, place, content='', "
-    f'tokenize="{TOKENIZER}")'
+from rag.search.lexical_schema import TOKENIZER, set_apart
+from rag.search.normalisation import plain
+from rag.search.query import Term
+from rag.search.word_index import (
+    DEPTH,
+    HEADING_WEIGHT,
+    IN_TEXT,
+    MOST_WORDS,
+    RANKED,
+    Plan,
+    Positions,
+    held_by,
+    score,
+    with_list,
 )
+
+_WORD = re.compile(r"[^\W_]+")
+_BEGINNING = 3  # letters of a word that its stem keeps
 
 
 class Fts5Words:
@@ -55,11 +36,12 @@ class Fts5Words:
 
     _SCORES = text(
         f"SELECT rowid, -bm25(chunks_fts, {HEADING_WEIGHT}, 1.0, 0.0) AS score FROM chunks_fts "
-        "WHERE chunks_fts MATCH :match ORDER BY score DESC, rowid LIMIT :limit"
+        "WHERE chunks_fts MATCH :match ORDER BY score DESC LIMIT :limit"
     )
     _TOGETHER = text("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :limit")
-    _IDS = text("SELECT row, id FROM chunks WHERE row IN :keys").bindparams(_KEYS)
-    _TEXTS_OF = text("SELECT id, heading, text FROM chunks WHERE id IN :keys").bindparams(_KEYS)
+    _IDS = with_list("SELECT row, id FROM chunks WHERE row IN :keys")
+    _TEXTS_OF = with_list("SELECT row, id, heading, text FROM chunks WHERE id IN :keys")
+    _TEXTS = with_list("SELECT row, heading, text FROM chunks WHERE row IN :keys")
     _FREQUENCY = text(
         "SELECT count(*) FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :most)"
     )
@@ -87,19 +69,57 @@ class Fts5Words:
     _DROP = ("DROP TABLE temp.own_words", "DROP TABLE temp.own")
 
     def search(
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
+    ) -> list[tuple[str, float]]:
+        scores = self._by_rare(connection, plan, within, DEPTH * limit)
+        if plan.common or within.ids is not None:
+            scores = self._ranked(connection, plan, within, scores, RANKED * limit)
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
+        ids = {row.row: row.id for row in rows}
+        return [(ids[row], scored) for row, scored in best if row in ids]
+
+    def _by_rare(
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
+    ) -> dict[int, float]:
+        """FTS5 scores each term, and they add up."""
+        if not plan.rare:
+            return {}
+        match = _match(" OR ", [each.term for each in plan.rare], within)
+        found = connection.execute(self._SCORES, {"match": match, "limit": limit})
+        return {row: float(scored) for row, scored in found.all()}
+
+    def _ranked(
         self,
         connection: Connection,
-        terms: Sequence[WeighedTerm],
+        plan: Plan,
         within: Readable,
-        limit: int,
-        *,
-        is_all: bool = False,
-    ) -> list[tuple[str, float]]:
-        match = _match(" AND " if is_all else " OR ", [each.term for each in terms], within)
-        found = connection.execute(self._SCORES, {"match": match, "limit": limit}).all()
-        rows = connection.execute(self._IDS, {"keys": [row.rowid for row in found]})
-        ids = {row.row: row.id for row in rows}
-        return [(ids[row.rowid], float(row.score)) for row in found if row.rowid in ids]
+        scores: Mapping[int, float],
+        most: int,
+    ) -> dict[int, float]:
+        """The best so far and chunks that hold common terms together, by what all terms say.
+
+        FTS5 knows how rare a term is among all documents only: where not all may be read, the
+        rare ones are weighed here as well.
+        """
+        rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
+        together: dict[int, None] = {}
+        for terms in plan.together():
+            match = _match(" AND ", terms, within)
+            found = connection.execute(self._TOGETHER, {"match": match, "limit": most})
+            together |= dict.fromkeys(found.scalars())
+            if len(together) >= most:
+                break
+        weighed = plan.common if within.ids is None else plan.all
+        stems = _Stems(self.stemmer, [each.term for each in weighed])
+        keys = list(dict.fromkeys([*rows, *together]))
+        lengths: dict[int, int] = {}
+        for row in connection.execute(self._TEXTS, {"keys": keys}).all():
+            lengths[row.row] = stems.read(row.row, row.heading, row.text)
+        shares = score(weighed, stems.of_term, stems.places(), lengths)
+        if within.ids is not None:
+            return shares
+        return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
@@ -123,19 +143,14 @@ class Fts5Words:
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        rows = connection.execute(self._TEXTS_OF, {"keys": list(chunk_ids)}).all()
-        texts = {row.id: plain(f"{row.heading}\n{row.text}") for row in rows}
-        stems = [stems[0] for stems in self.lexemes(connection, terms).values()]
-        letters = {term.tokens[0] for term in terms if term.is_letters}
-        begin = _beginning_with(
-            {stem[:_BEGINNING] for stem in stems if stem and stem not in letters}
-        )
-        stem = cache(lambda word: stem_of(word, self.stemmer))
-        words = {key: {stem(word) for word in begin.findall(text)} for key, text in texts.items()}
-        return [
-            [key for key in texts if each in (texts if each in letters else words)[key]]
-            for each in stems
-        ]
+        found = connection.execute(self._TEXTS_OF, {"keys": list(chunk_ids)}).all()
+        stems = _Stems(self.stemmer, terms)
+        for row in found:
+            stems.read(row.row, row.heading, row.text)
+        return held_by(stems.of_term, stems.places(), {row.row: row.id for row in found})
+
+    def tokens(self, term: Term) -> Sequence[str]:
+        return term.tokens
 
     def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
         return {
@@ -158,13 +173,58 @@ class Fts5Words:
             yield word, np.sort(np.fromstring(places, dtype=np.int64, sep=","))
 
 
+class _Stems:
+    """Finds a few terms in texts as the tokenizer of the index would: it has kept no texts."""
+
+    def __init__(self, stemmer: str, terms: Sequence[Term]) -> None:
+        self._rules = stemmer
+        self._known: dict[str, str] = {}
+        self._letters = [term.tokens[0] for term in terms if term.is_letters]
+        self.of_term = {
+            term: term.tokens if term.is_letters else [self._stem(token) for token in term.tokens]
+            for term in terms
+        }
+        self._found: defaultdict[str, list[int]] = defaultdict(list)
+        stems = (stem for stems in self.of_term.values() for stem in stems if stem)
+        self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
+
+    def read(self, row: int, heading: str, told: str) -> int:
+        """Note where the terms stand; returns the length.
+
+        Of two places, which is right behind the other is all that counts. So only words that may
+        be terms are looked at.
+        """
+        heading, told = plain(heading), plain(told)
+        for part, first in ((heading, row << 16), (told, row << 16 | IN_TEXT)):
+            place, end = first, 0
+            for found in self._words.finditer(part):
+                position = found.start()
+                if position and part[position - 1].isalnum():
+                    continue  # within a word
+                place += 2 if _WORD.search(part, end, position) else 1
+                self._found[self._stem(found.group())].append(place)
+                end = found.end()
+            for letters in self._letters:
+                for found in re.finditer(letters, part):
+                    self._found[letters].append(first + min(found.start(), IN_TEXT - 1))
+        return len(heading) + len(told)
+
+    def places(self) -> dict[str, Positions]:
+        return {stem: np.unique(np.array(found)) for stem, found in self._found.items()}
+
+    def _stem(self, word: str) -> str:
+        if word not in self._known:
+            self._known[word] = stem_of(plain(word), self._rules)
+        return self._known[word]
+
+
 def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
-    """Words that begin so; a beginning of fewer letters is all of a word."""
+    """What begins so, up to a word's end; a beginning of fewer letters is all of a word."""
     each = (
         re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
         for letters in sorted(beginnings)
     )
-    return re.compile(rf"(?<![^\W_])(?:{'|'.join(each) or '(?!)'})[^\W_]*")
+    return re.compile(rf"(?:{'|'.join(each) or '(?!)'})[^\W_]*")
 
 
 def _match(joined: str, terms: Sequence[Term], within: Readable) -> str:
@@ -179,70 +239,3 @@ def _match(joined: str, terms: Sequence[Term], within: Readable) -> str:
 def _fts5(term: Term) -> str:
     """A quoted phrase: nothing inside is an operator (tokens hold no quotes)."""
     return f'"{" ".join(term.tokens)}"' + ("*" if term.is_prefix else "")
-
-
-# ── The index itself: damaged, it is made anew ──
-
-_HELD = text("SELECT count(*) FROM chunks_fts_docsize")
-_CHUNKS = text("SELECT count(*) FROM chunks")
-_CHECK = "INSERT INTO chunks_fts (chunks_fts) VALUES ('integrity-check')"
-_EMPTY = "INSERT INTO chunks_fts (chunks_fts) VALUES ('delete-all')"
-# The tables behind an FTS5 index as SQLite makes them: no averages, a structure of no level.
-_RESET = (
-    "DELETE FROM chunks_fts_data",
-    "DELETE FROM chunks_fts_idx",
-    "DELETE FROM chunks_fts_docsize",
-    "INSERT INTO chunks_fts_data (id, block) VALUES (1, x''), (10, x'00000000000000')",
-    "INSERT OR REPLACE INTO chunks_fts_config (k, v) VALUES ('version', 4)",
-)
-_FORGET = "DELETE FROM sqlite_master WHERE name = 'chunks_fts' OR name GLOB 'chunks_fts_*'"
-_REFILL = (
-    "INSERT INTO chunks_fts (rowid, heading, text, place) "
-    f"SELECT row, {set_apart('heading')}, {set_apart('text')}, collection_id FROM chunks"
-)
-
-
-def count_words(engine: Engine) -> int:
-    """Chunks in the word index, 0 if it is damaged; PostgreSQL keeps it in the very rows."""
-    if engine.dialect.name == "postgresql":
-        with reading(engine) as connection:
-            return int(connection.execute(_CHUNKS).scalar_one())
-    try:
-        with writing(engine) as connection:
-            connection.exec_driver_sql(_CHECK)
-            return int(connection.execute(_HELD).scalar_one())
-    except DatabaseError:
-        return 0
-
-
-def rebuild_words(engine: Engine) -> None:
-    """Make the word index anew from the chunks (SQLite; PostgreSQL has nothing to make)."""
-    if engine.dialect.name == "postgresql":
-        return
-    try:
-        with writing(engine) as connection:
-            connection.exec_driver_sql(_EMPTY)
-    except DatabaseError:  # too damaged to be opened
-        try:
-            with writing(engine) as connection:
-                for statement in _RESET:
-                    connection.exec_driver_sql(statement)
-        except DatabaseError:  # … or even to be emptied
-            _begin_anew(engine)
-        engine.dispose()  # connections that met the damage remember it
-    with writing(engine) as connection:
-        connection.exec_driver_sql(_EMPTY)
-        connection.exec_driver_sql(_REFILL)
-
-
-def _begin_anew(engine: Engine) -> None:
-    """Forget the tables without reading them: their pages are damaged; then give these free."""
-    engine.dispose()
-    with engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA writable_schema = ON")
-        connection.exec_driver_sql(_FORGET)
-        connection.exec_driver_sql("PRAGMA writable_schema = RESET")
-    engine.dispose()
-    with engine.connect() as connection:
-        connection.exec_driver_sql(_INDEX)
-        connection.exec_driver_sql("VACUUM")

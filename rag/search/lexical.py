@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
+from math import prod
 
 from sqlalchemy import Connection, Engine, select, text
 
@@ -14,22 +15,22 @@ from rag.db import chunks, inside, reading
 from rag.errors import StorageFailed
 from rag.language.words import stem_of
 from rag.records import Readable
-from rag.search.cache.words import CachedWords, Lexemes
+from rag.search.cache.words import CachedWords, CollectionWords, Lexemes
 from rag.search.fts5 import Fts5Words
 from rag.search.query import REMEMBERED, Term, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
-from rag.search.vocabulary import Vocabulary, nearest
+from rag.search.vocabulary import Vocabulary
 from rag.search.word_index import (
+    MOST_COUNTED,
     MOST_SCORED,
+    Plan,
     WeighedTerm,
     WordIndex,
     chunk_count,
     idf,
-    plan,
 )
 
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
-TEXTS_READ = 3  # for how a word of one stem is written
 _NEWEST = text("SELECT max(row) FROM chunks")
 _COUNT = text("SELECT count(*) FROM chunks")
 
@@ -73,22 +74,9 @@ class LexicalIndex:
             if own is not None:
                 return [own.search(self._lexemes(connection, q), limit) for q in queries]
             known = self._knowing(connection)
-            asked = [self._asked(connection, known, query, within) for query in queries]
-            return [self._candidates(connection, each, within, limit) for each in asked]
-
-    def _candidates(
-        self, connection: Connection, asked: Sequence[WeighedTerm], within: Readable, limit: int
-    ) -> list[tuple[str, float]]:
-        """Chunks with rare terms; where these are few, such as hold common ones together."""
-        rare, together = plan(asked)
-        look = partial(self._words.search, connection, within=within, limit=limit)
-        scores = dict(look(rare)) if rare else {}
-        for terms in together:
-            if len(scores) >= limit:
-                break
-            weight = sum(each.weight for each in terms)
-            scores = {key: weight + score for key, score in look(terms, is_all=True)} | scores
-        return sorted(scores.items(), key=lambda pair: -pair[1])[:limit]
+            plans = [Plan.of(self._asked(connection, known, q, within)) for q in queries]
+            look = partial(self._words.search, connection)
+            return [look(plan, within, limit) if plan.all else [] for plan in plans]
 
     def holding(self, phrase: str, within: Readable, *, limit: int) -> list[str]:
         """Ids of chunks that hold these words one after the other, in any form of theirs."""
@@ -109,28 +97,29 @@ class LexicalIndex:
                 is_held = bool(own.holding(self._lexemes(connection, word), 1))
             else:
                 is_held = any(self._words.frequencies(connection, terms_of(word), within, 1))
-        return is_held or self.respelled(word.lower(), within) != word.lower()
+            return is_held or bool(self._slips(connection, own, word.lower(), within))
 
     def respelled(self, query: str, within: Readable) -> str:
-        """The query with words that no text holds as those that a slip of the keyboard away do.
+        """The query with words that no text holds as those that one slip of the keyboard away do.
 
-        A name stays as it is, and all where many words are unknown: it is another language's.
+        A name stays as it is, and all where most words are unknown: it is another language's.
         """
         with reading(self.engine) as connection:
-            meant = self._meant(connection, query, within)
-        for word, stems in meant.items():
-            written = nearest(word, self._written(stems, within), self._words.stemmer) or word
-            query = re.sub(rf"\b{re.escape(word)}\b", written, query, flags=re.IGNORECASE)
+            own = self._held.within(connection, within)
+            slips = self._slips(connection, own, query, within)
+        for word, stem in slips.items():
+            meant = self._written(stem, within)
+            query = re.sub(rf"\b{re.escape(word)}\b", meant or word, query, flags=re.IGNORECASE)
         return query
 
-    def _written(self, stems: Sequence[str], within: Readable) -> set[str]:
-        """Words of these stems as some texts have them."""
-        found = {key for stem in stems for key in self.holding(stem, within, limit=TEXTS_READ)}
+    def _written(self, stem: str, within: Readable) -> str:
+        """A word of this stem as some text has it."""
+        found = self.holding(stem, within, limit=1)
         query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(found))
         with reading(self.engine) as connection:
             texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
-        words = {word for each in texts for word in words_of(each)}
-        return {word for word in words if stem_of(word, self._words.stemmer) in stems}
+        words = dict.fromkeys(word for each in texts for word in words_of(each))
+        return next((word for word in words if stem_of(word, self._words.stemmer) == stem), "")
 
     def coverage(self, query: str, within: Readable, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
@@ -189,17 +178,18 @@ class LexicalIndex:
     def _lexemes(self, connection: Connection, query: str) -> Lexemes:
         return self._words.lexemes(connection, terms_of(query))
 
-    def _meant(self, connection: Connection, query: str, within: Readable) -> dict[str, list[str]]:
-        own = self._held.within(connection, within)
+    def _slips(
+        self, connection: Connection, own: CollectionWords | None, query: str, within: Readable
+    ) -> dict[str, str]:
         if own is not None:
-            return own.vocabulary.meant(query, own.vocabulary.held)
+            return own.vocabulary.slips(query, own.vocabulary.held)
         vocabulary = self._knowing(connection).vocabulary
 
         @cache
         def held_within(stem: str) -> int:
             return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
 
-        return vocabulary.meant(query, vocabulary.held if within.ids is None else held_within)
+        return vocabulary.slips(query, vocabulary.held if within.ids is None else held_within)
 
     def _size(self, connection: Connection, known: _KnownWords, within: Readable) -> int:
         return known.size if within.ids is None else chunk_count(connection, within)
@@ -207,22 +197,36 @@ class LexicalIndex:
     def _weighed(
         self, connection: Connection, known: _KnownWords, terms: Sequence[Term], within: Readable
     ) -> list[WeighedTerm]:
-        """With their frequencies: those of words are known, all others are counted.
+        """With their frequencies: those of words are known, of common phrases guessed.
 
-        Everything is counted for who may not read every collection.
+        All others are counted, and everything is for who may not read every collection.
         """
+        is_open = within.ids is None
         size = self._size(connection, known, within)
-        told: dict[Term, int | None] = dict.fromkeys(terms)
-        if within.ids is None:
-            told |= {term: self._told(known, term) for term in terms if not term.is_prefix}
+        told = {term: self._told(known, term) if is_open else None for term in terms}
         untold = [term for term, frequency in told.items() if frequency is None]
         counts = self._words.frequencies(connection, untold, within, MOST_SCORED + 1)
-        told |= zip(untold, counts, strict=True)
-        return [WeighedTerm(term, n or 0, idf(size, n or 0)) for term, n in told.items()]
+        counted = dict(zip(untold, counts, strict=True))
+        return [
+            WeighedTerm(
+                term,
+                found := counted.get(term, frequency or 0),
+                idf(size, found),
+                is_guess=frequency is not None
+                and (found > MOST_SCORED or len(self._words.tokens(term)) > 1),
+            )
+            for term, frequency in told.items()
+        ]
 
     def _told(self, known: _KnownWords, term: Term) -> int | None:
-        """What the vocabulary says of a word; of letters that stand in a row it says nothing."""
-        return None if term.is_letters else known.vocabulary.count(term.tokens[0])
+        """What the vocabulary says of a word, and of a phrase that would be dear to count."""
+        counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
+        if len(counts) == 1 and not term.is_prefix:
+            return counts[0]
+        common = [count for count in counts if count is not None and count > MOST_COUNTED]
+        if term.is_prefix or len(common) < len(counts):
+            return None
+        return int(known.size * prod(count / known.size for count in common))
 
     # ── What is known of the library's words ─────────────────────────────────────────────────
 

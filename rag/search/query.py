@@ -7,17 +7,12 @@ from functools import cache, lru_cache
 
 from rag.language.lazy_patterns import re
 from rag.language.words import language_of
-
-# Scripts without spaces, or whose words carry particles: ranges of a GLOB or a regular expression.
-ALPHABETIC_UNSPACED = "ก-๛ກ-ໟက-႟ក-៹"  # Thai, Lao, Burmese, Khmer
-OTHER_UNSPACED = "ぁ-ヿㄅ-ㄯ㐀-䶿一-鿿가-힣豈-﫿ｦ-ﾟ𠀀-\U0003ffff"  # Kana, Bopomofo, Han, Hangul
-UNSPACED = f"[{ALPHABETIC_UNSPACED}{OTHER_UNSPACED}]"
+from rag.search.lexical_schema import ALPHABETIC_UNSPACED, UNSPACED
 
 MAX_CHARACTERS = 8000  # of a query; what follows is not looked at
 MAX_TERMS = 64
 REMEMBERED = 100  # queries: each is asked for its hits, and then how much of it they hold
 
-_ACCENTS = re.compile(r"[\u0300-\u036f]+")
 _NAME = re.compile(r"(?<=[\w,;] )[A-ZÄÖÜ][\w-]*")
 
 
@@ -39,14 +34,6 @@ def terms_of(query: str) -> Sequence[Term]:
     telling = [word for word in words if not _is_stop_word(word, stop_words)] or words
     terms = dict.fromkeys(term for word in telling for term in _terms_of_word(word))
     return tuple(terms)[:MAX_TERMS]
-
-
-def plain(text: str) -> str:
-    """Without capitals and accents."""
-    if text.isascii():
-        return text.lower()
-    apart = unicodedata.normalize("NFD", text.lower())
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart))
 
 
 def names_in(query: str) -> frozenset[str]:

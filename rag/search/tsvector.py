@@ -1,23 +1,34 @@
-"""Words in PostgreSQL: the column `chunks.words`, a tsvector.
+"""Words in PostgreSQL: BM25 over a tsvector.
 
-Its own `ts_rank` knows neither how rare a word is nor how long texts are, so that each term is
-weighed here. It orders candidates of large libraries only: the words of others are in memory.
+PostgreSQL's own `ts_rank` knows neither document frequencies nor average lengths, and a word in a
+heading hides those of the text. It only chooses candidates here; their positions are read and
+scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
 """
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection, Row, TextClause, text
 
 from rag.records import Readable
+from rag.search.lexical_schema import ACCENTED, UNACCENTED
 from rag.search.query import Term
-from rag.search.word_index import IN_TEXT, MOST_WORDS, Positions, WeighedTerm
+from rag.search.word_index import (
+    DEPTH,
+    IN_TEXT,
+    MOST_WORDS,
+    RANKED,
+    Plan,
+    Positions,
+    held_by,
+    score,
+)
 
 IN_HEADING = "A"  # the weight that the column gives to words of the heading
+_AS_NUMBERS = str.maketrans({IN_HEADING: ".5", "B": "", "C": "", "D": ""})
 
-# Latin letters lose their accents in the index of PostgreSQL, and in what is looked up there.
-ACCENTED = "àáâãäåçèéêëìíîïñòóôõöùúûüýÿāăąćčďēėęěğīįıłńňōőřśşšťūůűųźżž"
-UNACCENTED = "aaaaaaceeeeiiiinooooouuuuyyaaaccdeeeegiiilnnoorssstuuuuzzz"
 _WITHOUT_ACCENTS = str.maketrans(ACCENTED, UNACCENTED)  # as the column is made
 
 
@@ -25,16 +36,21 @@ class TsvectorWords:
     """A WordIndex over the column `chunks.words`."""
 
     # Joined term by term, so that each is one look-up in the index.
-    _SCORES = (
+    _CANDIDATES = (
         "WITH asked AS (SELECT to_tsquery('english', query) AS query, weight "
         "FROM unnest(CAST(:queries AS text[]), CAST(:weights AS float[])) AS given(query, weight)) "
-        "SELECT id, sum(weight * ts_rank('{{0, 0, 0.7, 1}}', words, query, 1)) AS score "
-        "FROM asked JOIN chunks ON words @@ query{inside} GROUP BY id, row "
-        "ORDER BY score DESC, row LIMIT :limit"
+        "SELECT id, chunks.row, length(heading) + length(text) AS length FROM ("
+        "SELECT id, row FROM asked JOIN chunks ON words @@ query{inside} GROUP BY id, row "
+        "ORDER BY sum(weight * ts_rank('{{0, 0, 0.7, 1}}', words, query, 1)) DESC, row LIMIT :limit"
+        ") AS best JOIN chunks USING (id)"
     )
     _LEXEMES = text(
         "SELECT token, ARRAY(SELECT lexeme FROM unnest(to_tsvector('english', token)) "
         "ORDER BY positions[1]) AS lexemes FROM unnest(CAST(:tokens AS text[])) AS given(token)"
+    )
+    _TOGETHER = (
+        "SELECT id, row, length(heading) + length(text) AS length FROM chunks "
+        "WHERE words @@ to_tsquery('english', :query){inside} LIMIT :limit"
     )
     _FREQUENCIES = (
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM chunks "
@@ -47,11 +63,8 @@ class TsvectorWords:
         "ORDER BY row LIMIT :limit"
     )
 
-    _HOLDERS = text(
-        "SELECT place, id FROM unnest(CAST(:queries AS text[])) "
-        "WITH ORDINALITY AS given(query, place), chunks "
-        "WHERE id = ANY(:ids) AND words @@ to_tsquery('english', query)"
-    )
+    # Taking the columns apart here costs four times as much as reading them as they are written.
+    _WRITTEN = text("SELECT row, id, CAST(words AS text) AS words FROM chunks WHERE id = ANY(:ids)")
     _WORDS_OF = text(
         "SELECT lexeme, array_agg((CAST(chunks.row AS bigint) << 16) | at | "
         f"(CASE kind WHEN '{IN_HEADING}' THEN 0 ELSE {IN_TEXT} END) ORDER BY chunks.row, at) "
@@ -67,23 +80,17 @@ class TsvectorWords:
     stemmer = "english"
 
     def search(
-        self,
-        connection: Connection,
-        terms: Sequence[WeighedTerm],
-        within: Readable,
-        limit: int,
-        *,
-        is_all: bool = False,
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
     ) -> list[tuple[str, float]]:
-        queries = [_tsquery(each.term) for each in terms]
-        weights = [each.weight for each in terms]
-        given = {
-            "queries": [" & ".join(queries)] if is_all else queries,
-            "weights": [sum(weights)] if is_all else weights,
-            "limit": limit,
-        }
-        rows = connection.execute(_open(self._SCORES, within), given)
-        return [(row.id, float(row.score)) for row in rows]
+        deep = RANKED if plan.common else DEPTH
+        found = self._candidates(connection, plan, within, deep * limit)
+        lexemes = self.lexemes(connection, [each.term for each in plan.all])
+        asked = {"ids": [each.id for each in found.values()]}
+        places = _places(connection.execute(self._WRITTEN, asked), lexemes)
+        lengths = {row: each.length for row, each in found.items()}
+        scores = score(plan.all, lexemes, places, lengths)
+        best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
+        return [(found[row].id, scored) for row, scored in best]
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
@@ -104,17 +111,39 @@ class TsvectorWords:
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        asked = {"queries": [_tsquery(term) for term in terms], "ids": list(chunk_ids)}
-        found: list[list[str]] = [[] for _ in terms]
-        for row in connection.execute(self._HOLDERS, asked):
-            found[row.place - 1].append(row.id)
-        return found
+        found = connection.execute(self._WRITTEN, {"ids": list(chunk_ids)}).all()
+        lexemes = self.lexemes(connection, terms)
+        return held_by(lexemes, _places(found, lexemes), {row.row: row.id for row in found})
+
+    def tokens(self, term: Term) -> Sequence[str]:
+        return _tokens(term)
 
     def holding(
         self, connection: Connection, term: Term, within: Readable, limit: int
     ) -> list[str]:
         asked = {"query": _tsquery(term), "limit": limit}
         return list(connection.execute(_open(self._HOLDING, within), asked).scalars())
+
+    def _candidates(
+        self, connection: Connection, plan: Plan, within: Readable, most: int
+    ) -> dict[int, Row[Any]]:
+        """Ids and lengths of chunks that may be among the best, by row."""
+        asked = {
+            "queries": [_tsquery(each.term) for each in plan.rare],
+            "weights": [each.weight for each in plan.rare],
+        }
+        rows = connection.execute(_open(self._CANDIDATES, within), {**asked, "limit": most})
+        results = {row.row: row for row in rows}
+        together: dict[int, Row[Any]] = {}
+        for terms in plan.together() if plan.common else ():
+            query = " & ".join(map(_tsquery, terms))
+            rows = connection.execute(
+                _open(self._TOGETHER, within), {"query": query, "limit": most}
+            )
+            together |= {row.row: row for row in rows}
+            if len(together) >= most:
+                break
+        return results | together
 
     def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
         tokens = sorted({token for term in terms for token in _tokens(term)})
@@ -124,6 +153,27 @@ class TsvectorWords:
             term: [lexeme for token in _tokens(term) for lexeme in of_token[token]]
             for term in terms
         }
+
+
+def _places(
+    written: Iterable[Row[Any]], lexemes: Mapping[Term, Sequence[str]]
+) -> dict[str, Positions]:
+    """Where these stand, of columns such as `'aero':1A,7B 'batteri':3B`."""
+    wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
+    each = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
+    results: dict[str, list[tuple[int, str]]] = {}
+    for row in written:
+        for lexeme, told in each.findall(row.words):
+            results.setdefault(lexeme, []).append((row.row, told))
+    return {lexeme: _numbered(told) for lexeme, told in results.items()}
+
+
+def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
+    """Of rows and the places there."""
+    rows = np.repeat([row for row, _ in told], [each.count(",") + 1 for _, each in told])
+    at = np.fromstring(",".join(each for _, each in told).translate(_AS_NUMBERS), sep=",")
+    in_text = np.where(at % 1, 0, IN_TEXT)
+    return np.sort(rows.astype(np.int64) << 16 | at.astype(np.int64) | in_text)
 
 
 def _open(statement: str, within: Readable) -> TextClause:

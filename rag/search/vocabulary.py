@@ -4,18 +4,18 @@
 nothing stays unknown.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 
+from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from rag.language.words import stem_of
-from rag.search.query import names_in, plain, terms_of
+from rag.search.normalisation import plain
+from rag.search.query import names_in, terms_of
 
-TYPO_LETTERS = 5  # of a word that may be mistyped
-SECOND_TYPO, MOST_SLIPS = 9, 2  # letters of one that may be mistyped twice
-MOST_LIKE = 12  # stems that are tried
-BEHIND = 8  # letters of a word in which the slip may be behind the stem
+SHORTEST = 4  # letters of a word that is looked up here
+TYPO_LETTERS = 5  # … of one that may be mistyped
+SECOND_TYPO = 9  # letters of one that may be mistyped twice
 SHORTEST_STEM, LONGEST_STEM = 3, 40
 
 CountChunks = Callable[[str], int]  # in how many of the asker's chunks a word is
@@ -46,61 +46,38 @@ class Vocabulary:
         """In how many chunks of all collections a stem is."""
         return self._counts.get(stem, 0)
 
-    def meant(self, query: str, held: CountChunks) -> dict[str, list[str]]:
-        """Words of a query that are none of the library's, with stems that each may stand for."""
+    def slips(self, query: str, held: CountChunks) -> dict[str, str]:
+        """Words of a query that are none of the library's, with the stem that each stands for."""
         words = [term.tokens[0] for term in terms_of(query) if term.tokens[0].isalpha()]
         unknown = [
             word
             for word in words
             if not any(held(stem_of(each, self._rules)) for each in (word, plain(word)))
         ]
-        if len(unknown) > max(1, len(words) // 3):
-            return {}  # another language's, or of another subject
+        if 2 * len(unknown) > len(words) + 1:
+            return {}
         names = names_in(query)
-        return {
-            word: likely
+        typed = {
+            word: self.likest(stem_of(word, self._rules), held)
             for word in unknown
-            if word not in names
-            and len(word) >= TYPO_LETTERS
-            and (likely := [stem for stem in self._like(word) if held(stem)])
+            if word not in names and len(word) >= SHORTEST
         }
+        return {word: stem for word, stem in typed.items() if stem}
 
-    def _like(self, word: str) -> list[str]:
-        """The likeliest stems first: a slip may be in the stem, or in what stands behind it."""
-        own = stem_of(word, self._rules)
-        is_long, slips = len(own) >= TYPO_LETTERS, _slips_in(word)
-        begins = len(word) >= BEHIND  # of a shorter one what stands behind is another ending
-        found = [
-            (
-                min(
-                    OSA.distance(stem, own, score_cutoff=slips) if is_long else len(word),
-                    OSA.distance(stem, word[: len(stem)])
-                    if begins and len(stem) >= TYPO_LETTERS
-                    else len(word),
-                ),
-                -len(stem),
-                stem,
-            )
-            for stem in self._by_letter.get(word[0], [])
-        ]
-        return [
-            stem for far, _, stem in sorted(found)[:MOST_LIKE] if far <= (2 if begins else slips)
-        ]
-
-
-def nearest(word: str, written: Iterable[str], stemmer: str) -> str:
-    """The one that a slip of the keyboard makes of it, or of its stem, two in a long one; or ""."""
-    most = _slips_in(word)
-    stem = partial(stem_of, rules=stemmer)
-    distances = [
-        (min(OSA.distance(word, each), OSA.distance(stem(word), stem(each))), each)
-        for each in written
-    ]
-    return min((each for each in distances if each[0] <= most), default=(0, ""))[1]
-
-
-def _slips_in(word: str) -> int:
-    return MOST_SLIPS if len(word) >= SECOND_TYPO else 1
+    def likest(self, stem: str, held: CountChunks) -> str:
+        """The word that one slip of the keyboard makes of it, two in a long one."""
+        if len(stem) < TYPO_LETTERS:
+            return ""
+        slips = 2 if len(stem) >= SECOND_TYPO else 1
+        found = process.extract(
+            stem,
+            self._by_letter.get(stem[0], []),
+            scorer=OSA.distance,
+            score_cutoff=slips,
+            limit=None,
+        )
+        likely = [(distance, -held(word), word) for word, distance, _ in found]
+        return min((each for each in likely if each[1]), default=(0, 0, ""))[2]
 
 
 def _is_word(stem: str) -> bool:

@@ -1,18 +1,17 @@
 """What the databases' word indexes have in common: which chunks are looked at, how they score.
 
 A word that very many chunks hold says little and costs much. So the rare words of a query make its
-candidates, together with chunks that hold several common ones at once.
+candidates, together with chunks that hold several common ones at once; common words only rank them.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, TextClause, bindparam, func, select, text
 
 from rag.db import chunks, inside
 from rag.records import Readable
@@ -20,7 +19,11 @@ from rag.search.query import Term
 
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 MOST_WORDS = 200_000  # of a vocabulary
+DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
 MOST_SCORED = 2_500  # chunks that the rare terms of one query may hold, summed
+MOST_COUNTED = 1_000  # chunks of a phrase's rarest word: each is read to count the phrase
+RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
+LEAST = 0.05  # of the heaviest term's weight: what nearly every chunk holds decides nothing
 TOGETHER = 4  # common terms that are looked up as one
 K1, B = 1.2, 0.75  # of BM25, as in FTS5
 
@@ -39,15 +42,38 @@ class WeighedTerm:
     term: Term
     frequency: int
     weight: float
+    is_guess: bool = False  # too many to be counted, or too dear to be looked up
 
 
-def plan(weighed: Iterable[WeighedTerm]) -> tuple[list[WeighedTerm], list[list[WeighedTerm]]]:
-    """Rare terms, and common ones that a chunk is to hold together, the most of them first."""
-    every = sorted(weighed, key=lambda each: each.frequency)
-    sums = accumulate(each.frequency for each in every)
-    rare = [each for each, scored in zip(every, sums, strict=True) if scored <= MOST_SCORED]
-    common = every[len(rare) :][:TOGETHER]
-    return rare, [common[:many] for many in range(len(common), 1 if rare else 0, -1)]
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Rare terms and common ones, each rarest first."""
+
+    rare: Sequence[WeighedTerm]
+    common: Sequence[WeighedTerm]
+
+    @classmethod
+    def of(cls, weighed: Iterable[WeighedTerm]) -> "Plan":
+        rare, scored = [], 0
+        every = sorted(weighed, key=lambda each: (each.is_guess, each.frequency))
+        least = LEAST * max((each.weight for each in every if each.frequency), default=0.0)
+        ordered = [each for each in every if each.weight >= least]
+        for each in ordered:
+            scored += each.frequency
+            if scored > MOST_SCORED or each.is_guess:
+                break
+            rare.append(each)
+        return cls(rare, ordered[len(rare) :])
+
+    @property
+    def all(self) -> list[WeighedTerm]:
+        return [*self.rare, *self.common]
+
+    def together(self) -> Iterator[list[Term]]:
+        """Common terms whose common chunks are candidates, the most promising first."""
+        words = [each.term for each in self.common[:TOGETHER]]
+        for many in range(len(words), 1 if self.rare else 0, -1):
+            yield words[:many]
 
 
 class WordIndex(Protocol):
@@ -56,15 +82,9 @@ class WordIndex(Protocol):
     stemmer: str  # Snowball's name of the one that the index uses
 
     def search(
-        self,
-        connection: Connection,
-        terms: Sequence[WeighedTerm],
-        within: Readable,
-        limit: int,
-        *,
-        is_all: bool = False,
+        self, connection: Connection, plan: Plan, within: Readable, limit: int
     ) -> list[tuple[str, float]]:
-        """Ids of chunks that hold any of the terms, or all, with their scores, best first."""
+        """Ids of chunks that hold terms of the plan, with their scores, best first."""
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
@@ -87,8 +107,11 @@ class WordIndex(Protocol):
         Of all collections: nothing of it may be told before `frequencies` finds it within.
         """
 
+    def tokens(self, term: Term) -> Sequence[str]:
+        """What stands side by side in the index where the term does, before stemming."""
+
     def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
-        """What stands side by side in the index where the term does."""
+        """The same after stemming."""
 
     def places(
         self, connection: Connection, collection_id: str, first_row: int
@@ -105,6 +128,35 @@ def chunk_count(connection: Connection, within: Readable, most: int | None = Non
 def idf(size: int, frequency: int) -> float:
     """Inverse document frequency as BM25 has it, never below 0."""
     return math.log1p(max(0.0, size - frequency + 0.5) / (frequency + 0.5))
+
+
+def score(
+    weighed: Iterable[WeighedTerm],
+    lexemes: Mapping[Term, Sequence[str]],
+    places: Mapping[str, Positions],
+    lengths: Mapping[int, int],
+) -> dict[int, float]:
+    """BM25 over these terms, by row (Robertson and Zaragoza, 2009); lengths are of the rows."""
+    rows = np.array(sorted(lengths), dtype=np.int64)
+    told = np.array([lengths[row] for row in rows.tolist()], dtype=np.float64)
+    relative = told / max(float(told.mean()) if len(told) else 0.0, 1.0)
+    scores = np.zeros(len(rows))
+    for each in weighed:
+        found = _of_term(lexemes[each.term], places)
+        scores += each.weight * saturated(counts_in(rows, found), relative)
+    return dict(zip(rows.tolist(), scores.tolist(), strict=True))
+
+
+def held_by(
+    lexemes: Mapping[Term, Sequence[str]], places: Mapping[str, Positions], ids: Mapping[int, str]
+) -> list[list[str]]:
+    """For each term, the ids of the rows that it stands in."""
+    results = (_of_term(of_term, places) >> 16 for of_term in lexemes.values())
+    return [[ids[row] for row in np.unique(rows).tolist()] for rows in results]
+
+
+def _of_term(lexemes: Sequence[str], places: Mapping[str, Positions]) -> Positions:
+    return in_a_row([places.get(lexeme, NOWHERE) for lexeme in lexemes])
 
 
 def in_a_row(places: Sequence[Positions]) -> Positions:
@@ -126,3 +178,8 @@ def counts_in(rows: NDArray[np.int64], places: Positions) -> PerRow:
 def saturated(count: PerRow, relative_length: PerRow) -> PerRow:
     """BM25's share of one term: it levels off, the later the longer the chunk."""
     return count * (K1 + 1) / (count + K1 * (1 - B + B * relative_length))
+
+
+def with_list(statement: str) -> TextClause:
+    """A statement whose parameter `keys` is a list."""
+    return text(statement).bindparams(bindparam("keys", expanding=True))

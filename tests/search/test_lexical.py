@@ -1,17 +1,19 @@
 import re
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
-from rag.language.words import stem_of
 from rag.records import EVERYTHING, Readable
 from rag.search import lexical, word_index
 from rag.search.cache import words
-from rag.search.fts5 import _beginning_with
+from rag.search.fts5 import _Stems
 from rag.search.lexical import LexicalIndex
-from rag.search.query import plain
+from rag.search.normalisation import plain
+from rag.search.query import Term
+from rag.search.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.search.conftest import Library
 from tests.waiting import until
 
@@ -241,6 +243,15 @@ def test_of_words_that_very_many_chunks_hold_the_rare_ones_decide(library: Libra
 
 
 @pytest.mark.usefixtures("short_of_time")
+def test_common_words_rank_what_a_rare_one_finds(library: Library) -> None:
+    library.add("Filler", *(f"The pump of plant {n} hums. The valve hisses." for n in range(30)))
+    texts = ("Zeolite is here, as told above.", "Zeolite in the pump hums.")
+    _, both = library.add("Two", *texts)
+
+    assert library.lexical.search("pump hums with zeolite", EVERYTHING, limit=5)[0][0] == both.id
+
+
+@pytest.mark.usefixtures("short_of_time")
 def test_chunks_that_hold_common_words_together_are_found(library: Library) -> None:
     library.add("Pumps", *(f"The pump of plant {n} hums." for n in range(30)))
     library.add("Valves", *(f"The valve of plant {n} hisses." for n in range(30)))
@@ -380,12 +391,38 @@ def test_a_word_is_known_in_any_form_and_but_for_a_slip_of_the_keyboard(
 WRITTEN = st.text(alphabet="abcAÀ _-.1’", max_size=40)
 
 
-@given(WRITTEN)
-def test_only_words_that_may_be_terms_are_looked_at_and_none_of_these_is_missed(told: str) -> None:
-    terms = {"abc", "ab", "a", "abca"}
-    looked_at = _beginning_with({term[:3] for term in terms}).findall(plain(told))
-    every = re.findall(r"[^\W_]+", plain(told))
+@given(WRITTEN, WRITTEN)
+def test_common_words_are_counted_in_a_text_as_word_by_word(heading: str, told: str) -> None:
+    terms = [
+        Term(("abc",)),
+        Term(("ab",)),
+        Term(("a", "abc")),
+        Term(("abc", "abca")),
+    ]
+    stems = _Stems("porter", terms)
 
-    found, held = ({stem_of(word, "porter") for word in words} for words in (looked_at, every))
+    stems.read(7, heading, told)
+    places = stems.places()
 
-    assert found & terms == held & terms
+    for term in terms:
+        wanted = list(stems.of_term[term])
+        counted = 0.0
+        for part, weight in ((heading, HEADING_WEIGHT), (told, 1.0)):
+            words = [stems._stem(word) for word in re.findall(r"[^\W_]+", plain(part))]
+            starts = range(len(words) - len(wanted) + 1)
+            counted += weight * sum(words[at : at + len(wanted)] == wanted for at in starts)
+        found = in_a_row([places.get(stem, NOWHERE) for stem in wanted])
+        assert counts_in(np.array([7]), found).tolist() == [counted]
+
+
+def test_terms_of_nearly_every_chunk_rank_nothing_beside_rarer_ones() -> None:
+    def weighed(word: str, frequency: int) -> word_index.WeighedTerm:
+        return word_index.WeighedTerm(Term((word,)), frequency, word_index.idf(10_000, frequency))
+
+    def words(*asked: word_index.WeighedTerm) -> list[str]:
+        return [each.term.tokens[0] for each in word_index.Plan.of(asked).all]
+
+    rare, common, unknown = weighed("lamp", 9), weighed("press", 9_900), weighed("lxmp", 0)
+
+    assert words(common, rare, unknown) == ["lxmp", "lamp"]
+    assert words(common, unknown) == ["lxmp", "press"]
