@@ -8,14 +8,18 @@ from functools import lru_cache
 from rag.citations.clauses import depends
 from rag.citations.markers import cited_numbers, without_markers
 from rag.citations.statements import Statement, read_statements
-from rag.language.sentences import asks
+from rag.language.sentences import asks, leads_in
+from rag.language.words import language_of
 from rag.memory.paragraphs import size
+from rag.memory.recall import telling
 from rag.records import Role
 
 WHOLE = 200  # bytes of a message that is quoted whole
 LONGEST = 600  # characters of a quotation; what is longer is no line of a summary
 LEAST = 24  # bytes of a user's sentence that says something by itself
 _QUOTATION = re.compile(r"[ \t]*\n\s*>")
+_PARAGRAPH_END = re.compile(r"\n\s*\n|\n(?=\s*(?:[-*+#|]|\d+[.)]))")
+_BOLD_LEVEL = 7  # of a heading without a sign of its level
 _QUOTE_SIGNS = re.compile(r"(?m)^[ \t]*>[> ]*")
 LEAST_WORDS = 4  # of one that says something in fewer
 MOST_SENTENCES = 200  # of one message
@@ -38,6 +42,7 @@ class SpokenSentence:
     claims: tuple[Claim, ...] = ()
     asks: bool = False
     leans: bool = False  # it says nothing without the question before its message
+    paragraph: str = ""  # a short one whole: what goes on behind a sentence may limit it
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -60,17 +65,49 @@ class SpokenSentence:
 def read_evidence(text: str) -> tuple[SpokenSentence, ...]:
     """The sentences of a message in canonical spelling that say something."""
     results: list[SpokenSentence] = []
-    heading = ""
-    for statement in read_statements(text)[:MOST_SENTENCES]:
+    headings: list[tuple[int, str]] = []  # the level of each, and what it says
+    statements = read_statements(text)[:MOST_SENTENCES]
+    for before, statement, behind in zip(
+        [None, *statements], statements, [*statements[1:], None], strict=False
+    ):
         line = flat(text[statement.start : statement.end])
-        if statement.kind == "heading":
-            heading = line.strip("#*_: ")
+        level = _heading_level(text, statement, behind)
+        if level:
+            headings = [heading for heading in headings if heading[0] < level]
+            headings.append((level, line.strip("#*_: ")))
         elif _stands_over_quotation(text, statement):
-            heading = without_markers(line).rpartition(" › ")[2].strip()
+            headings = [(1, without_markers(line).rpartition(" › ")[2].strip())]
         elif statement.kind in ("sentence", "entry", "row") and line:
-            before = results[-1] if results else None
-            results.append(_sentence(text, statement, heading, before))
+            led = _lead(text, before, statement)
+            path = [name for _, name in headings if name and name not in led]
+            last = results[-1] if results else None
+            results.append(_sentence(text, statement, [*map("{} ›".format, path), led], last))
     return tuple(results)
+
+
+def _heading_level(text: str, statement: Statement, behind: Statement | None) -> int:
+    """Of a heading, also of one that is underlined; 0: it is none."""
+    line = text[statement.start : statement.end].lstrip(" \t>")
+    if statement.kind == "heading":
+        return len(line) - len(line.lstrip("#")) or _BOLD_LEVEL
+    is_underlined = (
+        behind is not None
+        and (statement.kind, behind.kind) == ("sentence", "rule")
+        and text[statement.end : behind.start].count("\n") == 1
+    )
+    return 2 if is_underlined and "\n" not in line else 0
+
+
+def _lead(text: str, before: Statement | None, statement: Statement) -> str:
+    """What leads a sentence or an entry in."""
+    lead = statement.lead_in
+    if lead and lead.end <= statement.start:
+        return flat(text[lead.start : lead.end])
+    is_next = before is not None and text[before.end : statement.start].count("\n") <= 1
+    if before is None or not is_next or before.kind != "sentence":
+        return ""
+    line = flat(text[before.start : before.end])
+    return line if leads_in(line) else ""
 
 
 def _stands_over_quotation(text: str, statement: Statement) -> bool:
@@ -80,13 +117,10 @@ def _stands_over_quotation(text: str, statement: Statement) -> bool:
 
 
 def _sentence(
-    text: str, statement: Statement, heading: str, before: SpokenSentence | None
+    text: str, statement: Statement, setting: list[str], before: SpokenSentence | None
 ) -> SpokenSentence:
     line = flat(text[statement.start : statement.end])
-    lead = statement.lead_in
-    led = flat(text[lead.start : lead.end]) if lead and lead.end <= statement.start else ""
     needs = statement.kind == "sentence" and depends(line)
-    setting = [f"{heading} ›" if heading and heading not in led else "", led]
     if needs and before is not None:
         setting = [before.quotation]
     claims = tuple(
@@ -98,7 +132,15 @@ def _sentence(
         claims or (Claim(line),),
         asks=asks(line),
         leans=needs and before is None,
+        paragraph=_paragraph(text, statement) if statement.kind == "sentence" else "",
     )
+
+
+def _paragraph(text: str, statement: Statement) -> str:
+    """What a sentence and those beside it say, from it on, if that is short."""
+    end = _PARAGRAPH_END.search(text, statement.end)
+    whole = flat(text[statement.start : end.start() if end else len(text)])
+    return whole if size(whole) <= WHOLE else ""
 
 
 def flat(text: str) -> str:
@@ -148,12 +190,27 @@ class TurnEvidence:
         """A sentence word for word with what limits it; short messages stand whole."""
         text = self.messages[message].text
         is_answer = self.messages[message].role != Role.USER
-        if is_answer and size(text) <= WHOLE and "\n" not in text.strip():
-            quoted, needs_question = flat(text), any(s.leans for s in self.sentences(message))
+        question, needs_question = self.question(message), sentence.leans
+        if is_answer and size(text) <= WHOLE and _is_prose(text):
+            quoted = flat(text)
+            needs_question = any(s.leans for s in self.sentences(message))
+        elif is_answer and sentence.paragraph:
+            quoted = f"{sentence.setting} {sentence.paragraph}".strip()
         else:
-            quoted, needs_question = sentence.quotation, sentence.leans
-        question = self.question(message) if needs_question else ""
-        return f"{question} → {quoted}" if question else quoted
+            quoted = sentence.quotation
+        is_short = is_answer and size(quoted) <= WHOLE // 2
+        needs_question |= is_short and not _shares_words(question, quoted)
+        return f"{question} → {quoted}" if question and needs_question else quoted
+
+
+def _is_prose(text: str) -> bool:
+    """No code: on one line its numbers would count."""
+    return all(statement.kind == "sentence" for statement in read_statements(text))
+
+
+def _shares_words(question: str, answer: str) -> bool:
+    language = language_of(question)
+    return not set(telling(question, language)).isdisjoint(telling(answer, language))
 
 
 def numbers_in(text: str) -> tuple[int, ...]:
