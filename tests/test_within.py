@@ -255,6 +255,9 @@ CASES = {
     "tables/library.py TableLibrary.likely": (
         lambda t, w: t.app.asked.library.likely("margin or revenue by region", w)
     ),
+    "tables/library.py TableLibrary.by_meaning": (
+        lambda t, w: t.app.asked.library.by_meaning("What is the total profit?", w, meant)
+    ),
     "tables/answers.py TableAnswers.ask": lambda t, w: (
         t.app.asked.ask("What is the total margin?", w).rows
     ),
@@ -263,6 +266,11 @@ CASES = {
 }
 OF_US = Readable(frozenset({DEFAULT_COLLECTION}))
 NO_DOCUMENT = Readable(frozenset({"404"}))
+
+
+def meant(words, names):
+    """Any word means the margin."""
+    return [[9.0 * (name == "margin") for name in names] for _ in words]
 
 
 def named(documents):

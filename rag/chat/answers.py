@@ -429,5 +429,6 @@ def _request(
         wishes=draft.wishes,
         within=evidence.within,
         earlier=evidence.resolution.earlier,
+        has_offers=bool(draft.offers),
         deadline=draft.deadline,
     )

@@ -57,7 +57,8 @@ def card_of(
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
     if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
-        return Card(tuple(map(_shown, sources, texts)), spoken.speech["hardly"])
+        told = spoken.speech["offered" if request.has_offers else "hardly"]
+        return Card(tuple(map(_shown, sources, texts)), told)
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))

@@ -16,6 +16,7 @@ HEADER_LOOK = 20  # rows from the top in which a header may stand
 LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 TOTAL = re.compile(rf"{phrases('totals')}|\u2211", re.IGNORECASE)
+YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d(?:[–-]\d\d(?:\d\d)?)?\*?")
 MONEY = {sign.casefold() for sign in CURRENCIES.values()}  # which only the first row may bear
 FileRow = tuple[int, list[str]]  # with its number in the file
 
@@ -136,7 +137,7 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
             is_pair = len(row) == 2 == len(below) and (
                 figures == 1 or _is_one_of_many(row[1], below[1])
             )
-            is_row = is_pair or figures > _filled(row) / 2
+            is_row = is_pair or figures > sum(not is_blank(cell) for cell in row) / 2
             return None if is_row and not _are_years(row) else index
     return 0
 
@@ -155,8 +156,10 @@ def _is_value(cell: str, below: Sequence[str]) -> bool:
     if not _is_figure(cell):
         return False
     figure = parse_figure(cell.strip())
+    if figure is None:  # a date: `31 Dec 2022` above 450 is a name
+        return any(is_date(each.strip()) for each in below)
     others = [found for each in below if (found := parse_figure(each.strip()))]
-    if not figure or not others or _unit(figure) in MONEY:
+    if not others or _unit(figure) in MONEY:
         return True
     return any(_unit(other) == _unit(figure) for other in others)
 
@@ -172,10 +175,12 @@ def _is_grouping(above: FileRow, header: FileRow) -> bool:
 
 
 def _are_years(row: Sequence[str]) -> bool:
-    """Headers such as "Country, 2019, 2020, 2021"."""
-    figures = [cell for cell in row if _is_figure(cell)]
-    years = [cell for cell in figures if re.fullmatch(r"(?:19|20)\d\d", cell.strip())]
-    return len(years) == len(figures) and not _is_figure(row[0]) and len(set(years)) == len(years)
+    """Headers such as "Country, 2019, 2020, 2021" or "Crew, 1, 2, 3"."""
+    figures = [cell.strip() for cell in row if _is_figure(cell)]
+    if _is_figure(row[0]) or len(set(figures)) < len(figures):
+        return False
+    counted = [str(number) for number in range(1, len(figures) + 1)]
+    return all(map(YEAR.fullmatch, figures)) or (len(figures) > 2 and figures == counted)
 
 
 def _header_depth(rows: Sequence[Sequence[str]]) -> int:
@@ -277,8 +282,14 @@ def is_formula(text: str) -> bool:
 
 
 def is_blank(text: str) -> bool:
-    """Whether a cell says that it says nothing."""
-    return text.strip().casefold() in BLANK
+    """Whether a cell says that it says nothing: `n/a`, `$ —`."""
+    return text.strip(" $€£¥%").casefold() in BLANK
+
+
+def is_amount(text: str) -> bool:
+    """Whether a cell holds a figure, a code of digits, or what stands in its place; no date."""
+    is_code = not text.strip(" 0123456789.,")
+    return is_code or is_blank(text) or parse_figure(text.strip()) is not None
 
 
 def _is_figure(cell: str) -> bool:

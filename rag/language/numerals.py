@@ -72,6 +72,7 @@ _THREES = regex.compile(r"\d{1,3}(?:\D\d{3})+")
 _LAKHS = regex.compile(r"\d{1,2}(?:,\d\d)+,\d{3}")
 _WRITTEN = regex.compile(r"\d+(?:[.,٫'\u00a0\ ]\d+)*")
 _BLANK_GROUPS = regex.compile(r"\D*\d{1,3}(?:[ \u00a0\u202f]\d{3})+(?!\d).*", regex.DOTALL)
+_IN_BRACKETS = regex.compile(r"^(\p{Sc})[\u00a0\ ]?\(")  # $(1,178)
 _FOUR_DIGITS = regex.compile(r"\d{4}")
 
 
@@ -98,7 +99,8 @@ def parse_figure(text: str, *, decimal: str = "", blanks: bool = False) -> Quant
 
     `decimal` is the decimal sign where it is known, `blanks`: plain blanks separate groups.
     """
-    found = _FIGURE.fullmatch(_spelled(text)) if len(text) <= LONGEST else None
+    spelled = _IN_BRACKETS.sub(r"(\1", _spelled(text)) if len(text) <= LONGEST else ""
+    found = _FIGURE.fullmatch(spelled)
     if not found:
         return None
     signs, tail = found.captures("sign"), found["tail"]

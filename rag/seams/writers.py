@@ -60,6 +60,7 @@ class WriteRequest:
     wishes: AnswerOptions = NO_OPTIONS
     within: Readable = NOTHING  # where names may be looked up
     earlier: str = ""  # the last question
+    has_offers: bool = False  # to compute what is asked, beside the answer
     deadline: Deadline = field(default_factory=Deadline, compare=False)
 
     @property

@@ -21,7 +21,7 @@ from rag.records import (
 from rag.seams import TABLES, ComputedFigure, DirectAnswer, SessionHandle
 from rag.tables.execution.result import TableResult, describe_result, offer_words, result_from
 from rag.tables.follow_ups import changed
-from rag.tables.library import TableLibrary
+from rag.tables.library import Likeness, TableLibrary
 from rag.tables.matcher import may_be_added, names_others
 from rag.tables.plan import (
     LONGEST_QUESTION,
@@ -58,9 +58,15 @@ class TableTurn:
 class TableAnswers:
     """Computes answers; see `rag.seams.DirectAnswers`."""
 
-    def __init__(self, library: TableLibrary, planner: Planner | None = None) -> None:
+    def __init__(
+        self,
+        library: TableLibrary,
+        planner: Planner | None = None,
+        likeness: Likeness | None = None,
+    ) -> None:
+        """`likeness` says by how many of a model's deviations words lie near names."""
         self.library = library
-        self._planner = planner
+        self._planner, self._likeness = planner, likeness
 
     def answer(
         self, session: SessionHandle, question: str, resolution: Resolution
@@ -200,10 +206,12 @@ class TableAnswers:
         if self._planner is None or not (is_asked or may_ask_rows(question)):
             return None
         result = self._planner(question, choices or self.library.likely(question, within))
-        if result is None or result.is_sql:
+        table = self.table_of(result, within) if result is not None else None
+        if result is None or table is None:
             return result
-        table = self.table_of(result, within)
-        return result if table is None or is_sound(plan_from(result.plan), table) else None
+        if result.is_sql:
+            return result if self.library.is_sound_sql(table, result.sql) else None
+        return result if is_sound(plan_from(result.plan), table) else None
 
     def claimed(self, choices: Sequence[Choice]) -> Choice | None:
         """The one reading that may be claimed: others that are as good give the same."""
@@ -246,6 +254,9 @@ class TableAnswers:
             if 0 < len(result.rows) <= MOST_CELLS:
                 sources.append(self.keep(session, result))
         offered = self.offered(question, choices)
+        if not (sources or offered or self._likeness is None) and may_ask_rows(question):
+            meant = self.library.by_meaning(question, session.within(), self._likeness)
+            offered = self.offered(question, meant)
         code = language_of(question, earlier).code
         labels = {label_of(each, offered, code): each.plan.as_dict() for each in offered}
         offers = tuple(Offer(label, plan) for label, plan in labels.items())

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter, OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from math import log
@@ -19,10 +19,11 @@ from rag.tables.execution.result import (
     result_columns,
     sql_columns,
 )
-from rag.tables.matcher import MOST_VALUES, Probe, TableWords, readings
+from rag.tables.matcher import MOST_VALUES, Probe, TableWords, may_be_added, readings, unmatched
 from rag.tables.plan import (
     LONGEST_QUESTION,
     Choice,
+    Kind,
     TablePlan,
     checked,
     in_words,
@@ -31,13 +32,18 @@ from rag.tables.plan import (
 )
 from rag.tables.store import TableStore
 from rag.tables.vocabulary import ADJECTIVES, IDLE, PRICED, is_priced, stems, words_of
-from rag.tables.wordforms import LONGEST_EXAMPLE
+from rag.tables.wordforms import LONGEST_EXAMPLE, spelled_words
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
     from rag.tables.execution.engine import Sql
 
+Likeness = Callable[[Sequence[str], tuple[str, ...]], Sequence[Sequence[float]]]
+ALIKE = 6.0  # deviations of unrelated texts: as near are 78 % of synonyms, 13 % of other words
+MOST_MEANT = 8  # tables that are looked at for what words mean
+MOST_REPLACED = 3
+FEW_VALUES, MOST_NAMES = 12, 60
 SHORTLIST = 12
 KEPT_WORDS = 256
 KEPT_LIBRARIES = 16
@@ -96,6 +102,18 @@ class TableLibrary:
             used=self._behind(table, written.rows()),
         )
 
+    def is_sound_sql(self, table: Table, sql: str) -> bool:
+        """Whether a model's query makes one figure only of columns of which one means something."""
+        from rag.tables.execution.engine import ModelSql
+
+        columns = {column.name.casefold(): column for column in table.columns}
+        added = ModelSql(table, sql).added()
+        return all(
+            may_be_added(column, Kind.SUM if is_sum else Kind.AVERAGE, table.row_count)
+            for name, is_sum in added
+            if (column := columns.get(name.casefold())) is not None
+        )
+
     def rows_behind(self, result: TableResult, position: int, within: Readable) -> tuple[int, ...]:
         """Numbers of the rows that one row of a result is made of, while its table is there."""
         table = self.store.table(result.table_id, within)
@@ -150,6 +168,29 @@ class TableLibrary:
         ]
         choices = [choice for choice in results if choice is not None]
         return sorted(choices, key=lambda c: (len(c.unused), -c.used, not c.is_sure))
+
+    def by_meaning(self, question: str, within: Readable, likeness: Likeness) -> list[Choice]:
+        """Readings with a column or value in place of each word that means it; none is sure."""
+        tables = self._library(within)[0]
+        if len(tables) > MOST_MEANT:
+            tables = self._shortlist(question, within)
+        results = []
+        for table in tables[:MOST_MEANT]:
+            own = self.words(table)
+            words, places = unmatched(question, own)
+            names = _names(own)
+            if not (names and 0 < len(places) <= MOST_REPLACED):
+                continue
+            rows = likeness([words[at] for at in places], names)
+            for at, row in zip(places, rows, strict=True):
+                near, name = max(zip(row, names, strict=True))
+                words[at] = name if near >= ALIKE else words[at]
+            results += [
+                Choice(table, each.plan, used=each.used)
+                for each in readings(" ".join(words), own)
+                if not each.unused
+            ]
+        return [choice for choice in map(self.checked, results) if choice is not None]
 
     def checked(self, choice: Choice) -> Choice | None:
         """The choice, if its table can answer it."""
@@ -248,6 +289,13 @@ def _sql(table: Table) -> "Sql":
     from rag.tables.execution.engine import Sql
 
     return Sql(table)
+
+
+def _names(words: TableWords) -> tuple[str, ...]:
+    """What the columns are called, and the values of those that have few."""
+    few = [each for values in words.values.values() if len(values) <= FEW_VALUES for each in values]
+    columns = [spelled_words(column.name) for column in words.table.columns]
+    return tuple(dict.fromkeys(filter(None, [*columns, *few])))[:MOST_NAMES]
 
 
 def _has_all(column: TableColumn) -> bool:

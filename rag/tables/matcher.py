@@ -305,6 +305,14 @@ def names_others(text: str, question: str, table: TableWords, free: Collection[s
     return any(not own.issuperset(words[piece.start : piece.end]) for piece in pieces)
 
 
+def unmatched(question: str, table: TableWords) -> tuple[list[str], list[int]]:
+    """The words of a question, and the places of those that carry meaning and stand for nothing."""
+    words = words_of(question)
+    chosen = cover(list(pieces_of(words, table, name_words(question))))
+    taken = {at for piece, *_ in chosen for at in range(piece.start, piece.end)}
+    return words, [at for at, word in enumerate(words) if at not in taken and not is_idle(word)]
+
+
 def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
     """Of pieces that overlap the longest; those that say as much of the same words beside it."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from rag.chat.answers import Answering, Checks, DirectSources
@@ -20,12 +20,13 @@ from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
 from rag.records import Confidence, Readable, Verdict
-from rag.seams import Embedder, SessionHandle, Writer
+from rag.seams import Embedder, Matrix, SessionHandle, Writer
 from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
+from rag.search.background import Spread, usual_spread
 from rag.search.hybrid import HybridRetriever
 from rag.search.mentions import NameMentions
 from rag.tables.answers import TableAnswers
-from rag.tables.library import TableLibrary
+from rag.tables.library import Likeness, TableLibrary
 from rag.tables.model_planner import ModelPlanner
 from rag.tables.vocabulary import may_ask_rows
 from rag.wiring.components import open_judge, open_model, open_reranker, open_window
@@ -50,7 +51,26 @@ def table_answers_of(application: "Application") -> TableAnswers:
     """Computes answers over rows."""
     library = TableLibrary(application.tables)
     model = application.model
-    return TableAnswers(library, None if model is None else ModelPlanner(model, library).result)
+    planner = None if model is None else ModelPlanner(model, library).result
+    return TableAnswers(library, planner, _likeness(application))
+
+
+def _likeness(application: "Application") -> Likeness:
+    """In standard deviations of texts that have nothing to do with each other."""
+
+    @cache
+    def usual() -> Spread:
+        return usual_spread(application.embedder.embed)
+
+    @lru_cache(64)  # tables
+    def rows(names: tuple[str, ...]) -> Matrix:
+        return application.embedder.embed(names)
+
+    def likeness(words: Sequence[str], names: tuple[str, ...]) -> Matrix:
+        cosines = application.embedder.embed(words) @ rows(names).T
+        return (cosines - usual().mean) / usual().deviation
+
+    return likeness
 
 
 def _measured(application: "Application") -> Embedder | None:

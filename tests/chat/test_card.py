@@ -244,6 +244,14 @@ class TestWhatIsWeak:
         alone = asked("How long does a refund take?", REFUNDS, relevance=0.2)
         assert card_of(alone, embed, confidence=perhaps).perhaps == ""
 
+    def test_what_can_be_computed_is_offered_before_it_is_denied(self):
+        unlike = asked("zzz", REFUNDS, relevance=0.01)
+        nothing = Confidence(Certainty.NOTHING)
+
+        assert "do not seem" in card_of(unlike, embed, confidence=nothing).said
+        offered = replace(unlike, has_offers=True)
+        assert card_of(offered, embed, confidence=nothing).said.startswith("A table may tell")
+
     def test_a_name_alone_is_answered_in_the_language_of_the_talk(self):
         few = asked("Heron", REFUNDS, TABLE)
         perhaps = Confidence(Certainty.PERHAPS)

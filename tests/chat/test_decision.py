@@ -53,6 +53,16 @@ def test_the_newer_leads_where_none_supersedes():
     assert found.text.startswith("Price list of 4 June 2025")
 
 
+def test_what_a_mail_only_quotes_does_not_lead():
+    now, before = (
+        made_source(number, f"The fee of the Heron 2 is € {fee}.", locator=locator)
+        for number, fee, locator in ((2, 25, ""), (1, 20, "quoted"))
+    )
+    evidence = EvidenceReader("What is the fee of the Heron 2?", NAMES).read([before, now], near)
+
+    assert decide(evidence, [before, now]).text.endswith('"The fee of the Heron 2 is € 25." [2]')
+
+
 def test_the_same_value_in_other_words_is_no_disagreement():
     other = ("Leaflet", "The Heron 2 has a warranty of 2 years.")
 

@@ -8,13 +8,13 @@ from tests.documents.office_files import with_part
 from tests.documents.test_structures import ODF_NAMES, package, read, text_of
 
 ROWS = (
-    ("Site", "Zip", "Rent", "Share", "Margin"),
-    ("Nord", 501, 1234.5, 0.125, 17),
-    ("Secret", 99999, 1, 0.5, 55),
-    ("Sued", 1234, 980.25, 0.375, 9),
+    ("Site", "Zip", "Rent", "Share", "Floor", "Margin"),
+    ("Nord", 501, 1234.5, 0.125, 23, 17),
+    ("Secret", 99999, 1, 0.5, 55, 66),
+    ("Sued", 1234, 980.25, 0.375, 24, 9),
 )
-FORMATS = ("00000", '#,##0.00 "EUR"', "0.0%", "0")
-HIDDEN_ROW, HIDDEN_COLUMN = 3, 5  # from 1
+FORMATS = ("00000", '#,##0.00 "EUR"', "0.0%", "0", "0")
+HIDDEN_ROW, HIDDEN_COLUMNS = 3, (5, 6)  # from 1
 
 
 def xlsx():
@@ -30,7 +30,7 @@ def xlsx():
         for cell, code in zip(row, FORMATS, strict=True):
             cell.number_format = code
     sheet.row_dimensions[HIDDEN_ROW].hidden = True
-    sheet.column_dimensions["E"].hidden = True
+    sheet.column_dimensions.group("E", "F", hidden=True)
     sheet["E2"].comment = Comment("Confidential", "Ann")
     book.create_sheet("Costs").sheet_state = "hidden"
     file = io.BytesIO()
@@ -48,7 +48,8 @@ def xls():
             code = FORMATS[column - 1] if at and column else "General"
             sheet.write(at, column, value, xlwt.easyxf(num_format_str=code))
     sheet.row(HIDDEN_ROW - 1).hidden = True
-    sheet.col(HIDDEN_COLUMN - 1).hidden = True
+    for column in HIDDEN_COLUMNS:
+        sheet.col(column - 1).hidden = True
     book.add_sheet("Costs").visibility = 1
     file = io.BytesIO()
     book.save(file)
@@ -64,13 +65,13 @@ def ods():
             f"<text:p>{written}</text:p></table:table-cell>"
         )
 
-    def line(site, zip_code, rent, share, margin):
+    def line(site, zip_code, rent, share, *unseen):
         return [
             cell(site),
             cell(zip_code, f"{zip_code:05}"),
             cell(rent, f"{rent:,.2f} EUR", "currency"),
             cell(share, f"{share:.1%}", "percentage"),
-            cell(margin, margin),
+            *(cell(value, value) for value in unseen),
         ]
 
     lines = ["".join(map(cell, ROWS[0])), *("".join(line(*row)) for row in ROWS[1:])]
@@ -80,8 +81,8 @@ def ods():
         for number, cells in enumerate(lines, start=1)
     )
     columns = (
-        f'<table:table-column table:number-columns-repeated="{HIDDEN_COLUMN - 1}"/>'
-        f"<table:table-column{hidden}/>"
+        f'<table:table-column table:number-columns-repeated="{HIDDEN_COLUMNS[0] - 1}"/>'
+        f'<table:table-column table:number-columns-repeated="2"{hidden}/>'
     )
     style = (
         '<office:automatic-styles><style:style style:name="ta2" style:family="table">'
@@ -119,12 +120,12 @@ class TestEveryFormat:
         document = read(f"a.{make.__name__}", make())
         text = "\n".join(section.text for section in document.sections)
 
-        for unseen in ("Secret", "99999", "Margin", "55", "Confidential"):
+        for unseen in ("Secret", "99999", "Margin", "Floor", "55", "Confidential"):
             assert unseen not in text + document.tables[0].rows
         assert sorted(document.report.left_out) == [
             "sheet Costs: hidden",
-            "sheet Sites: 1 hidden column",
             "sheet Sites: 1 hidden row",
+            "sheet Sites: 2 hidden columns",
         ]
 
 

@@ -128,6 +128,29 @@ class TestTheConversation:
         assert computed("Show me by region") == highest(summed(q4, 0, 1), 10)
         assert len(model.requests) == 1
 
+    @pytest.mark.parametrize(
+        ("sql", "is_computed"),
+        [
+            ('SELECT sum("Revenue") FROM rows', True),
+            ('SELECT sum("Year") FROM rows', False),
+            ('SELECT avg(y) FROM (SELECT "Year" AS y FROM rows)', False),
+            ('SELECT sum(CASE WHEN "Year" = 2025 THEN "Units" ELSE 0 END) FROM rows', True),
+            ('SELECT max("Year") FROM rows', True),
+        ],
+    )
+    def test_a_models_query_adds_up_no_more_than_words_may(self, sales, sql, is_computed):
+        application, _ = sales
+        model = ScriptedModel(json.dumps({"table": "T1", "sql": sql}))
+        library = application.asked.library
+        answers = TableAnswers(library, ModelPlanner(model, library).result)
+        question = "What is the total number of all years of sales?"
+
+        direct = answers.answer(
+            application.store.create("ada"), question, Resolution(question, False, "unchanged")
+        )
+
+        assert (direct is not None and direct.result is not None) is is_computed
+
     def test_conditions_come_and_go(self, sales, asked):
         rows = [r for r in sales[1] if r[3] == 2025]
 

@@ -3,9 +3,9 @@
 import pytest
 
 from rag.documents.files import IncomingFile
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, Resolution
 from rag.settings import Settings
-from rag.tables.answers import is_sound
+from rag.tables.answers import TableAnswers, is_sound
 from rag.tables.execution.result import offer_words
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
 from tests.applications import application_of
@@ -166,6 +166,25 @@ class TestOffers:
         ]
 
         assert [offer_words(plan, "crates", code) for plan in plans] == labels
+
+    @pytest.mark.parametrize(("near", "labels"), [(9.0, ["Average Fee for each Depot"]), (3.0, [])])
+    def test_a_word_that_means_a_column_offers_it_and_claims_nothing(
+        self, application, near, labels
+    ):
+        def likeness(words, names):
+            meant = {"duty": "fee", "warehouse": "depot"}
+            return [[near if meant.get(word) == name else 0.0 for name in names] for word in words]
+
+        answers = TableAnswers(application.asked.library, likeness=likeness)
+        question = "What is the average duty by warehouse?"
+
+        answer = answers.answer(
+            application.store.create("ada"), question, Resolution(question, False, "unchanged")
+        )
+
+        offers = answer.offers if answer is not None else ()
+        assert [each.label for each in offers] == labels
+        assert answer is None or answer.result is None
 
     def test_name_no_more_than_three_readings(self, asked):
         assert len(asked("Which kind has the most crates by far?").offers) <= 3

@@ -1,7 +1,7 @@
 """DuckDB over one table at a time: read only, fenced in, with limits of time, memory and rows."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -554,6 +554,13 @@ class ModelSql:
         ordered = found.distinct().order_by(ROW_NUMBER_COLUMN.copy()).limit(MOST_ROWS)
         return self._over(ordered, *self._columns(), numbered)
 
+    def added(self) -> Iterator[tuple[str, bool]]:
+        """The columns of which it makes one figure, and whether that is a sum."""
+        others = {each.alias: each.this for each in self._own.find_all(exp.Alias)}
+        for figure in self._own.find_all(exp.Sum, exp.Avg, exp.Median):
+            for name in _columns_of(figure.this, others):
+                yield name, isinstance(figure, exp.Sum)
+
     def _columns(self) -> list[exp.Expr]:
         columns = enumerate(self._table.columns)
         return [exp.column(f"c{at}").as_(each.name, quoted=True) for at, each in columns]
@@ -673,3 +680,17 @@ def _check(node: exp.Expr) -> None:
         raise UserError("RECURSIVE is not allowed in a query.")
     if isinstance(node, exp.Anonymous) and node.name.casefold() not in FUNCTIONS:
         raise UserError(f"The function {node.name}() is not allowed in a query.")
+
+
+def _columns_of(value: exp.Expr, others: Mapping[str, exp.Expr]) -> Iterator[str]:
+    """The columns whose values a value is made of, through other names; none of a condition."""
+    if isinstance(value, exp.Column):
+        behind = {key: each for key, each in others.items() if key != value.name}
+        yield value.name
+        if value.name in others:
+            yield from _columns_of(others[value.name], behind)
+        return
+    is_chosen = isinstance(value, exp.If)
+    chosen = [value.args.get("true"), value.args.get("false")]
+    for part in filter(None, chosen if is_chosen else value.iter_expressions()):
+        yield from _columns_of(part, others)

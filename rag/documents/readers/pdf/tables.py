@@ -16,16 +16,10 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine, join_lines
+from rag.language.grids import YEAR, headed, is_amount
 from rag.language.languages import read_lists
 
 SAID = read_lists("filings")
-FIGURE = re.compile(
-    r"[(+−<>≤≥±~-]*\s?(?:[A-Z]{0,3}[$€£¥])?\s?[(−-]?\d[\d,.]*\s?(?:[%x×]|bps|pts?\.?)?\s?\)?%?(?:\s?\(\w{1,2}\))?"
-    r"|\(?[\d.,]+%?(?:\s?–\s?|\s-\s)[\d.,]+%?\)?"
-    r"|[$€£¥]?\s?[—–-]+\s?%?|n\.?/?[am]\.?|\*{1,2}|[—–-]\s?%",
-    re.IGNORECASE,
-)
-YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d(?:[–-]\d\d(?:\d\d)?)?\*?")
 UNITS = re.compile(rf"\(?[^().]{{0,40}}\b{SAID['in_units']}\b[^().]{{0,90}}\)?", re.I)
 LABEL_WORDS = 18
 LABELS_IN_A_ROW = 3
@@ -39,7 +33,7 @@ Columns = list[tuple[float, float]]
 
 def is_figure(cell: PdfCell) -> bool:
     """Or what stands in its place, such as a dash."""
-    return bool(FIGURE.fullmatch(cell.text.strip()))
+    return is_amount(cell.text)
 
 
 def columns_of(cells: Sequence[PdfCell], apart: float = 0.0) -> Columns:
@@ -365,18 +359,7 @@ def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> 
         return None
     header[0] = header[0] or units_in(lines[max(free, first - ABOVE) : first])
     body = _written([*map(_row, opening), *rows], columns)
-    while len(body) > 2 and _are_names(body[0]):
-        header = [
-            f"{above} {name}".strip() for above, name in zip(header, body.pop(0), strict=True)
-        ]
-    return PdfTable(first, end, [header, *body])
-
-
-def _are_names(cells: Sequence[str]) -> bool:
-    """`Year | Total | 1 | 2 | 3`, where what follows are figures."""
-    said = [cell for cell in cells[1:] if cell]
-    words = sum(any(map(str.isalpha, cell)) for cell in said)
-    return words > 1 and not any(map(AMOUNT.search, said))
+    return PdfTable(first, end, headed([header, *body])[0])
 
 
 def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
