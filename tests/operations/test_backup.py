@@ -397,6 +397,14 @@ class TestRoom:
             world.back_up()
         assert not (world.root / "backups" / "databases").exists()
 
+    def test_counts_the_files_that_are_copied_and_none_that_is_linked(self, world, monkeypatch):
+        monkeypatch.setattr("rag.operations.backup._size", lambda _file: 1 << 30)
+        monkeypatch.setattr(FolderBlobs, "free", lambda _self: 1 << 30)
+
+        with pytest.raises(StorageFailed, match=r"needs up to \d,\d{3} MiB"):
+            world.back_up()
+        assert world.back_up(links=True).files
+
     def test_that_ends_in_the_middle_leaves_the_backups_before_it(self, world, monkeypatch):
         first = world.back_up()
         world.add({"later.md": b"# Later\n\nThis is new."})

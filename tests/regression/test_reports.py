@@ -41,6 +41,14 @@ def test_a_failure_shows_what_was_expected_what_came_and_from_where():
     assert "[1]       refunds.md, § Time (supported)" in text
 
 
+def test_of_a_long_answer_its_beginning_is_shown():
+    check = Check(3, "says 'six'", False, "a" * report.SHOWN + "b")
+    text = shown(report.show, replace(FAILED, turns=(replace(FINE, checks=(check,)),)))
+
+    assert f"{'a' * report.SHOWN} …" in "".join(text.split("\n"))
+    assert "ab" not in text
+
+
 def test_junit_has_a_suite_for_each_and_a_failure_for_each_that_did_not_hold():
     root = ElementTree.fromstring(report.as_junit([PASSED, FAILED, BROKEN]))
 
