@@ -15,7 +15,7 @@ from rag.language.words import content_words
 from rag.records import Chunk, Hit
 from rag.search.passages import MAX_PASSAGE_WORDS, count_words
 
-_FIGURE = re.compile(r"(\D*)(\d{1,2})(?!\d)(?!\.\d)")
+_FIGURE = re.compile(r"(\D*[^\W\d_]\D*)(\d{1,2})(?!\d)(?!\.\d)")  # behind a word
 BESIDE = 3  # hits whose other conditions are looked for
 FARTHEST = 3.0  # standard deviations that the other one may be less like the question
 ALIKE = 0.3  # of the words of the shorter, that both must hold
@@ -41,7 +41,7 @@ def arranged(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def is_step(chunk: Chunk) -> bool:
-    """Whether its heading counts: `Step 2`, `Schritt 2: Saugen`, `2. Fill the tank`."""
+    """Whether its heading counts: `Step 2`, `Schritt 2: Saugen`; `2. Warranty` is any section."""
     return _counted(chunk) is not None
 
 

@@ -179,7 +179,6 @@ COUNTED = {
     "French": ("Étape n° {}", ["Ouvrez.", "Remplissez le bac.", "Fermez."]),
     "Russian": ("Шаг {}", ["Откройте крышку.", "Налейте воду.", "Закройте крышку."]),
     "Japanese": ("手順{}", ["蓋を開けます。", "水を入れます。", "蓋を閉めます。"]),
-    "bare figures": ("{}. Do this", ["Open it.", "Fill the tank.", "Close it."]),
 }
 
 
@@ -206,6 +205,7 @@ def test_steps_that_are_sections_of_their_own_stand_together_in_order(language):
     [
         (steps_of("Step {}", ["Word " * 200, "Word " * 200]), "together longer than a passage"),
         (steps_of("Chapter", ["One.", "Two."]), "nothing counts"),
+        (steps_of("{}. Warranty", ["One.", "Two."]), "sections of any kind"),
         (steps_of("Since 20{}0", ["One.", "Two."]), "years"),
         ([*steps_of("Step {}", ["One."]), *steps_of("Step {}", ["Three."], start=3)], "a gap"),
         ([*steps_of("Step {}", ["One."]), *steps_of("Room {}", ["Two."], start=2)], "other words"),

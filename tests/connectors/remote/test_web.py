@@ -486,7 +486,7 @@ def test_a_page_keeps_what_its_head_says_of_it(site):
     html = look.read(next(iter(look.look())))
     document = load("a.html", html.encode(), limits=LoadLimits())
 
-    assert document.title == "Fees of the pool"
+    assert document.title == "Fees"
     assert (document.report.author, document.report.date) == ("Ines & Vidal", "2025-07-01")
     assert document.report.tags == ("water", "pool")
     assert "viewport" not in html
