@@ -117,10 +117,10 @@ class Answering:
         self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
     ) -> DirectAnswer | None:
         """What needs no writer, from the first that can answer so; offers stay with the draft."""
-        for each in () if draft.wishes.needs_model else self._beside.direct:
+        for answers in () if draft.wishes.needs_model else self._beside.direct:
             answer = None
             with suppress(OverBudget), planning():  # the passages tell it then
-                answer = each.answer(session, question, resolution)
+                answer = answers.answer(session, question, resolution)
             if answer is not None:
                 draft.offers += answer.offers
                 draft.cells += () if answer.text else answer.sources
@@ -147,10 +147,10 @@ class Answering:
         if computed is None:
             return direct
         said = [e for e in reader.read(sources, _by_words) if not claim.is_of_part(e.quote)]
-        denials = [each.source for each in decide([computed, *said], sources).said[1:]]
+        denials = [evidence.source for evidence in decide([computed, *said], sources).said[1:]]
         if not denials:
             return direct
-        numbered = {each.chunk_id: each for each in session.register_sources(denials)}
+        numbered = {source.chunk_id: source for source in session.register_sources(denials)}
         said = [replace(e, source=numbered.get(e.source.chunk_id, e.source)) for e in said]
         lead = decide([computed, *said], sources, spoken)
         text = lead.text + direct.text.removeprefix(direct.text.split("\n", 1)[0])
@@ -405,7 +405,9 @@ def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
     """
     if draft.resolution:
         yield draft.resolution.query
-    yield from (each.content for each in session.recent(USER_LOOKED_AT) if each.role == Role.USER)
+    yield from (
+        message.content for message in session.recent(USER_LOOKED_AT) if message.role == Role.USER
+    )
 
 
 def _leaves_open(citations: Sequence[Citation]) -> bool:

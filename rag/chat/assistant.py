@@ -206,9 +206,9 @@ class Assistant:
         wishes: AnswerOptions = NO_OPTIONS,
     ) -> Generator[Event, None, None]:
         turn = begin()
-        told = [Notice(NoticeKind.PASSED_OVER, notice) for notice in wishes.notices]
+        notices = [Notice(NoticeKind.PASSED_OVER, notice) for notice in wishes.notices]
         deadline = Deadline(self._limits.answer_seconds)
-        draft = Draft(turn.answer, wishes=wishes, notices=told, deadline=deadline)
+        draft = Draft(turn.answer, wishes=wishes, notices=notices, deadline=deadline)
         with self._metrics.trace.part("turn") as draft.trace:
             draft.trace.note(session=session.id, answer=turn.answer.index)
             try:
@@ -253,10 +253,10 @@ class Assistant:
         if compacted is not None:
             yield compacted
         yield from _about_unknown(known, taken, resolution, draft)
-        shown = yield from self._write(session, turn, found, draft)
+        sources = yield from self._write(session, turn, found, draft)
 
         with draft.trace.part("check") as span, waiting_for_database():
-            answer = self._answering.checked(session, draft, shown)
+            answer = self._answering.checked(session, draft, sources)
             answer = self._answering.gated(session, found, draft, answer, succeeded(messages))
             if answer.set_aside is not None:
                 span.note(set_aside=answer.set_aside.reason)
@@ -320,7 +320,7 @@ class Assistant:
         )
         asked = unwrapped(question.content).question
         whole = session.messages(answer.index, answer.index + 1) if is_stored else ()
-        resolved = next((each.resolved_query for each in whole if each.resolved_query), "")
+        resolved = next((message.resolved_query for message in whole if message.resolved_query), "")
         numbers = cited_numbers(answer.content)[:CITED_LAST]
         sources = {source.number: source for source in session.sources(numbers)} if numbers else {}
         return LastTurn(
@@ -381,10 +381,10 @@ class Assistant:
     ) -> QuestionSources:
         """The sources that a question names, such as [3]; retrieval for any other question."""
         within = session.within()
-        named = session.sources(resolution.source_numbers) if resolution.source_numbers else []
-        if named:
-            whole = {source.number: 1.0 for source in named}
-            return QuestionSources(tuple(named), whole, resolution, within)
+        sources = session.sources(resolution.source_numbers) if resolution.source_numbers else []
+        if sources:
+            whole = {source.number: 1.0 for source in sources}
+            return QuestionSources(tuple(sources), whole, resolution, within)
         resolution, hits = self._followups.search(
             question, last, resolution, lambda asked: self._hits(asked, within, draft)
         )
@@ -407,14 +407,14 @@ class Assistant:
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
         most_pairs, asked, refused = None, 0, None
-        shown = self._answering.worth_showing(evidence)
+        sources = self._answering.worth_showing(evidence)
         while True:
             try:
                 prepared = self._memory.prepare(
-                    session, turn, shown, most_pairs=most_pairs, wishes=draft.wishes
+                    session, turn, sources, most_pairs=most_pairs, wishes=draft.wishes
                 )
             except TooLarge as error:  # the question alone does not fit
-                alone = PreparedContext((), 0, tuple(shown.sources))
+                alone = PreparedContext((), 0, tuple(sources.sources))
                 yield from self._answering.without_model(session, alone, evidence, draft, error)
                 return alone.shown
             is_less = refused is None or prepared.tokens < asked

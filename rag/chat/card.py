@@ -67,7 +67,7 @@ def card_of(
     lead = decide(evidence, sources, spoken)
     return Card(
         tuple(_once(passages, sources, lead)),
-        mentions=tuple(each for each in told if each is not None),
+        mentions=tuple(mention for mention in told if mention is not None),
         lead=lead.text,
         perhaps="" if lead.text else _choices(spoken, sources, confidence),
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
@@ -96,7 +96,9 @@ def _rows(table: str) -> list[set[str]]:
 
 def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
     """Two or three documents, where it is not sure that one of them answers."""
-    titles = {each.document_id: each.document_title or each.document_name for each in sources}
+    titles = {
+        source.document_id: source.document_title or source.document_name for source in sources
+    }
     few = [as_it_stands(title) for title in list(titles.values())[:OPEN]]
     if confidence.certainty is not Certainty.PERHAPS or len(few) < 2:
         return ""
@@ -106,10 +108,10 @@ def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence
 def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> str:
     speech = spoken.speech
     told = []
-    for each in missing:
-        told.append(speech["unknown_code"].format(code=as_it_stands(each.written)))
-        if each.near:
-            near = ", ".join(map(as_it_stands, each.near))
+    for identifier in missing:
+        told.append(speech["unknown_code"].format(code=as_it_stands(identifier.written)))
+        if identifier.near:
+            near = ", ".join(map(as_it_stands, identifier.near))
             told.append(speech["near_codes"].format(codes=near))
     return " ".join(told)
 

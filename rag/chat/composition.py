@@ -43,8 +43,8 @@ def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
     """A card: what it says stands in its sources word for word, so nothing is left to check."""
     text = draft.preface + draft.text
     citations = tuple(
-        replace(each, verdict=Verdict.OPEN) if each.number in card.denied else each
-        for each in all_cited(text, Verdict.SUPPORTED)
+        replace(citation, verdict=Verdict.OPEN) if citation.number in card.denied else citation
+        for citation in all_cited(text, Verdict.SUPPORTED)
     )
     notices = (*draft.notices, *_of_sibling(draft, text, shown))
     return Answer(
@@ -59,7 +59,7 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
     below = all_cited(whole, Verdict.OPEN)[len(of_card) :]
     if len(below) == len(answer.citations):
         pairs = zip(answer.citations, below, strict=True)
-        below = tuple(replace(each, start=at.start, end=at.end) for each, at in pairs)
+        below = tuple(replace(citation, start=at.start, end=at.end) for citation, at in pairs)
     return replace(
         answer,
         text=whole,
@@ -98,8 +98,8 @@ def notices_beside(
             n for source in sources for n in read_source(source).lexicon.names if _tells_apart(n)
         }
         lead = decide(EvidenceReader(asked, sorted(names)).read(sources, embedder.embed), sources)
-    told = [Notice(NoticeKind.DISAGREEMENT, lead.text)] if lead.is_denied else []
-    return (*draft.notices, *told, *_of_sibling(draft, text, sources))
+    notices = [Notice(NoticeKind.DISAGREEMENT, lead.text)] if lead.is_denied else []
+    return (*draft.notices, *notices, *_of_sibling(draft, text, sources))
 
 
 def _of_sibling(draft: Draft, text: str, sources: Sequence[Source]) -> list[Notice]:

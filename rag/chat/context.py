@@ -148,14 +148,14 @@ class ContextBuilder:
         offer = self._rules.tools if budget.tools else None
         is_compressed, asked = context.is_compressed and may_recall, resolved or question
         leaves_out = is_compressed and not is_again  # what is refused grows by no new tool
-        told, waiting, described = offered(
+        specs, waiting, described = offered(
             offer, session, asked, leaves_out=leaves_out, is_sure=shown.is_sure
         )
         return PreparedContext(
             messages=context.messages,
             max_tokens=budget.max_tokens,
             shown=fitted.sources,
-            tools=told,
+            tools=specs,
             waiting_tools=waiting,
             stats=stats_of(context, state.summaries, replace(budget, tools=described)),
         )
@@ -199,7 +199,7 @@ class ContextBuilder:
 
     def _is_due(self, session: SessionHandle, state: State) -> bool:
         """Whether history passes the high-water mark, or its summary is to be written anew."""
-        summary = sum(each.tokens for each in state.summaries)
+        summary = sum(summary.tokens for summary in state.summaries)
         room = self._history_room(state)
         pairs = self._history_tokens(state) - summary
         is_over = pairs > self._rules.high_water * max(0, room.budget - summary)
@@ -370,8 +370,8 @@ class ContextBuilder:
         )
 
     def _history_tokens(self, state: State) -> int:
-        said = [message for pair in state.recent for message in pair.messages]
-        pairs = sum(message_tokens(message, self._count) for message in said)
+        messages = [message for pair in state.recent for message in pair.messages]
+        pairs = sum(message_tokens(message, self._count) for message in messages)
         return pairs + sum(summary.tokens for summary in state.summaries)
 
     def _assembled(
@@ -428,8 +428,8 @@ class ContextBuilder:
             room=room,
             beside="\n".join(summary.text for summary in state.summaries),
         )
-        with found as shown:
-            return put_back(context, shown.text(), shown.asked_at, self._count)
+        with found as paragraphs:
+            return put_back(context, paragraphs.text(), paragraphs.asked_at, self._count)
 
 
 def _log(summary: Summary) -> None:
@@ -461,13 +461,13 @@ def _as_asked(state: State, wishes: AnswerOptions) -> State:
         state = replace(state, instructions=wishes.instructions)
     if wishes.past is None:
         return state
-    told = as_messages(wishes.past)
-    session = replace(state.session, message_count=len(told) + 2)
+    messages = as_messages(wishes.past)
+    session = replace(state.session, message_count=len(messages) + 2)
     return replace(
         state,
         session=session,
         summaries=(),
-        recent=tuple(pairs_of(told)),
+        recent=tuple(pairs_of(messages)),
         preferences=NO_PREFERENCES,
     )
 

@@ -143,7 +143,7 @@ def _by_precedence(
         enumerate(evidences),
         key=lambda pair: (-_supersedes(pair[1], superseding), -_newest(pair[1].source), pair[0]),
     )
-    return [each for _, each in ranked]
+    return [evidence for _, evidence in ranked]
 
 
 def _superseding(source: Source) -> list[str]:
@@ -162,8 +162,12 @@ def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
     "36 months instead of 24", "corrected to 250 W".
     """
     amounts = [amount for amount in _amounts(evidence) if amount.unit]
-    held = [f for sentence in sentences for f in _holding(sentence, list(read_figures(sentence)))]
-    return any(agree(a, b) for a in amounts for b in held if b.unit and a.dimension == b.dimension)
+    figures = [
+        f for sentence in sentences for f in _holding(sentence, list(read_figures(sentence)))
+    ]
+    return any(
+        agree(a, b) for a in amounts for b in figures if b.unit and a.dimension == b.dimension
+    )
 
 
 def _newest(source: Source) -> float:

@@ -69,9 +69,9 @@ class RegisteredNumbers:
 
     def __call__(self, number: int) -> bool:
         if number not in self._registered and number != self._refused:
-            found = self._session.sources([number])
-            self._registered.update(source.number for source in found)
-            self._refused = 0 if found else number
+            sources = self._session.sources([number])
+            self._registered.update(source.number for source in sources)
+            self._refused = 0 if sources else number
         return number in self._registered
 
 
@@ -184,18 +184,18 @@ def end_before_loop(text: str) -> int | None:
     What is repeated stays once. Numbers of a list that goes on counting are no difference.
     """
     start = max(0, len(text) - WATCHED)
-    found = list(_WORD.finditer(text[start:]))
-    words = ["1." if word["number"] else word[0] for word in found]
+    matches = list(_WORD.finditer(text[start:]))
+    words = ["1." if word["number"] else word[0] for word in matches]
     for period in range(1, min(MOST_WORDS, len(words) // LEAST_TIMES) + 1):
         if words[-period:] != words[-2 * period : -period]:
             continue
         if _FILLS.issuperset("".join(words[-period:])):
             continue
         first = _begin_of_loop(words, period)
-        looped = len(text) - start - found[first].start()
+        looped = len(text) - start - matches[first].start()
         times = (len(words) - first) // period
         if times >= LEAST_TIMES and looped >= LEAST_CHARACTERS:
-            return start + found[first + period - 1].end()
+            return start + matches[first + period - 1].end()
     return None
 
 

@@ -105,7 +105,7 @@ class EvidenceReader:
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
         ]
-        return sorted(made, key=lambda each: -each.likeness)
+        return sorted(made, key=lambda evidence: -evidence.likeness)
 
     def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
         """What was computed, as evidence; None where it is no figure."""

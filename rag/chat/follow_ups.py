@@ -253,7 +253,7 @@ def _is_sound(rewritten: str, question: str) -> bool:
 
 def source_numbers(question: str) -> tuple[int, ...]:
     """Numbers of sources that a question names, such as "[3]", "[1, 2]", "[2-4]", "source 3"."""
-    named = [int(found[1]) for found in NAMED_SOURCE.finditer(question)]
+    named = [int(match[1]) for match in NAMED_SOURCE.finditer(question)]
     return tuple(dict.fromkeys([*cited_numbers(question), *named]))
 
 

@@ -64,13 +64,13 @@ class QuestionSources:
 
     def to_the_point(self) -> ShownSources:
         """The first of them, and those that are not far less likely to answer than the best."""
-        shown = tuple(
+        sources = tuple(
             source
             for place, source in enumerate(self.sources)
             if place < LEAST_SOURCES or self._is_near(source, BESIDE_THE_POINT)
         )
-        likely = [n for n, each in enumerate(shown, 1) if self._is_near(each, HARDLY_LIKELY)]
-        return replace(self.all(), sources=shown, whole=max(likely, default=1))
+        likely = [n for n, source in enumerate(sources, 1) if self._is_near(source, HARDLY_LIKELY)]
+        return replace(self.all(), sources=sources, whole=max(likely, default=1))
 
     def all(self) -> ShownSources:
         """All of them, with what stands around them."""

@@ -37,8 +37,8 @@ def check_text(
 ) -> CheckedText:
     """A verdict for each number of a text, from the source that it stands for alone."""
     read = canonical(text)
-    found = check(read, sources, judge, embedder=embedder)
-    return CheckedText(read, found.citations, found.unsourced, sources, found.figures)
+    answer = check(read, sources, judge, embedder=embedder)
+    return CheckedText(read, answer.citations, answer.unsourced, sources, answer.figures)
 
 
 def cite_text(
@@ -52,7 +52,7 @@ def cite_text(
 
 def _looked_up(text: str, retriever: Retriever, within: Readable) -> dict[int, Source]:
     hits: dict[str, Hit] = {}
-    statements = [each for each in read_statements(text) if each.states]
+    statements = [statement for statement in read_statements(text) if statement.states]
     for statement in statements[:LOOKED_UP]:
         said = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
         for hit in retriever.search(said, within, limit=FOUND_EACH):

@@ -307,9 +307,9 @@ class ToolOffer:
         self, session: SessionHandle, question: str, *, leaves_out: bool, is_sure: bool
     ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
         """Those that a question needs at once, and those that wait for what the sources answer."""
-        found = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
-        told = self.at_once(found, question, is_sure=is_sure)
-        return told, tuple(spec for spec in found if spec not in told)
+        specs = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
+        told = self.at_once(specs, question, is_sure=is_sure)
+        return told, tuple(spec for spec in specs if spec not in told)
 
     def at_once(
         self, specs: Sequence[ToolSpec], question: str, *, is_sure: bool
@@ -333,5 +333,5 @@ def offered(
     """Tools that are told at once, those that wait, and what describing the first takes."""
     if offer is None:
         return (), (), 0
-    told, waiting = offer.specs(session, question, leaves_out=leaves_out, is_sure=is_sure)
-    return told, waiting, offer.tokens(told)
+    specs, waiting = offer.specs(session, question, leaves_out=leaves_out, is_sure=is_sure)
+    return specs, waiting, offer.tokens(specs)

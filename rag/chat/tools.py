@@ -212,13 +212,13 @@ class SessionTools:
     def search_session_history(self, query: str, limit: int = 10) -> ToolResult:
         """Search messages of this conversation that you do not see."""
         limit = _limited(limit)
-        found = self._session.search(query, limit=limit)
-        matches = {match.index: (match.role, match.snippet, "text") for match in found.found}
+        messages = self._session.search(query, limit=limit)
+        matches = {match.index: (match.role, match.snippet, "text") for match in messages.found}
         if len(matches) < limit:
             matches |= self._related(query, set(matches), limit - len(matches))
         self._session.note_matches(list(matches))
         results = [_result(index, *match) for index, match in matches.items()]
-        total = max(found.total, len(results))
+        total = max(messages.total, len(results))
         answer = {"total": total, "results": results}
         return ToolResult(json.dumps(answer, ensure_ascii=False), f"found {total} messages")
 

@@ -160,17 +160,17 @@ def _part(
 
 def _kept(parts: Sequence[Clause]) -> tuple[Clause, ...]:
     """Those with words, so that each marker is of one; those of others go to a neighbour."""
-    kept: list[Clause] = []
+    clauses: list[Clause] = []
     waiting: tuple[Marker, ...] = ()
     for part in parts:
         if part.start < part.end:
-            kept.append(replace(part, markers=waiting + part.markers))
+            clauses.append(replace(part, markers=waiting + part.markers))
             waiting = ()
-        elif kept:
-            kept[-1] = replace(kept[-1], markers=kept[-1].markers + part.markers)
+        elif clauses:
+            clauses[-1] = replace(clauses[-1], markers=clauses[-1].markers + part.markers)
         else:
             waiting += part.markers
-    return tuple(kept)
+    return tuple(clauses)
 
 
 def says_enough(clause: str, enough: int = 2) -> bool:

@@ -48,7 +48,7 @@ def check_figures(
     follow from the sources if they do not stand there.
     """
     read: dict[int, _Figures] = {}
-    own = _Figures(user)
+    figures = _Figures(user)
     marks: list[CheckedFigure] = []
     for statement in paced(statements, weight=4):
         numbers = [number for number in statement.numbers if number in sources]
@@ -57,7 +57,7 @@ def check_figures(
         for number in numbers:
             read.setdefault(number, _Figures([_words_of(sources[number])]))
         cited = {number: read[number] for number in numbers}
-        marks += _of_statement(text, statement, cited, own, recomputed)
+        marks += _of_statement(text, statement, cited, figures, recomputed)
     return tuple(marks)
 
 
@@ -94,7 +94,7 @@ class _Figures:
         ) or self.hold(spelled)
 
     def _names_year(self, year: int) -> bool:
-        dates = (date_parts(each)[0] for each in self.all if each.kind == "date")
+        dates = (date_parts(figure)[0] for figure in self.all if figure.kind == "date")
         return not year or year in dates or self.hold(str(year))
 
     def hold(self, spelled: str) -> bool:
@@ -146,10 +146,10 @@ def _figures_of(text: str, statement: Statement) -> Iterator[tuple[Figure, str]]
     """Each with its spelling, at its place in the whole text; small counts are none."""
     plain, places = _plain(text, statement.start, statement.end)
     taken: list[tuple[int, int]] = []
-    for found in _VERSION.finditer(plain):
-        taken.append(found.span())
-        start, end = places[found.start()], places[found.end() - 1] + 1
-        yield Figure(0.0, unit=found[1], kind="version", start=start, end=end), found[1]
+    for match in _VERSION.finditer(plain):
+        taken.append(match.span())
+        start, end = places[match.start()], places[match.end() - 1] + 1
+        yield Figure(0.0, unit=match[1], kind="version", start=start, end=end), match[1]
     for figure in read_figures(plain, language_of(plain)):
         is_taken = any(start < figure.end and figure.start < end for start, end in taken)
         is_years_end = _OF_YEARS.search(plain[: figure.start]) and figure.end - figure.start == 2
@@ -164,7 +164,7 @@ def _plain(text: str, start: int, end: int) -> tuple[str, list[int]]:
     """A stretch without markers, code and signs of emphasis, and where each character stood."""
     markers = [marker for marker in find_markers(text) if start <= marker.start < end]
     code = _CODE.finditer(text, start, end)
-    spans = [*((marker.start, marker.end) for marker in markers), *(each.span() for each in code)]
+    spans = [*((marker.start, marker.end) for marker in markers), *(match.span() for match in code)]
     left_out = {index for span in spans for index in range(*span)}
     kept = [
         index

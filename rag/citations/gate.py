@@ -296,7 +296,7 @@ class _Ending:
         if not line.strip():
             return self._kind
         readings = ((pattern.match(line), kind) for pattern, kind in self._readings())
-        return next((kind for found, kind in readings if found and self._fits(found)), None)
+        return next((kind for match, kind in readings if match and self._fits(match)), None)
 
     def _readings(self) -> list[tuple["regex.Pattern[str]", str]]:
         """What the next line may be, with what the lines held back are then."""

@@ -103,11 +103,11 @@ class Scanner:
         plain = _PLAIN.match(self._text, self._at)
         if plain:  # most of any text
             return self._take(plain.end())
-        found = self._citation(char)
-        if found:
-            self._at += len(found.text)
+        group = self._citation(char)
+        if group:
+            self._at += len(group.text)
             self._cited_to = self._offset + self._at
-            return found
+            return group
         if char in grammar.SUPERSCRIPT:
             return self._taken_by(_RAISED)
         return self._literal(char) if char in grammar.LITERAL else self._take(self._at + 1)
@@ -146,9 +146,9 @@ class Scanner:
 
     def _literal(self, char: str) -> str:
         most = grammar.MAX_CODE if char == "`" else grammar.MOST
-        found = self._match(grammar.LITERAL[char], self._at, most)
-        if found:
-            return self._take(found.end())
+        match = self._match(grammar.LITERAL[char], self._at, most)
+        if match:
+            return self._take(match.end())
         if char == "`":
             return self._taken_by(_TICKS)
         if char != "\\":
@@ -177,23 +177,23 @@ class Scanner:
             numbers = _numbers([plain[1]])
             return self._cited(numbers, position, plain.end() - 1) if numbers else None
         around = grammar.around(char)
-        found = self._match(around, position) if around else None
-        if not found or not self._fits(char, found):
+        match = self._match(around, position) if around else None
+        if not match or not self._fits(char, match):
             return None
-        groups = found.groupdict()
+        groups = match.groupdict()
         is_plain = bool(groups.get("plain"))
-        end = found.end()
+        end = match.end()
         target = self._match(grammar.TARGET, end) if char in "[\\" else None
         if target and is_plain and self._before(position).endswith("!"):
             return None  # an image
-        numbers = _numbers(_ranges(found))
+        numbers = _numbers(_ranges(match))
         if not numbers and not groups.get("start"):
             return None
         end = target.end() if target else end
-        unsure = found.capturesdict().get("unsure", [])
+        unsure = match.capturesdict().get("unsure", [])
         leads_away = bool(target and is_plain and grammar.AWAY.search(target["target"]))
         is_apart = bool(unsure) and not numbers[0] <= numbers[-1] < numbers[0] + MAX_RANGE
-        if is_apart or (leads_away and grammar.TITLED.search(found.group())):
+        if is_apart or (leads_away and grammar.TITLED.search(match.group())):
             return None  # a fraction, a date; a link to a section, `[1. Refunds](/documents/…)`
         is_unsure = bool(unsure) or leads_away
         return self._cited(numbers, position, end, is_unsure=is_unsure)
@@ -239,8 +239,8 @@ class Scanner:
 
     def _together(self, first: MarkerGroup) -> MarkerGroup:
         """With the markers that stand beside it, so that what is between them can go with them."""
-        found, at = first, self._at + len(first.text)
-        while not first.is_unsure and len(found.markers) < _MAX_TOGETHER:
+        group, at = first, self._at + len(first.text)
+        while not first.is_unsure and len(group.markers) < _MAX_TOGETHER:
             span = separator = None
             if not _USUAL.match(self._text, at):
                 span = self._match(grammar.SPAN, at)
@@ -253,26 +253,26 @@ class Scanner:
             if not unit or unit.is_unsure:
                 break
             if span:
-                unit = _with_all_between(found, unit)
-            between = (*found.between, "" if span else apart)
-            found = MarkerGroup(
-                found.markers + unit.markers, between, found.text + apart + unit.text
+                unit = _with_all_between(group, unit)
+            between = (*group.between, "" if span else apart)
+            group = MarkerGroup(
+                group.markers + unit.markers, between, group.text + apart + unit.text
             )
             at = start + len(unit.text)
-        return found
+        return group
 
     def _spoken(self) -> MarkerGroup | None:
         """ "According to source 7, …" and "Source 7 says …"."""
         before = self._before(self._at)
-        found = None
+        match = None
         if grammar.INTRODUCES.match(before):
-            found = self._match(grammar.INTRODUCED, self._at)
+            match = self._match(grammar.INTRODUCED, self._at)
         elif grammar.BEGINS.match(before) or self._follows_marker():
-            found = self._match(grammar.REPORTING, self._at)
-        numbers = _numbers(found.captures("range")) if found else ()
-        if not found or not numbers:
+            match = self._match(grammar.REPORTING, self._at)
+        numbers = _numbers(match.captures("range")) if match else ()
+        if not match or not numbers:
             return None
-        return replace(self._cited(numbers, self._at, found.end()), leaves=found["word"])
+        return replace(self._cited(numbers, self._at, match.end()), leaves=match["word"])
 
     def _follows_marker(self) -> bool:
         cited_to = self._cited_to - self._offset

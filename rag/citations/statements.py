@@ -202,7 +202,7 @@ def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Clause
     heads: dict[int, tuple[Marker, ...]] = {}  # markers in a table's head, by column
     for unit in units:
         if unit.kind in ("row", "head"):
-            cells = [_cell(unit, *found.span()) for found in CELL.finditer(unit.said)]
+            cells = [_cell(unit, *match.span()) for match in CELL.finditer(unit.said)]
             yield tuple(_of_cells(unit, cells, {} if unit.kind == "head" else heads))
             if unit.kind == "head":
                 heads = {column: cell.markers for column, cell in enumerate(cells)}
@@ -223,8 +223,8 @@ def _body(text: str, start: int, end: int) -> Span:
 def _cell(row: _StatementDraft, start: int, end: int) -> _StatementDraft:
     """A cell with its markers."""
     start, end = row.start + start, row.start + end
-    own = tuple(marker for marker in row.markers if start <= marker.start < end)
-    return replace(row, start=start, end=end, markers=own)
+    markers = tuple(marker for marker in row.markers if start <= marker.start < end)
+    return replace(row, start=start, end=end, markers=markers)
 
 
 def _of_cells(

@@ -89,7 +89,7 @@ def check(
         and not above.repeats(each)
         and not _is_carried(bare(text, each), known)
     )
-    recomputed = [(each.part.start, each.part.end) for each in judged if each.is_computed]
+    recomputed = [(part.part.start, part.part.end) for part in judged if part.is_computed]
     figures = check_figures(text, statements, sources, user=user, recomputed=recomputed)
     return CheckedAnswer(citations, tuple(unsourced), figures)
 
@@ -123,7 +123,7 @@ def _for_each(
     gives it. Where one alone carries all, nothing is put together, and the others have to as well.
     """
     alone = {n: judge_by_words(statement, [source], embedder) for n, source in cited.items()}
-    is_certain = any(each.verdict.is_certain for each in alone.values())
+    is_certain = any(judgement.verdict.is_certain for judgement in alone.values())
     if len(cited) < 2 or is_certain:
         return alone
     together = judge_by_words(statement, list(cited.values()), embedder)
@@ -140,18 +140,18 @@ def _with_judge(
 ) -> list[JudgedPart]:
     """What is not certain with the opinions of a judge, shown as the judge's."""
     asked = {
-        (index, number): _open_statement(each.said, number, sources[number])
-        for index, each in enumerate(judged if judge else ())
-        for number, judgement in each.verdicts.items()
-        if each.statement.states and number in sources and not judgement.verdict.is_certain
+        (index, number): _open_statement(part.said, number, sources[number])
+        for index, part in enumerate(judged if judge else ())
+        for number, judgement in part.verdicts.items()
+        if part.statement.states and number in sources and not judgement.verdict.is_certain
     }
     if judge is None or not asked:
         return judged
     told = dict(zip(asked, judge.judge([*asked.values()]), strict=True))
     return [
-        replace(each, verdicts={n: _told(told.get((index, n)), e, judge) for n, e in own})
-        for index, each in enumerate(judged)
-        for own in [each.verdicts.items()]
+        replace(part, verdicts={n: _told(told.get((index, n)), e, judge) for n, e in own})
+        for index, part in enumerate(judged)
+        for own in [part.verdicts.items()]
     ]
 
 
@@ -199,25 +199,27 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
     A row's label and a column's header say nothing beside the cells that the marker stands for.
     """
     told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
-    for each in sorted(judged, key=lambda each: each.is_label):
-        for marker in each.part.markers:
+    for part in sorted(judged, key=lambda part: part.is_label):
+        for marker in part.part.markers:
             for number in marker.numbers:
-                own = told[marker.start, number]
-                if not (own and each.is_label):
-                    own.append(each.verdicts[number])
+                judgements = told[marker.start, number]
+                if not (judgements and part.is_label):
+                    judgements.append(part.verdicts[number])
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
-            own = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
-            found = min(own, key=lambda e: (not e.verdict.is_warning, e.verdict.is_certain))
+            judgements = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
+            judgement = min(
+                judgements, key=lambda e: (not e.verdict.is_warning, e.verdict.is_certain)
+            )
             yield Citation(
                 number,
                 marker.start,
                 marker.end,
-                found.verdict,
-                found.reason,
-                judged_by=found.judged_by,
-                stated=found.stated,
-                given=found.given,
+                judgement.verdict,
+                judgement.reason,
+                judged_by=judgement.judged_by,
+                stated=judgement.stated,
+                given=judgement.given,
             )
 
 
@@ -231,12 +233,12 @@ class _Above:
         self, text: str, judged: Sequence[JudgedPart], sources: Mapping[int, SourceText]
     ) -> None:
         self.text = text
-        cited = {number for each in judged for number in each.part.numbers}
+        cited = {number for part in judged for number in part.part.numbers}
         told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
         told += [
-            read_alone(f"{each.said.around} {each.said.text}")
-            for each in judged
-            if not each.is_warned
+            read_alone(f"{part.said.around} {part.said.text}")
+            for part in judged
+            if not part.is_warned
         ]
         self._told = told
 
@@ -262,7 +264,9 @@ class _Above:
 def _is_carried(text: str, sources: Mapping[int, SourceText]) -> bool:
     """Whether a source that the answer could have cited has most of it and nothing against it."""
     judged = (judge_by_words(ComparedStatement(text), [source]) for source in sources.values())
-    return any(not each.verdict.is_warning and each.near >= _CARRIED_FROM for each in judged)
+    return any(
+        not judgement.verdict.is_warning and judgement.near >= _CARRIED_FROM for judgement in judged
+    )
 
 
 _STOP = re.compile(r"(?:[.!…;,]+|[。！；]+)?[\"'”’»」』]*(?:\s*\|)?$")

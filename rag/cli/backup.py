@@ -40,13 +40,13 @@ def backup(
         return
     engine = open_database(settings)
     with opened_for_backup(target) as repository, _progress() as report:
-        made = back_up(library_of(settings, engine), repository, report=report)
-        AuditTrail(engine).add("library.backed_up", f"{made.id} in {repository.place}")
+        manifest = back_up(library_of(settings, engine), repository, report=report)
+        AuditTrail(engine).add("library.backed_up", f"{manifest.id} in {repository.place}")
         gone = repository.keep(keep) if keep is not None else 0
-    _tell(made, f"Backup {made.id} in {target}", as_json)
+    _tell(manifest, f"Backup {manifest.id} in {target}", as_json)
     if gone and not as_json:
         click.echo(f"{gone} older backups were removed.")
-    if made.missing:
+    if manifest.missing:
         raise click.exceptions.Exit(1)
 
 

@@ -293,8 +293,8 @@ def add(settings: "Settings", name: str, everybody: str, owner: str) -> None:
     """Make a collection."""
     from rag.documents.collections import right_named
 
-    made = _collections(settings).create(owner, name, everybody=right_named(everybody))
-    click.echo(made.id)
+    collection = _collections(settings).create(owner, name, everybody=right_named(everybody))
+    click.echo(collection.id)
 
 
 @collections.command()

@@ -128,7 +128,7 @@ def _readers(settings: Settings) -> str:
     older = documents.read_before(EVERYTHING)
     if not older:
         return "all documents were read by the newest"
-    size = size_in_words(sum(each.size_bytes for each in older))
+    size = size_in_words(sum(document.size_bytes for document in older))
     return (
         f"{counted(len(older), 'document')} ({size}) "
         f"{'was' if len(older) == 1 else 'were'} read by an older reader: reread them "
@@ -167,8 +167,8 @@ def _indexes(settings: Settings) -> str:
     if url is not None:
         return f"in use by the server at {url}"
     seen = _ids_in_file(settings)
-    if seen is not None and (found := compare(open_database(settings), seen)).is_whole:
-        return str(found)
+    if seen is not None and (differences := compare(open_database(settings), seen)).is_whole:
+        return str(differences)
     embedder = open_embedder(settings)
     if settings.retrieval.vectors == "chroma":  # whatever the database says
         with closing(open_chroma(settings, embedder)) as chroma:
@@ -177,16 +177,16 @@ def _indexes(settings: Settings) -> str:
     index = open_index(settings, embedder, engine)
     try:
         index.check()
-        found = compare(engine, index.chunk_ids())
+        differences = compare(engine, index.chunk_ids())
     finally:
         index.close()
-    if not found.is_whole:
-        extra = len(found.extra_vectors)
+    if not differences.is_whole:
+        extra = len(differences.extra_vectors)
         refuse_emptied(open_database(settings), settings.data_dir, vectors=extra)
         raise SetupError(
-            f"{found}. `groundnote doctor --repair` or the next `serve` makes it whole."
+            f"{differences}. `groundnote doctor --repair` or the next `serve` makes it whole."
         )
-    return str(found)
+    return str(differences)
 
 
 def _ids_in_file(settings: Settings) -> set[str] | None:
@@ -279,7 +279,7 @@ def _language_model(settings: Settings) -> str:
     model = open_model(settings)
     if model is None:
         return "none is set: answers are taken word for word from the sources"
-    asked = ChatMessage(Role.USER, "Answer with the word yes.")
-    replies: Iterator[Any] = model.stream(ModelRequest((asked,), max_tokens=16))
+    message = ChatMessage(Role.USER, "Answer with the word yes.")
+    replies: Iterator[Any] = model.stream(ModelRequest((message,), max_tokens=16))
     text = "".join(delta.text for delta in replies)
     return f"{model.name} answers {text.strip()[:40]!r}"

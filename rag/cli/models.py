@@ -95,14 +95,14 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
 def list_models(settings: "Settings", as_json: bool) -> None:
     """What was got, and which of it is used."""
     results = [
-        asdict(held) | {"used": _is_used(settings, at, held)} for at, held in _held(settings)
+        asdict(held) | {"used": _is_used(settings, path, held)} for path, held in _held(settings)
     ]
     if as_json:
         click.echo(json.dumps(results, ensure_ascii=False))
         return
-    for each in results:
-        used = "used" if each["used"] else "not used"
-        click.echo(f"{each['name']}  {each['kind']}  {each['size'] / 1e6:,.0f} MB  {used}")
+    for result in results:
+        used = "used" if result["used"] else "not used"
+        click.echo(f"{result['name']}  {result['kind']}  {result['size'] / 1e6:,.0f} MB  {used}")
 
 
 @models.command()
@@ -141,7 +141,7 @@ def look_up(name: str) -> ModelOffer:
         info = hub.api.model_info(name, files_metadata=True)
     except Exception as error:  # whatever its client raises, which differs by its version
         raise ModelUnavailable(f"{hub.url} has no {name}, or does not answer: {error}") from error
-    sizes = {each.rfilename: each.size or 0 for each in info.siblings or ()}
+    sizes = {sibling.rfilename: sibling.size or 0 for sibling in info.siblings or ()}
     files = model_files(sizes)
     card = info.card_data.to_dict() if info.card_data else {}
     licence = str(card.get("license") or "not stated")
@@ -244,10 +244,10 @@ def _folder(settings: "Settings") -> Path:
 
 
 def _held(settings: "Settings") -> list[tuple[Path, DownloadedModel]]:
-    found = sorted((settings.data_dir / "models" / "hub").glob(f"*/{MANIFEST}"))
+    paths = sorted((settings.data_dir / "models" / "hub").glob(f"*/{MANIFEST}"))
     return [
         (path.parent, DownloadedModel(**json.loads(path.read_text(encoding="utf-8"))))
-        for path in found
+        for path in paths
     ]
 
 

@@ -190,7 +190,7 @@ def passwords_in_query(address: str) -> list[str]:
     if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
     values = (found[0].removeprefix(found[1]) for found in SECRET.finditer(address))
-    return [named[1] for value in values if (named := NAMED_PASSWORD.fullmatch(value))]
+    return [match[1] for value in values if (match := NAMED_PASSWORD.fullmatch(value))]
 
 
 def without_secrets(url: str) -> str:

@@ -175,18 +175,18 @@ def _looked(look: SyncRun, report: Report) -> int:
     table, source = look.parts.table, look.source
     finish_removals(look)
     listed = look.listed()
-    known = table.files(source.id)
+    files = table.files(source.id)
     present = table.present(source.id)
-    plan = compare(listed, known, present, look.parts.bounds)
+    plan = compare(listed, files, present, look.parts.bounds)
     look.tally.waiting = len(plan.waiting)
     look.tally.unchanged = sum(not row.reason for row, _file in plan.unchanged)
     _note_unchanged(look, plan)
     gone = [
-        row for row in known if row.standing is Standing.REMOVED and row.document_id not in present
+        row for row in files if row.standing is Standing.REMOVED and row.document_id not in present
     ]
     taken = table.taken_names(source.collection_id)
     rest, moved, again = _moved(look, plan, gone, taken)
-    asked = remove(look, plan, moved=moved, known=len(known) - len(gone))
+    asked = remove(look, plan, moved=moved, known=len(files) - len(gone))
     coming = [
         *_renamed(look, _changed(plan, present), taken),
         *_renamed(look, _back(look, plan, present), taken),
@@ -258,8 +258,8 @@ def _changed(plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
 
 def _back(look: SyncRun, plan: SyncPlan, present: Mapping[str, str]) -> list[PendingFile]:
     """Documents that are wanted back though their files are gone."""
-    here = [row for row in plan.back if row.document_id in present]  # a killed sync brought them
-    look.write([replace(row, standing=Standing.KEPT, removed_at=None) for row in here])
+    files = [row for row in plan.back if row.document_id in present]  # a killed sync brought them
+    look.write([replace(row, standing=Standing.KEPT, removed_at=None) for row in files])
     return [
         PendingFile(row, None, is_new=True) for row in plan.back if row.document_id not in present
     ]
@@ -269,17 +269,17 @@ def _renamed(
     look: SyncRun, coming: Sequence[PendingFile], taken: dict[str, str]
 ) -> list[PendingFile]:
     """Those whose documents are to be made again are called as it is free now."""
-    made = []
-    for each in coming:
-        row = each.row
-        if each.is_new:
+    files = []
+    for file in coming:
+        row = file.row
+        if file.is_new:
             name = free_name(row.name, look.source, taken, row.document_id)
             taken[name] = row.document_id
-            each = replace(each, row=replace(row, document_name=name))
-        made.append(each)
-    changed = [new.row for old, new in zip(coming, made, strict=True) if old.row != new.row]
+            file = replace(file, row=replace(row, document_name=name))
+        files.append(file)
+    changed = [new.row for old, new in zip(coming, files, strict=True) if old.row != new.row]
     look.write(changed)
-    return made
+    return files
 
 
 ASKED = Lane(2, waiting=8, what="originals")  # at once: each looks through a source

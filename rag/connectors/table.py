@@ -82,10 +82,10 @@ class SourceTable:
 
     def source(self, source_id: str) -> DocumentSource:
         """Raises NotFound."""
-        found = self._found(document_sources.c.id == source_id)
-        if not found:
+        sources = self._found(document_sources.c.id == source_id)
+        if not sources:
             raise NotFound(f"There is no source {source_id[:60]!r}.")
-        return found[0]
+        return sources[0]
 
     def sources(self, collection_ids: Collection[str] | None = None) -> list[DocumentSource]:
         """Of these collections, or all; by address."""

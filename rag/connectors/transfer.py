@@ -232,7 +232,7 @@ class Transfer:
 
     def __init__(self, look: SyncRun, coming: Sequence[PendingFile]) -> None:
         self._look = look
-        self._open = {each.row.document_name: each for each in coming}
+        self._open = {file.row.document_name: file for file in coming}
         self._total = len(self._open)
         self._unnoted: list[PendingFile] = []  # are stored
         self._refused: list[SourceFile] = []
@@ -325,16 +325,16 @@ class Transfer:
         stored, self._unnoted = self._unnoted, []
         refused, self._refused = self._refused, []
         self._noted_at = time.monotonic()
-        contents = self._look.parts.table.contents(each.row.document_id for each in stored)
+        contents = self._look.parts.table.contents(file.row.document_id for file in stored)
         rows = [
-            _stored(each, contents[each.row.document_id])
-            for each in stored
-            if each.row.document_id in contents
+            _stored(file, contents[file.row.document_id])
+            for file in stored
+            if file.row.document_id in contents
         ]
         self._look.write([*rows, *refused])
-        linked = [each for each in stored if each.file and each.file.url != each.row.url]
+        linked = [file for file in stored if file.file and file.file.url != file.row.url]
         self._look.rename(
-            (each.row, each.row.document_name, each.file.url) for each in linked if each.file
+            (file.row, file.row.document_name, file.file.url) for file in linked if file.file
         )
 
 

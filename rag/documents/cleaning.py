@@ -181,9 +181,9 @@ def name_in_words(name: str) -> str:
 
 def day_in(text: str) -> str:
     """The day that a date of a file's properties names, "2025-03-31"; "" if it names none."""
-    found = _DAY.match(text.strip())
+    match = _DAY.match(text.strip())
     with suppress(ValueError):
-        return date(*map(int, found.groups())).isoformat() if found else ""
+        return date(*map(int, match.groups())).isoformat() if match else ""
     return ""
 
 

@@ -109,9 +109,15 @@ class Collections:
             counting = counted.where(document_table.c.collection_id.in_(rights))
             counts = {row[0]: row[1] for row in connection.execute(counting)}
         results.sort(
-            key=lambda each: (each.id != DEFAULT_COLLECTION, each.name.casefold(), each.id)
+            key=lambda collection: (
+                collection.id != DEFAULT_COLLECTION,
+                collection.name.casefold(),
+                collection.id,
+            )
         )
-        return [CollectionOf(each, rights[each.id], counts.get(each.id, 0)) for each in results]
+        return [
+            CollectionOf(result, rights[result.id], counts.get(result.id, 0)) for result in results
+        ]
 
     def collection(self, owner: str, collection_id: str) -> CollectionOf:
         """Raises NotFound, also where the owner may not read it."""
@@ -155,7 +161,7 @@ class Collections:
 
     def create(self, owner: str, name: str, *, everybody: Right = Right.NONE) -> Collection:
         """A new one, of this owner. Raises UserError and Conflict."""
-        made = Collection(
+        collection = Collection(
             str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS)),
             _checked_name(name),
             owner,
@@ -165,13 +171,16 @@ class Collections:
             with writing(self._engine) as connection:
                 connection.execute(
                     insert(collections).values(
-                        id=made.id, name=made.name, owner=owner, everybody=int(made.everybody)
+                        id=collection.id,
+                        name=collection.name,
+                        owner=owner,
+                        everybody=int(collection.everybody),
                     )
                 )
-                record(connection, "collection.created", f"{made.id} {made.name}")
+                record(connection, "collection.created", f"{collection.id} {collection.name}")
         except IntegrityError as error:
-            raise _name_taken(made.name) from error
-        return made
+            raise _name_taken(collection.name) from error
+        return collection
 
     def change(
         self,

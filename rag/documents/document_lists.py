@@ -84,8 +84,10 @@ class DocumentLists:
     ) -> DocumentPage:
         check(filters)
         everything = self.page(within, limit=LARGEST, words=words, order=order)
-        found = [each for each in everything.documents if lets_through(filters, each)]
-        return DocumentPage(found[offset : offset + limit], len(found), everything.total)
+        documents = [
+            document for document in everything.documents if lets_through(filters, document)
+        ]
+        return DocumentPage(documents[offset : offset + limit], len(documents), everything.total)
 
     def named(self, names: Iterable[str], within: Readable) -> list[Document]:
         """Those of these names."""
@@ -109,7 +111,9 @@ class DocumentLists:
         )
 
     def _choose(self, filters: Filters, within: Readable) -> FilteredDocuments:
-        chosen = [each for each in self.documents(within) if lets_through(filters, each)]
+        chosen = [
+            document for document in self.documents(within) if lets_through(filters, document)
+        ]
         ids: set[str] = set()
         with reading(self._engine) as connection:
             for some in batches(document.id for document in chosen):

@@ -118,9 +118,9 @@ def kind_of(name: str, data: bytes) -> FileKind:
         return _zipped_kind(name, data)
     if data.startswith(OLE_MAGIC):
         return _ole_kind(name, data)
-    known = _kind_by_magic(data)
-    if known:
-        return known
+    file_kind = _kind_by_magic(data)
+    if file_kind:
+        return file_kind
     for magics, description in OTHER_MAGIC.items():
         if data.startswith(magics):
             raise _unsupported(name, description)
@@ -164,13 +164,13 @@ def _zipped_kind(name: str, data: bytes) -> FileKind:
         ):
             is_binary_sheet = kind is FileKind.XLSX and "xl/workbook.bin" in members
             return FileKind.XLS if is_binary_sheet else kind
-    found = BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template"))
-    if found is None:
+    file_kind = BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template"))
+    if file_kind is None:
         check_honest(name, parts)
         is_zip = ending_of(name) == ".zip"
         what = "a zip archive within another" if is_zip else "a zip archive of an unknown format"
         raise _unsupported(name, f"{what}; {'unpack it' if is_zip else SAVE_AS}")
-    return found
+    return file_kind
 
 
 # Names of streams in the files of Office before 2007 ([MS-CFB], UTF-16).
@@ -225,5 +225,5 @@ def _text_kind(name: str, data: bytes) -> FileKind:
         raise _unsupported(name, _binary_description(name))
     if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not FileKind.MARKDOWN:
         return FileKind.HTML
-    known = BY_ENDING.get(ending)
-    return known or (FileKind.XML if start.startswith(XML_STARTS) else FileKind.TEXT)
+    file_kind = BY_ENDING.get(ending)
+    return file_kind or (FileKind.XML if start.startswith(XML_STARTS) else FileKind.TEXT)

@@ -158,9 +158,9 @@ class Outline:
         self, rows: Sequence[tuple[int, Sequence[str]]], *, name: str = "", place: str = ""
     ) -> None:
         """Numbered rows of a grid, to be asked as a table; nothing of them becomes text."""
-        found = raw_table(name or self.under or self.stem, place or self._locator or "", rows)
-        if found is not None:
-            self._tables.append(found)
+        table = raw_table(name or self.under or self.stem, place or self._locator or "", rows)
+        if table is not None:
+            self._tables.append(table)
 
     def part_of_table(self, rows: Sequence[Sequence[str]], *, has_header: bool = True) -> None:
         """The text of a table, or of some of its rows."""

@@ -131,8 +131,8 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             before = self._contents_of(connection, last)
             changes = write_documents(connection, last)
             record(connection, "document.stored", *(each.document.name for each in last.values()))
-        for each in last.values():
-            self.keep_original(each.document.content_hash, each.original)
+        for document in last.values():
+            self.keep_original(document.document.content_hash, document.original)
         self.let_go_of(before)
         return changes
 
@@ -349,12 +349,12 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         self, document_id: str, index: int, within: Readable, *, reach: int = 1
     ) -> list[Section]:
         """A section between up to `reach` sections before and after it. Raises NotFound."""
-        found = self.stretches([document_id], within, index - reach, index + reach)[document_id]
-        if not any(section.index == index for section in found):
+        sections = self.stretches([document_id], within, index - reach, index + reach)[document_id]
+        if not any(section.index == index for section in sections):
             raise NotFound(
                 f"Document {document_id!r} has no section {index}: it was deleted or changed."
             )
-        return found
+        return sections
 
     def stretches(
         self, document_ids: Sequence[str], within: Readable, first: int, last: int

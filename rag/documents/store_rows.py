@@ -44,19 +44,19 @@ class StoredDocument:
 def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]) -> ChunkChanges:
     """Write them, by their ids, in place of what was there; says which chunks came and went."""
     old = _old_places(connection, stored)
-    new = {chunk.id: chunk for each in stored.values() for chunk in each.chunks}
+    new = {chunk.id: chunk for document in stored.values() for chunk in document.chunks}
     removed = [chunk_id for chunk_id in old if chunk_id not in new]
     added = tuple(chunk for chunk_id, chunk in new.items() if chunk_id not in old)
     _note_earlier(connection, stored, new)
-    _write_document_rows(connection, [each.document for each in stored.values()])
-    _write_sections(connection, {key: each.sections for key, each in stored.items()})
-    gone = _write_tables(connection, {key: each.tables for key, each in stored.items()})
+    _write_document_rows(connection, [document.document for document in stored.values()])
+    _write_sections(connection, {key: document.sections for key, document in stored.items()})
+    gone = _write_tables(connection, {key: document.tables for key, document in stored.items()})
     remove_chunks(connection, removed)
     _move_chunks(connection, old, new)
     collections = _collections_of(connection, stored)
     _add_chunks(connection, added, collections)
     mark_changed(connection, collections.values())
-    mark_arrived(connection, [each.job_id for each in stored.values() if each.job_id])
+    mark_arrived(connection, [document.job_id for document in stored.values() if document.job_id])
     return ChunkChanges(added, tuple(removed), gone)
 
 

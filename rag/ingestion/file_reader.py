@@ -69,7 +69,7 @@ class FileReader:
             for batch in _batches(read, reports):
                 changes = self._store.replace_all(batch)
                 self._tables.remove(changes.removed_tables)
-                yield [each.document for each in batch], changes.added
+                yield [document.document for document in batch], changes.added
 
     def _read(
         self, file: IncomingFile | Progress, reports: SimpleQueue[Progress]
@@ -82,17 +82,19 @@ class FileReader:
             if self.right(file.owner, file.collection_id) < Right.ADD:
                 raise NotFound(f"{file.name}: its collection is not there any more, or not yours.")
             content_hash = hashlib.sha256(data).hexdigest()
-            known = self._known(file)
-            if known is None:
+            document = self._known(file)
+            if document is None:
                 document_id = file.document_id or self._store.free_id(file)
                 return self._parse(file, data, content_hash, document_id)
-            self._check_owner(file, known)
-            is_same = known.content_hash == content_hash and self._tables.has_rows_of(known.id)
+            self._check_owner(file, document)
+            is_same = document.content_hash == content_hash and self._tables.has_rows_of(
+                document.id
+            )
             if is_same and not file.is_again:
                 self._store.note_arrival(file)
                 self._store.keep_original(content_hash, data)  # of before they were kept
-                return Progress(file.name, Stage.UNCHANGED, document_id=known.id)
-            return self._parse(replace(file, owner=known.owner), data, content_hash, known.id)
+                return Progress(file.name, Stage.UNCHANGED, document_id=document.id)
+            return self._parse(replace(file, owner=document.owner), data, content_hash, document.id)
         except UserError as error:
             if file.is_again and isinstance(error, Unreadable | TooLarge):
                 self._store.note_refusal(file.document_id, str(error))
@@ -103,16 +105,18 @@ class FileReader:
         of_its_name = self._store.known(file.name, file.collection_id)
         if not file.document_id or (of_its_name and of_its_name.id == file.document_id):
             return of_its_name
-        known = self._store.known_by_id(file.document_id)
-        is_taken = of_its_name and (known is None or known.collection_id == file.collection_id)
+        document = self._store.known_by_id(file.document_id)
+        is_taken = of_its_name and (
+            document is None or document.collection_id == file.collection_id
+        )
         if is_taken:
             raise Conflict(f"{file.name}: another document has this name. Rename one of the two.")
-        return known
+        return document
 
-    def _check_owner(self, file: IncomingFile, known: KnownDocument) -> None:
+    def _check_owner(self, file: IncomingFile, document: KnownDocument) -> None:
         """Raises Conflict: whose document it is, is not said."""
-        may_change_any = self.right(file.owner, known.collection_id) >= Right.WRITE
-        if file.owner != known.owner and not may_change_any:
+        may_change_any = self.right(file.owner, document.collection_id) >= Right.WRITE
+        if file.owner != document.owner and not may_change_any:
             raise Conflict(
                 f"{file.name}: there is a document of this name already, and it is somebody "
                 "else's. Rename the file and send it again."

@@ -255,8 +255,8 @@ class Ingestion:
             return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
         known = {chunk.id for chunk in on_the_way}
         own = of if len(of) <= MOST_NAMED else ()
-        found = self._store.unembedded(AT_ONCE_CHUNKS + len(known), own)
-        return [chunk for chunk in found if chunk.id not in known]
+        chunks = self._store.unembedded(AT_ONCE_CHUNKS + len(known), own)
+        return [chunk for chunk in chunks if chunk.id not in known]
 
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:
         try:

@@ -217,13 +217,13 @@ def dates(text: str) -> Iterator[Figure]:
     """Day and month, with the year where it stands: 20260331.0, or 331.0."""
     taken: list[tuple[int, int]] = []
     for pattern in _DATES:
-        for found in pattern.finditer(text):
-            parts = found.groupdict()
+        for match in pattern.finditer(text):
+            parts = match.groupdict()
             if parts.get("n") in _NO_MONTH:  # `years 7 and 8 may leave`
                 continue
             month = _MONTHS[parts["n"].lower()] if parts.get("n") else int(parts.get("m") or 0)
             day, year = int(parts.get("d") or 0), int(parts.get("y") or 0)
-            span = found.span()
+            span = match.span()
             if month > 12 or day > 31 or any(s < span[1] and span[0] < e for s, e in taken):
                 continue
             taken.append(span)
@@ -233,13 +233,13 @@ def dates(text: str) -> Iterator[Figure]:
 
 def clocks(text: str) -> Iterator[Figure]:
     """Times of day, as hours."""
-    for found in _CLOCK.finditer(text):
-        told, half = found["h"].lower(), (found["half"] or "").lower()
+    for match in _CLOCK.finditer(text):
+        told, half = match["h"].lower(), (match["half"] or "").lower()
         hour = _HOURS[told] if told in _HOURS else int(told)
         if hour <= 24:
-            value = hour + int(found["m"] or 0) / 60 + _HALVES.get(half, 0)
+            value = hour + int(match["m"] or 0) / 60 + _HALVES.get(half, 0)
             value += 12 * (half == "pm" and hour < 12)
-            yield Figure(value, kind="clock", start=found.start(), end=found.end())
+            yield Figure(value, kind="clock", start=match.start(), end=match.end())
 
 
 def read_date(text: str, *, month_first: bool = False) -> date | datetime | None:

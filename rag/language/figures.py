@@ -84,26 +84,26 @@ def _beside(figures: Iterable[Figure], taken: Sequence[Figure]) -> list[Figure]:
 
 
 def _written(text: str, language: Language) -> Iterator[Figure]:
-    for found in _AMOUNT.finditer(text):
-        start, end = found.span()
-        number = found["number"]
-        rest = text[found.end("number") : found.end("number") + 1]
-        before = text[max(0, found.start("number") - 12) : found.start("number")]
-        is_code = bool(_CODE_BEFORE.search(before)) and not found["currency"]
-        letter = found["letter"] or ""
-        glued = rest.isalpha() and not (found["unit"] or found["ordinal"] or letter)
+    for match in _AMOUNT.finditer(text):
+        start, end = match.span()
+        number = match["number"]
+        rest = text[match.end("number") : match.end("number") + 1]
+        before = text[max(0, match.start("number") - 12) : match.start("number")]
+        is_code = bool(_CODE_BEFORE.search(before)) and not match["currency"]
+        letter = match["letter"] or ""
+        glued = rest.isalpha() and not (match["unit"] or match["ordinal"] or letter)
         read = _value(number, language)
         if glued or is_code or read is None:
             continue
         is_range = text[:start][-4:].rstrip()[-1:].isdigit()
-        is_negative = (found["sign"] or "+") not in "+±" and not is_range
-        power = found["power"] or ""
+        is_negative = (match["sign"] or "+") not in "+±" and not is_range
+        power = match["power"] or ""
         if power[:1] and power[0] not in "×x·*⋅ \u00a0":  # 10⁶
             read = 1.0
         value = read * 10.0 ** power_of(power and "10" + power[-4:]) * (-1 if is_negative else 1)
-        unit = _sign(found["currency"] or found["unit"] or "")
-        kind = "ordinal" if found["ordinal"] else "amount"
-        scale = float(_SCALES.get((found["scale"] or "").lower(), LETTERS_OF_MONEY.get(letter, 1)))
+        unit = _sign(match["currency"] or match["unit"] or "")
+        kind = "ordinal" if match["ordinal"] else "amount"
+        scale = float(_SCALES.get((match["scale"] or "").lower(), LETTERS_OF_MONEY.get(letter, 1)))
         yield Figure(value * scale, unit, kind=kind, start=start, end=end, scale=scale)
 
 
@@ -123,20 +123,20 @@ def _sign(unit: str) -> str:
 
 def _spelled(text: str) -> Iterator[Figure]:
     """`twelve business days`, `four fifths`, `half a kilogram`, `an hour and a half`, `tenth`."""
-    for found in _SPELLED_OUT.finditer(text):
-        start, end = found.span()
-        words = _WORD.findall((found["count"] or found["ordinal"] or "").lower())
-        if found["ordinal"]:
-            end = found.end("ordinal")
+    for match in _SPELLED_OUT.finditer(text):
+        start, end = match.span()
+        words = _WORD.findall((match["count"] or match["ordinal"] or "").lower())
+        if match["ordinal"]:
+            end = match.end("ordinal")
             yield Figure(float(_ORDINALS[words[0]]), kind="ordinal", start=start, end=end)
             continue
-        value = _counted(words) if words else 0.5 if found["half"] else 1.0
-        value *= _FRACTIONS[found["fraction"].lower()] if found["fraction"] else 1
+        value = _counted(words) if words else 0.5 if match["half"] else 1.0
+        value *= _FRACTIONS[match["fraction"].lower()] if match["fraction"] else 1
         value += sum(
-            0.25 if "quart" in more or "viertel" in more else 0.5 for more in found.captures("more")
+            0.25 if "quart" in more or "viertel" in more else 0.5 for more in match.captures("more")
         )
-        unit = _sign(found["unit"] or "")
-        is_one = value == 1 and len(words) == 1 and not found["fraction"]
+        unit = _sign(match["unit"] or "")
+        is_one = value == 1 and len(words) == 1 and not match["fraction"]
         if unit or not is_one or _EXACTLY.search(text[:start][-12:]):
             yield Figure(value, unit, start=start, end=end)
 

@@ -158,7 +158,7 @@ def _is_value(cell: str, below: Sequence[str]) -> bool:
     figure = parse_figure(cell.strip())
     if figure is None:  # a date: `31 Dec 2022` above 450 is a name
         return any(is_date(each.strip()) for each in below)
-    others = [found for each in below if (found := parse_figure(each.strip()))]
+    others = [quantity for each in below if (quantity := parse_figure(each.strip()))]
     if not others or _unit(figure) in MONEY:
         return True
     return any(_unit(other) == _unit(figure) for other in others)
@@ -265,7 +265,7 @@ def _adds_up(rows: Sequence[Sequence[str]], flags: Sequence[bool], position: int
         if whole is None:
             continue
         parts = [
-            sum(found.value for row in some if (found := parse_figure(row[column] or "")))
+            sum(quantity.value for row in some if (quantity := parse_figure(row[column] or "")))
             for some in (rows[last + 1 : position], above)
         ]
         return any(abs(part - whole.value) <= abs(whole.value) / 100 for part in parts)

@@ -56,8 +56,8 @@ if not TYPE_CHECKING:
 
 def compile_all() -> None:
     """Compile what still waits, so that nobody's question does."""
-    for each in list(_waiting):
-        _ = each._pattern
+    for pattern in list(_waiting):
+        _ = pattern._pattern
     _waiting.clear()
 
 

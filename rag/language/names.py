@@ -322,10 +322,10 @@ def asked_identifiers(question: str) -> list[list[Identifier]]:
         if first.start() < covered:
             continue
         choices = list(_choices(text, pieces[place : place + LONGEST_JOIN]))
-        own = [each for each, _ in choices]
+        own = [identifier for identifier, _ in choices]
         if own:
             found.append(own)
-            covered = max(end for each, end in choices if each is own[0])
+            covered = max(end for identifier, end in choices if identifier is own[0])
     return found
 
 

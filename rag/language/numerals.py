@@ -100,24 +100,24 @@ def parse_figure(text: str, *, decimal: str = "", blanks: bool = False) -> Quant
     `decimal` is the decimal sign where it is known, `blanks`: plain blanks separate groups.
     """
     spelled = _IN_BRACKETS.sub(r"(\1", _spelled(text)) if len(text) <= LONGEST else ""
-    found = _FIGURE.fullmatch(spelled)
-    if not found:
+    match = _FIGURE.fullmatch(spelled)
+    if not match:
         return None
-    signs, tail = found.captures("sign"), found["tail"]
-    if found["bracket"]:
+    signs, tail = match.captures("sign"), match["tail"]
+    if match["bracket"]:
         if ")" not in tail:
             return None
         signs, tail = [*signs, "-"], tail.replace(")", "", 1)
     if _NO_CENTS.match(tail):
         decimal, tail = decimal or tail[0], tail[2:]
-    rest = _tail(tail, found["before"] or "")
-    power = found["power"] or ""
+    rest = _tail(tail, match["before"] or "")
+    power = match["power"] or ""
     is_of_ten = power[:1] in tuple("^" + _RAISED)
-    read = read_digits("1" if is_of_ten else found["digits"], decimal=decimal, blanks=blanks)
+    read = read_digits("1" if is_of_ten else match["digits"], decimal=decimal, blanks=blanks)
     if rest is None or read is None or len(signs) + len(rest[2]) > 1:
         return None
     unit, scale, minus = rest
-    scale *= 1_000 if found["thousands"] else 1
+    scale *= 1_000 if match["thousands"] else 1
     value = (read[0] * scale).scaleb(power_of("10" * is_of_ten + power))
     return Quantity(
         -value if "".join(signs) + minus not in ("", "+") else value, unit, scale, read[1]

@@ -169,15 +169,15 @@ def _blocks(text: str) -> Iterator[tuple[int, int, LineKind]]:
     """Stretches of lines that no sentence crosses."""
     lines = Lines()
     begun: tuple[int, int, LineKind] | None = None
-    for found in _LINE.finditer(text):
-        start, end = found.span(1)
-        kind = lines.kind(found[1])
-        if begun and kind == "sentence" and _continues(text, begun, start, found[1]):
+    for match in _LINE.finditer(text):
+        start, end = match.span(1)
+        kind = lines.kind(match[1])
+        if begun and kind == "sentence" and _continues(text, begun, start, match[1]):
             begun = (begun[0], end, begun[2])
             continue
         if begun:
             yield begun
-        begun = (start, end, kind) if found[1].strip() else None
+        begun = (start, end, kind) if match[1].strip() else None
     if begun:
         yield begun
 
@@ -197,7 +197,7 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
     """Cut one block at its full stops, with the markers taken out of the way."""
     entry = ENTRY.match(text, start, end)
     body = entry.end() if entry else start
-    taken = (found.span() for found in _MARKERS.finditer(text, body, end))
+    taken = (match.span() for match in _MARKERS.finditer(text, body, end))
     edges = [body, *(edge for span in taken for edge in span), end]
     kept = list(zip(edges[::2], edges[1::2], strict=True))
     places = [*chain.from_iterable(starmap(range, kept)), end]  # of each character in the text
@@ -275,7 +275,7 @@ def plain(text: str) -> str:
 
 def cells_of(line: str) -> list[str]:
     """The cells of a table's row, plain; an escaped bar is none."""
-    return [plain(found[0]) for found in CELL.finditer(line.strip().strip("|"))]
+    return [plain(match[0]) for match in CELL.finditer(line.strip().strip("|"))]
 
 
 class _BlockReader:

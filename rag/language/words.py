@@ -41,7 +41,7 @@ class Token(NamedTuple):
 
 def tokens(text: str) -> Iterator[Token]:
     """The words and figures of a text, in order."""
-    return (Token(found[0], found.start(), found.end()) for found in _TOKEN.finditer(text))
+    return (Token(match[0], match.start(), match.end()) for match in _TOKEN.finditer(text))
 
 
 def language_of(text: str, *around: str) -> Language:

@@ -98,11 +98,11 @@ class LibraryAnswers:
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
         documents = self._documents.documents(session.within())
-        if asked.kind is LibraryTopic.NEWEST:
-            newest = sorted(documents, key=lambda each: each.ingested_at, reverse=True)
+        if question.kind is LibraryTopic.NEWEST:
+            newest = sorted(documents, key=lambda document: document.ingested_at, reverse=True)
             return _told(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
         size = speech.size(documents)
         n = speech.counted("document", len(documents))
@@ -114,11 +114,11 @@ class LibraryAnswers:
         return _told("\n\n".join(said))
 
     def _not_read(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
-        if asked.subject:
-            failed = files_named(asked.subject, failed)
+        if question.subject:
+            failed = files_named(question.subject, failed)
             return _told(_reasons(failed)) if failed else None
         if not failed:
             return _told(speech.say("all_read"))
@@ -128,15 +128,15 @@ class LibraryAnswers:
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         within = session.within()
         results = {
-            asked_for: self._holding(asked_for, within) for asked_for in _wanted(asked.subject)
+            asked_for: self._holding(asked_for, within) for asked_for in _wanted(question.subject)
         }
         if len(results) > 1 and not all(results.values()):
-            results = {asked.subject: self._holding(_bare(asked.subject), within)}
-        if asked.kind is LibraryTopic.TOPIC and not all(results.values()):
+            results = {question.subject: self._holding(_bare(question.subject), within)}
+        if question.kind is LibraryTopic.TOPIC and not all(results.values()):
             return None
         said: list[str] = []
         sources: list[Source] = []
@@ -149,9 +149,9 @@ class LibraryAnswers:
     def _holding(self, words: str, within: Readable) -> dict[str, list[Chunk]]:
         """By the id of their document, in the order of its names."""
         found = sorted(
-            self._mentions.everywhere(words, within), key=lambda each: each.document_name
+            self._mentions.everywhere(words, within), key=lambda chunk: chunk.document_name
         )
-        of_each = groupby(found, key=lambda each: each.document_id)
+        of_each = groupby(found, key=lambda chunk: chunk.document_id)
         return {document_id: list(chunks) for document_id, chunks in of_each}
 
     def _documents_holding(
@@ -181,7 +181,7 @@ class LibraryAnswers:
         return "\n".join([head, "", *entries]), sources
 
     def _register(self, session: SessionHandle, chunks: Sequence[Chunk]) -> list[Source]:
-        keys = list(dict.fromkeys((each.document_id, each.section_index) for each in chunks))
+        keys = list(dict.fromkeys((chunk.document_id, chunk.section_index) for chunk in chunks))
         texts = self._documents.section_texts(keys, session.within())
         hits = []
         for chunk in chunks:
@@ -193,12 +193,12 @@ class LibraryAnswers:
     # ── One document ─────────────────────────────────────────────────────────────────────────
 
     def _of_document(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
-        failed = files_named(asked.subject, self._unread(session.owner))
+        failed = files_named(question.subject, self._unread(session.owner))
         if failed:
             return _told(_reasons(failed), declined=True)
-        found = self._meant(session, asked)
+        found = self._meant(session, question)
         if not found:
             return None
         if len(found) > 1:
@@ -206,22 +206,22 @@ class LibraryAnswers:
                 return None
             choice = speech.listed([each.document for each in found], MOST_LISTED)
             return _told(f"{speech.say('which')}\n\n{choice}", declined=True)
-        if asked.kind is LibraryTopic.SUMMARY:
+        if question.kind is LibraryTopic.SUMMARY:
             return self._summary(session, found[0], speech) or self._about(
                 session, found[0], speech
             )
         return self._about(session, found[0], speech)
 
-    def _meant(self, session: SessionHandle, asked: LibraryQuestion) -> list[DocumentStretch]:
+    def _meant(self, session: SessionHandle, question: LibraryQuestion) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
         within = session.within()
-        if _THIS.fullmatch(asked.subject):
+        if _THIS.fullmatch(question.subject):
             return self._whole(self._spoken_of(session), within)
         documents = self._documents.documents(within)
-        named = documents_named(asked.subject, documents)
+        named = documents_named(question.subject, documents)
         if named:
             return self._whole(named, within)
-        both = section_and_document(asked.subject)
+        both = section_and_document(question.subject)
         if both is not None:
             heading, document = both
             named = documents_named(document, documents) or documents_hinted(document, documents)
@@ -229,9 +229,9 @@ class LibraryAnswers:
                 named = self._spoken_of(session)
             parts = (part_called(heading, *self._read(each, within)) for each in named)
             return [part for part in parts if part is not None]
-        if asked.kind is not LibraryTopic.SUMMARY:
+        if question.kind is not LibraryTopic.SUMMARY:
             return []
-        return self._whole(documents_hinted(asked.subject, documents), within)
+        return self._whole(documents_hinted(question.subject, documents), within)
 
     def _whole(self, documents: Sequence[Document], within: Readable) -> list[DocumentStretch]:
         return [DocumentStretch(*self._read(document, within)) for document in documents]
@@ -308,7 +308,7 @@ def _quotation(statement: QuotedStretch, number: int) -> str:
 
 
 def _reasons(failed: Sequence[UnreadFile]) -> str:
-    return "\n".join(f"- {in_words(each.reason)}" for each in failed)
+    return "\n".join(f"- {in_words(file.reason)}" for file in failed)
 
 
 def _wanted(subject: str) -> list[str]:

@@ -56,12 +56,12 @@ def documents_named(subject: str, documents: Iterable[Document]) -> list[Documen
     """Those that are called so; several where it cannot be told which is meant."""
     scored = _scored(subject, documents)
     best = max((score for score, _ in scored), default=0.0)
-    return [each for score, each in scored if score == best] if best >= ENOUGH else []
+    return [document for score, document in scored if score == best] if best >= ENOUGH else []
 
 
 def documents_hinted(subject: str, documents: Iterable[Document]) -> list[Document]:
     """Those of whose names all that is said is a part."""
-    return [each for score, each in _scored(subject, documents) if score > 0]
+    return [document for score, document in _scored(subject, documents) if score > 0]
 
 
 def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Document]]:
@@ -122,7 +122,9 @@ def part_called(
         for depth, title in enumerate(section.heading_path, start=1):
             if is_heading(heading, title):
                 above = section.heading_path[:depth]
-                within = tuple(each for each in sections if each.heading_path[:depth] == above)
+                within = tuple(
+                    section for section in sections if section.heading_path[:depth] == above
+                )
                 return DocumentStretch(document, within, title)
     return None
 
@@ -130,8 +132,8 @@ def part_called(
 def is_heading(wanted: str, heading: str) -> bool:
     """Whether "2.1", or "refunds" of "2.1 Refunds", means this heading."""
     number = _NUMBERED.fullmatch(wanted.strip().rstrip("."))
-    own = _NUMBERED.match(heading)
+    match = _NUMBERED.match(heading)
     if number is not None:
-        return own is not None and own[0] == number[0]
-    bare = heading[own.end() :] if own else heading
+        return match is not None and match[0] == number[0]
+    bare = heading[match.end() :] if match else heading
     return words_of(wanted) in (words_of(bare), words_of(heading)) and bool(words_of(wanted))

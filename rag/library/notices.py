@@ -48,20 +48,20 @@ class Remarks:
         self, session: SessionHandle, question: str, sources: Sequence[Source], *, is_sure: bool
     ) -> list[Notice]:
         """Of an answer that is not sure also the files that it may have stood in."""
-        told = []
+        notices = []
         if sources and (missing := self._unnamed(question, session.within())):
-            told.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
+            notices.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
         said = other_language(question, sources) if self._knows_english_only else ""
         if said and not self._was_told(session, said):
-            told.append(Notice(NoticeKind.OTHER_LANGUAGE, said))
+            notices.append(Notice(NoticeKind.OTHER_LANGUAGE, said))
         if not is_sure:
             failed = files_named(question, self._unread(session.owner))
-            told += [Notice(NoticeKind.UNREAD, each.reason) for each in failed]
-        return told
+            notices += [Notice(NoticeKind.UNREAD, file.reason) for file in failed]
+        return notices
 
     def _was_told(self, session: SessionHandle, text: str) -> bool:
         """Lately: once is enough."""
-        answers = (each.answer for each in session.recent(LATELY))
+        answers = (message.answer for message in session.recent(LATELY))
         return any(notice.text == text for answer in answers if answer for notice in answer.notices)
 
     def _unnamed(self, question: str, within: Readable) -> str:

@@ -76,7 +76,7 @@ def says_too_long(text: str) -> bool:
 
 def tokens_that_fit(text: str) -> int | None:
     """The window that a refusal of too long messages tells."""
-    results = (int(each[1] or each[2]) for each in _FITS.finditer(text))
+    results = (int(match[1] or match[2]) for match in _FITS.finditer(text))
     return next((number for number in results if number >= LEAST_WINDOW), None)
 
 
@@ -318,8 +318,8 @@ def most_tokens(text: str) -> int | None:
 
 def afforded_tokens(error: Any) -> int | None:
     """How long a reply the account can still pay for, where a refusal says so."""
-    found = _AFFORDED.search(said_by(error)) if getattr(error, "status_code", 0) == 402 else None
-    return int(found[1]) if found and int(found[1]) >= LEAST_AFFORDED else None
+    match = _AFFORDED.search(said_by(error)) if getattr(error, "status_code", 0) == 402 else None
+    return int(match[1]) if match and int(match[1]) >= LEAST_AFFORDED else None
 
 
 # In this order: "include_usage needs stream_options", "use max_completion_tokens, not max_tokens".

@@ -76,7 +76,9 @@ def local_servers(skipped_ports: Collection[int] = ()) -> list[ModelServer]:
     """
     looked_at = [(name, port) for name, port in USUAL if port not in skipped_ports]
     with ThreadPoolExecutor(max_workers=max(1, len(looked_at))) as pool:
-        return [each for each in pool.map(_local_server, *zip(*looked_at, strict=True)) if each]
+        return [
+            server for server in pool.map(_local_server, *zip(*looked_at, strict=True)) if server
+        ]
 
 
 def _local_server(name: str, port: int) -> ModelServer | None:

@@ -88,7 +88,7 @@ class ModelJudge:
             log.warning("a judge replied in another form", extra={"reply": reply.strip()[:80]})
             text = f"{self.name} did not answer in the form that was asked for."
             failures.append(failure or UnreadableReply(text))
-        return {places[n - 1]: each for n, each in told.items() if 0 < n <= len(places)}
+        return {places[n - 1]: verdict for n, verdict in told.items() if 0 < n <= len(places)}
 
 
 def _described(number: int, statement: OpenStatement) -> str:

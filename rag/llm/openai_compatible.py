@@ -131,8 +131,8 @@ class OpenAIChatModel:
         if self._lane is None:
             yield
             return
-        own = request.patience or self._patience
-        seconds = max(0.0, min(PATIENCE_SECONDS, own.seconds, request.deadline.left))
+        patience = request.patience or self._patience
+        seconds = max(0.0, min(PATIENCE_SECONDS, patience.seconds, request.deadline.left))
         try:
             with self._lane.place(patience_seconds=seconds):
                 yield

@@ -100,11 +100,11 @@ class ReplyParser:
     def _hold(self) -> bool:
         """Until the thoughts end; if they never do, it was text."""
         assert self._close is not None
-        found = self._close.search(self._buffer)
-        if found is not None and self._buffer[found.end() :].strip():
-            self.thought_unopened |= bool(CLOSE.fullmatch(found[0]))
+        match = self._close.search(self._buffer)
+        if match is not None and self._buffer[match.end() :].strip():
+            self.thought_unopened |= bool(CLOSE.fullmatch(match[0]))
             self.thought = True
-            self._buffer, self._state = self._buffer[found.end() :], self._start
+            self._buffer, self._state = self._buffer[match.end() :], self._start
             return True
         if self._final:
             self._state = self._text
@@ -147,13 +147,13 @@ class ReplyParser:
         return self._call_in_line() if self._tools else None
 
     def _call_in_line(self) -> bool | None:
-        found = self._line_calls.read(self._buffer, final=self._final)
-        if found is None:
+        call = self._line_calls.read(self._buffer, final=self._final)
+        if call is None:
             return None
-        if found.waits:
+        if call.waits:
             return False
-        self._called(list(found.calls))
-        self._buffer = self._buffer[found.length :]
+        self._called(list(call.calls))
+        self._buffer = self._buffer[call.length :]
         return True
 
     def _say(self, length: int) -> bool:
@@ -264,16 +264,16 @@ class ReplyParser:
 
     def _token(self) -> bool:
         tokens = TOKENS_AT_END if self._final else TOKENS
-        found = tokens.match(self._buffer, partial=not self._final)
-        if found is None:
+        match = tokens.match(self._buffer, partial=not self._final)
+        if match is None:
             return self._say(1)
-        if found.partial or (found.end() == len(self._buffer) and not self._final):
+        if match.partial or (match.end() == len(self._buffer) and not self._final):
             return False
-        following = self._buffer[found.end() : found.end() + 1]
+        following = self._buffer[match.end() : match.end() + 1]
         if is_mention(self._said + self._blank, following):
-            return self._say(found.end())
-        self._drop(found.end())
-        self._meet(kind_of(found), found)
+            return self._say(match.end())
+        self._drop(match.end())
+        self._meet(kind_of(match), match)
         return True
 
     def _meet(self, kind: str, match: "regex.Match[str]") -> None:
@@ -305,12 +305,12 @@ class ReplyParser:
 
     def _thinking(self) -> bool:
         assert self._close is not None
-        found = self._close.search(self._buffer)
-        if found is None or (found.end() == len(self._buffer) and not self._final):
+        match = self._close.search(self._buffer)
+        if match is None or (match.end() == len(self._buffer) and not self._final):
             self._buffer = self._buffer[-TAIL:] if not self._final else ""
             return False
-        is_next = found.groupdict().get("stays")  # the next channel's own mark is read as such
-        self._buffer = self._buffer[found.start() if is_next else found.end() :]
+        is_next = match.groupdict().get("stays")  # the next channel's own mark is read as such
+        self._buffer = self._buffer[match.start() if is_next else match.end() :]
         self._state = self._text if self._said else self._start
         return True
 

@@ -94,11 +94,11 @@ class ToolCalls:
 
     def _told_once(self) -> list[_Call]:
         """Without those that a server's last event repeats."""
-        told: list[_Call] = []
+        calls: list[_Call] = []
         for call in self._calls:
-            if call.name and not (call.id and call in told):
-                told.append(call)
-        return told
+            if call.name and not (call.id and call in calls):
+                calls.append(call)
+        return calls
 
 
 @dataclass(slots=True)
@@ -166,9 +166,9 @@ class ArrivingReply:
         parts = content if isinstance(content, list) else ()
         for refusing in (message, *(part for part in parts if isinstance(part, dict))):
             self.refusal += _text(refusing.get("refusal"))
-        found = self.spoken.feed(self._whole_characters(_text(content)))
-        self.said = self.said or bool(found)
-        return found
+        deltas = self.spoken.feed(self._whole_characters(_text(content)))
+        self.said = self.said or bool(deltas)
+        return deltas
 
     def _whole_characters(self, text: str) -> str:
         """Some servers send the two halves of a surrogate pair one after the other."""

@@ -142,4 +142,4 @@ _ROLE_TOKEN = re.compile(
 
 def without_role_tokens(text: str) -> str:
     """The text with each such token in parentheses: `[INST]` becomes `(INST)`; never longer."""
-    return _ROLE_TOKEN.sub(lambda found: f"({found[found.lastgroup or 0]})", text)
+    return _ROLE_TOKEN.sub(lambda match: f"({match[match.lastgroup or 0]})", text)

@@ -139,7 +139,7 @@ def _complaint_of(values: Mapping[str, Any]) -> Any:
         return values.get("error") or choices[0].get("error")
     if values.get("object") == "error" or values.get("type") == "error":
         return values.get("error") or values.get("message") or values
-    beside = [each for each in values.values() if isinstance(each, dict)]
+    beside = [value for value in values.values() if isinstance(value, dict)]
     beside = [each for each in beside if each.get("status_code") != 0]  # that is well
     named = (
         value for each in (values, *beside) for key, value in each.items() if _ERROR.match(key)

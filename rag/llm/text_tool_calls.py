@@ -50,11 +50,11 @@ def calls_of(mark: str, body: str, names: Collection[str]) -> list[ToolCall]:
     """
     if not names:
         return []
-    named = regex.search(r"^<\|channel\|>(?P<name>[\w.-]+)", mark)
-    if named is not None:
-        return [ToolCall("", named["name"], body.strip())]
-    found = calls_in(mark + body, names) or _calls(_from_json(body))
-    return found or [ToolCall("", UNREADABLE, "{}")]
+    match = regex.search(r"^<\|channel\|>(?P<name>[\w.-]+)", mark)
+    if match is not None:
+        return [ToolCall("", match["name"], body.strip())]
+    calls = calls_in(mark + body, names) or _calls(_from_json(body))
+    return calls or [ToolCall("", UNREADABLE, "{}")]
 
 
 def _calls(found: Iterable[tuple[str, str]]) -> list[ToolCall]:
@@ -104,7 +104,7 @@ _AT_ONCE = regex.compile(r"[^{}()]{0,80}\(?(?=\{)")
 
 def _values_behind(text: str) -> dict[str, Any] | None:
     """The arguments behind the name of a tool; None where it was only spoken of."""
-    pairs = {each["key"]: _value(each["value"]) for each in _PAIRS.finditer(text)}
+    pairs = {match["key"]: _value(match["value"]) for match in _PAIRS.finditer(text)}
     if pairs and not pairs.keys() <= {*_ARGUMENTS}:
         return pairs
     if text.removeprefix(".call").startswith("("):
@@ -127,7 +127,7 @@ def _value(text: str) -> Any:
 
 def _of_python(text: str) -> dict[str, Any] | None:
     """What stands in the brackets that a text begins with."""
-    for end in (each.end() for each in regex.finditer(r"\)", text[:4000])):
+    for end in (match.end() for match in regex.finditer(r"\)", text[:4000])):
         with suppress(SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
             call = ast.parse(f"f{text[:end]}", mode="eval").body
             assert isinstance(call, ast.Call)
@@ -260,18 +260,18 @@ class LineCalls:
 
     def read(self, text: str, *, final: bool) -> LineCall | None:
         """None for what is no call."""
-        found = self._begins.match(text, partial=not final)
-        if found is None:
+        match = self._begins.match(text, partial=not final)
+        if match is None:
             return None
-        if found.partial:
+        if match.partial:
             return LineCall(waits=True)
-        length = _json_length(text) if found["json"] else self._paragraph(text, found)
+        length = _json_length(text) if match["json"] else self._paragraph(text, match)
         if not length:
             if not final:
                 return LineCall(waits=True)
             length = len(text)
         calls = calls_in(text[:length], self._names)
-        if found["json"] and not calls and _ANY.match(text):
+        if match["json"] and not calls and _ANY.match(text):
             calls = _calls(_from_json(text[:length]))
         return LineCall(length=length, calls=tuple(calls)) if calls else None
 

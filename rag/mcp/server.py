@@ -269,7 +269,7 @@ class _Tools:
         both the library is searched for every statement, and the text comes back with citations
         whose numbers are a list of this reply's own (`numbers` says whose they are).
         """
-        given = [{"n": n, "text": each} for n, each in enumerate(sources or (), start=1)]
+        given = [{"n": n, "text": source} for n, source in enumerate(sources or (), start=1)]
         named = {"sources": given or None, "session_id": session or None}
         return dict(self._post(caller, "/check", text=text, **named))
 

@@ -74,11 +74,11 @@ class Context:
 def as_messages(past: Sequence[ImportedMessage]) -> list[Message]:
     """What a client sends of a conversation, as turns; an answer alone gets a question unsaid."""
     told: list[tuple[str, str]] = []
-    for each in past:
-        if each.role == Role.ASSISTANT and (not told or told[-1][0] == Role.ASSISTANT):
+    for message in past:
+        if message.role == Role.ASSISTANT and (not told or told[-1][0] == Role.ASSISTANT):
             told.append((Role.USER, UNSAID))
-        if each.role in (Role.USER, Role.ASSISTANT):
-            told.append((each.role, each.content))
+        if message.role in (Role.USER, Role.ASSISTANT):
+            told.append((message.role, message.content))
     turns = accumulate(role == Role.USER for role, _ in told)
     complete, now = MessageStatus.COMPLETE, datetime.now(UTC)
     return [
@@ -129,9 +129,9 @@ def assemble(
     question = _with_requested(fixed[1], parts.requested, purse)
     most = len(parts.recent) if most_pairs is None else min(most_pairs, len(parts.recent))
     newest = _recent(parts, most, purse)
-    said = [message for pair in newest for message in pair.messages]
+    messages = [message for pair in newest for message in pair.messages]
     return Context(
-        messages=(system, *said, question),
+        messages=(system, *messages, question),
         tokens=budget_tokens - purse.left,
         budget_tokens=budget_tokens,
         pairs=len(newest),
@@ -216,14 +216,14 @@ def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair
     """The newest: all there are, or as many as leave room for what is recalled of the others."""
     before = purse.left
     if 2 * min(most, len(parts.recent)) >= parts.message_count:
-        found = _newest(parts.recent, most, purse)
-        if 2 * len(found) >= parts.message_count:
-            return found
+        pairs = _newest(parts.recent, most, purse)
+        if 2 * len(pairs) >= parts.message_count:
+            return pairs
     reserve = int(RECALL_SHARE * before)
     purse.left = before - reserve
-    found = _newest(parts.recent, most, purse)
+    pairs = _newest(parts.recent, most, purse)
     purse.left += reserve
-    return found
+    return pairs
 
 
 def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pair]:

@@ -103,8 +103,8 @@ class ConversationMemory:
             own_room = (room - sum(map(self._count, blocks))) // (len(others) - place)
             try:
                 count = other.read().message_count
-                with self.recalled(other, question, before=count, room=own_room) as shown:
-                    text = shown.text()
+                with self.recalled(other, question, before=count, room=own_room) as paragraphs:
+                    text = paragraphs.text()
                 sources = other.sources(cited_numbers(text))
             except NotFound:  # deleted meanwhile
                 continue
@@ -122,8 +122,8 @@ class ConversationMemory:
             best = past.ranked(query, count, self._meanings(session, past, query))
             for at in islice(best, 4 * limit):
                 first.setdefault(at // PLACES, past.paragraph(at).text)
-            said = past.said
-            return [(at, said[at].role, text) for at, text in islice(first.items(), limit)]
+            messages = past.said
+            return [(at, messages[at].role, text) for at, text in islice(first.items(), limit)]
 
     def remember(self, session: SessionHandle, *, embeds: bool = True) -> None:
         """Done in background: write down where the words of old messages are, embed new ones."""
@@ -277,7 +277,9 @@ class ConversationMemory:
         None if the summary has no such line (any more).
         """
         epoch, found = session.epoch(), session.overview()
-        holding = [each for each in found.summaries if any(own.text == line for own in each.lines)]
+        holding = [
+            summary for summary in found.summaries if any(own.text == line for own in summary.lines)
+        ]
         if not holding:
             return None
         summary = holding[0]
@@ -293,7 +295,7 @@ class ConversationMemory:
             draft = corrected(draft, original, flat(text), past.evidence(past.first, past.covered))
             room = Room(max(summary.tokens, LEAST_ROOM), max(4 * summary.tokens, LEAST_ROOM))
             made = _summary(session, past, past.covered, room, draft)
-        ids = [each.id for each in found.summaries if each.id is not None]
+        ids = [summary.id for summary in found.summaries if summary.id is not None]
         return made if session.add_summary(made, epoch=epoch, replaces=ids) else None
 
     def _written(
@@ -328,7 +330,7 @@ class ConversationMemory:
             yield held
 
     def _size(self) -> int:
-        return sum(each.past.index.count for each in self._held.values())
+        return sum(session.past.index.count for session in self._held.values())
 
     def _read(self, session: SessionHandle, held: _CachedSession, before: int) -> None:
         """Each message once; the newest that was read may have been written anew since."""
@@ -372,10 +374,10 @@ def _last_answered(past: History) -> int:
 def draft_of(active: Sequence[Summary]) -> SummaryDraft:
     """What a model wrote so far, and what a person changed."""
     return SummaryDraft(
-        tuple(line for each in active for line in each.model_lines),
-        max((each.written_to for each in active), default=0),
-        tuple(edit for each in active for edit in each.edits),
-        next((each.report.model for each in reversed(active) if each.model_lines), ""),
+        tuple(line for summary in active for line in summary.model_lines),
+        max((summary.written_to for summary in active), default=0),
+        tuple(edit for summary in active for edit in summary.edits),
+        next((summary.report.model for summary in reversed(active) if summary.model_lines), ""),
     )
 
 

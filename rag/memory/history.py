@@ -90,9 +90,9 @@ class Messages(Sequence[ParsedMessage]):
 
     def keep(self, first: int, end: int) -> "Messages":
         """The same, but for those after `end`; those before `first` are not held any more."""
-        kept = Messages(self.older, max(first, self.base))
-        kept._held = self._held[kept.base - self.base : max(0, end - self.base)]
-        return kept
+        messages = Messages(self.older, max(first, self.base))
+        messages._held = self._held[messages.base - self.base : max(0, end - self.base)]
+        return messages
 
 
 @dataclass(slots=True)
@@ -144,14 +144,14 @@ class History:
             self.numbers, self.names, self.uses = {}, {}, Counter()
             self.covered_tokens, self.recallable = 0, set()
         for at in range(counted, end):
-            said = self.said[at]
-            for number in said.numbers:
+            message = self.said[at]
+            for number in message.numbers:
                 if number in self.numbers:
-                    self.uses[number] += 2 if said.role == Role.USER else 1
-            self.numbers.update(dict.fromkeys(said.numbers))
-            self.names.update(dict.fromkeys(said.names))
-            self.covered_tokens += said.tokens
-            for part in said.paragraphs:
+                    self.uses[number] += 2 if message.role == Role.USER else 1
+            self.numbers.update(dict.fromkeys(message.numbers))
+            self.names.update(dict.fromkeys(message.names))
+            self.covered_tokens += message.tokens
+            for part in message.paragraphs:
                 self.recallable.update(part.numbers, part.behind)
         self.covered = max(end, counted)
         self.counted = self.first, self.covered
@@ -261,7 +261,7 @@ class History:
     @property
     def phrases(self) -> SummaryPhrases:
         """In the language that the user speaks, by what he said last."""
-        users = (each.text for each in reversed(self.said) if each.role == Role.USER)
+        users = (message.text for message in reversed(self.said) if message.role == Role.USER)
         return phrases_of(islice(users, LANGUAGE_MESSAGES))
 
     # ── Put back ─────────────────────────────────────────────────────────────────────────────
@@ -281,14 +281,16 @@ class History:
         is not shown again.
         """
         phrases = self.phrases
-        shown = ShownParagraphs(self, room - self.count(fenced(phrases.earlier)) - MARGIN, phrases)
+        paragraphs = ShownParagraphs(
+            self, room - self.count(fenced(phrases.earlier)) - MARGIN, phrases
+        )
         ranked = self.ranked(question, before, meanings)
         for at in chain(self._named(question, before), ranked, self._newest(before)):
-            if shown.is_full:
+            if paragraphs.is_full:
                 break
             if self.paragraph(at).text not in beside:
-                shown.take(at)
-        return shown
+                paragraphs.take(at)
+        return paragraphs
 
 
 class ShownParagraphs:

@@ -53,8 +53,8 @@ def read_paragraphs(
 ) -> list[Paragraph]:
     """The paragraphs of a message in canonical spelling; `markers` are those that count in it."""
     markers = find_markers(text) if markers is None else markers
-    made = (_paragraph(message, text, part, markers) for part in _parts(text))
-    return [replace(each, tokens=count(each.shown)) for each in made]
+    paragraphs = (_paragraph(message, text, part, markers) for part in _parts(text))
+    return [replace(paragraph, tokens=count(paragraph.shown)) for paragraph in paragraphs]
 
 
 def _paragraph(
@@ -214,7 +214,7 @@ def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[
             above = [each for each in above if each[0] < level]
         spans = [(start, end)]
         if size(text[start:end]) > LONGEST:
-            every = (_STRETCH.finditer(text, each.start, each.end) for each in group)
+            every = (_STRETCH.finditer(text, sentence.start, sentence.end) for sentence in group)
             spans = [stretche.span() for stretches in every for stretche in stretches]
         for a, b in spans:
             yield _ParagraphPart(a, b, kind, (*over, *above), whole)
@@ -226,13 +226,15 @@ def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[
 def _groups(block: list[Sentence]) -> list[list[Sentence]]:
     """Entries with what goes on with them, the head of a table with its rule; else each alone."""
     groups: list[list[Sentence]] = []
-    for each in block:
+    for sentence in block:
         is_list = block[0].kind == "entry"
-        begins = each.kind == "entry" and each.begins if is_list else each.kind != "rule"
+        begins = (
+            sentence.kind == "entry" and sentence.begins if is_list else sentence.kind != "rule"
+        )
         if begins or not groups:
-            groups.append([each])
+            groups.append([sentence])
         else:
-            groups[-1].append(each)
+            groups[-1].append(sentence)
     return groups
 
 

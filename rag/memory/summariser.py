@@ -208,26 +208,26 @@ class Summariser:
         """Each clause written again, or excused, or in the words of its sentence."""
         again = self._rewritten(calls, failed[:MOST_FAILED]) if calls.are_left else {}
         left: list[_FailedClause] = []
-        for place, each in enumerate(failed):
-            line = again.get(place) and _accepted(verifier, each, again[place])
+        for place, clause in enumerate(failed):
+            line = again.get(place) and _accepted(verifier, clause, again[place])
             if line:
                 yield line
             else:
-                left.append(each)
-        for each, is_excused in zip(left, self._excused(calls, left), strict=True):
+                left.append(clause)
+        for clause, is_excused in zip(left, self._excused(calls, left), strict=True):
             if is_excused:
-                yield replace(each.line, mark=LineMark.WRITTEN)
+                yield replace(clause.line, mark=LineMark.WRITTEN)
             else:
-                yield from _quotations(each)
+                yield from _quotations(clause)
 
     def _rewritten(self, calls: _Calls, failed: Sequence[_FailedClause]) -> dict[int, str]:
         text = ""
-        for number, each in enumerate(failed, start=1):
-            text += f"C{number}: {each.line.text}\n"
-            text += "".join(f"   sentence: {quoted}\n" for _, quoted in each.witnesses)
+        for number, clause in enumerate(failed, start=1):
+            text += f"C{number}: {clause.line.text}\n"
+            text += "".join(f"   sentence: {quoted}\n" for _, quoted in clause.witnesses)
         reply = calls.reply(REWRITE, text)
-        found = re.finditer(r"^[\s*-]*C(\d+)[:.)]\s*(.+)$", reply, re.MULTILINE)
-        return {int(each[1]) - 1: each[2] for each in found if len(each[2]) <= LONGEST_LINE}
+        matches = re.finditer(r"^[\s*-]*C(\d+)[:.)]\s*(.+)$", reply, re.MULTILINE)
+        return {int(match[1]) - 1: match[2] for match in matches if len(match[2]) <= LONGEST_LINE}
 
     def _excused(self, calls: _Calls, failed: Sequence[_FailedClause]) -> list[bool]:
         """What a judge excuses, if there is one: content words, never a typed difference."""
@@ -235,8 +235,8 @@ class Summariser:
             return [False] * len(failed)
         able = [
             place
-            for place, each in enumerate(failed)
-            if all(is_excusable(each.line.text, quoted) for _, quoted in each.witnesses)
+            for place, clause in enumerate(failed)
+            if all(is_excusable(clause.line.text, quoted) for _, quoted in clause.witnesses)
         ]
         pairs = [
             (failed[p].line.text, " ".join(quoted for _, quoted in failed[p].witnesses))
@@ -376,7 +376,7 @@ def _still_valid(
     verifier: Verifier, before: SummaryDraft
 ) -> tuple[list[SummaryLine], list[_FailedClause]]:
     """Earlier lines whose turns are there; those whose value was replaced are to be mended."""
-    kept: list[SummaryLine] = []
+    lines: list[SummaryLine] = []
     failed: list[_FailedClause] = []
     last = len(verifier.evidence.messages)
     for line in before.lines:
@@ -387,11 +387,11 @@ def _still_valid(
             continue
         newer = verifier.newer_value(line, before.written_to)
         if newer is None:
-            kept.append(line)
+            lines.append(line)
         else:
             own = replace(line, numbers=tuple(newer.claim.numbers))
             failed.append(_FailedClause(own, (_sentence_of(verifier, newer),)))
-    return kept, failed
+    return lines, failed
 
 
 def _once(lines: Sequence[SummaryLine], edits: Sequence[LineEdit]) -> Iterator[SummaryLine]:
@@ -408,7 +408,7 @@ def corrected(
     draft: SummaryDraft, original: SummaryLine, text: str, evidence: TurnEvidence
 ) -> SummaryDraft:
     """With a line in a person's words, or without it: a number stays where the turns carry it."""
-    lines = [each for each in draft.lines if each.text != original.text]
+    lines = [line for line in draft.lines if line.text != original.text]
     if text:
         own = replace(original, text=canonical(text), numbers=(), by_model=True)
         held = _held_against(Verifier(evidence), own)
@@ -464,7 +464,7 @@ def _read_patch(reply: str, lines: Sequence[SummaryLine], edits: Sequence[LineEd
                 )
             )
             patch.is_any = True
-    patch.kept = [each for index, each in enumerate(lines) if index not in gone]
+    patch.kept = [line for index, line in enumerate(lines) if index not in gone]
     return patch
 
 

@@ -190,7 +190,7 @@ def unfold(messages: Sequence[MessageDict]) -> tuple[list[MessageDict], bool]:
     The lines of a summary become turns again, each word for word, and so do the paragraphs that we
     put before a question; the question is what it was.
     """
-    opening = (each for each in messages[:OPENING] if isinstance(each, Mapping))
+    opening = (message for message in messages[:OPENING] if isinstance(message, Mapping))
     if not any(split_summary(role_of(each), text_of(each))[1] for each in opening):
         return list(messages), False
     before: list[MessageDict] = []
@@ -199,12 +199,12 @@ def unfold(messages: Sequence[MessageDict]) -> tuple[list[MessageDict], bool]:
         is_message = isinstance(message, Mapping)
         role, text = (role_of(message), text_of(message)) if is_message else ("", "")
         rules, summary = split_summary(role, text)
-        found = _BACK.match(text) if role == Role.USER else None
+        match = _BACK.match(text) if role == Role.USER else None
         if summary:
             rest += [{**message, "content": rules}] if rules else []
             before += _turns_of(summary)
-        elif found:
-            before += _quoted_turns(found[1])
+        elif match:
+            before += _quoted_turns(match[1])
             rest.append(_as_asked(message))
         else:
             rest.append(message)
@@ -254,7 +254,7 @@ def _turns_of_line(section: SummarySection, line: str) -> Iterator[MessageDict]:
 
 def _quoted_turns(block: str) -> list[MessageDict]:
     """What was put before a question, the oldest first."""
-    places = [(each.start(), each.end(), each[1]) for each in _LABEL.finditer(block)]
+    places = [(match.start(), match.end(), match[1]) for match in _LABEL.finditer(block)]
     ends = [start for start, _, _ in places[1:]] + [len(block)]
     said = [
         {"role": _LABELS[label], "content": block[end:stop].strip("\n")}

@@ -137,24 +137,26 @@ class HistoryTrimmer:
             TypeError: a message is no dict.
         """
         given, is_unfolded = self._unfolded(list(messages))
-        seen = self._taken(given)
-        seen.is_unfolded |= is_unfolded
+        transcript = self._taken(given)
+        transcript.is_unfolded |= is_unfolded
         try:
-            seen.extend(given)
-            self._summarise_if_due(seen)
-            if seen.summary is None:
+            transcript.extend(given)
+            self._summarise_if_due(transcript)
+            if transcript.summary is None:
                 return Trimmed([dict(message) for message in messages], False, None)
-            sent = _sent(seen, given, self._limits)
-            seen.sent(sent[0]["content"])
-            return Trimmed(sent, True, seen.summary.report)
+            sent = _sent(transcript, given, self._limits)
+            transcript.sent(sent[0]["content"])
+            return Trimmed(sent, True, transcript.summary.report)
         finally:
             with self._lock:
-                self._transcripts = [*self._transcripts, seen][-TRANSCRIPTS:]
+                self._transcripts = [*self._transcripts, transcript][-TRANSCRIPTS:]
 
     def _unfolded(self, messages: list[MessageDict]) -> tuple[list[MessageDict], bool]:
         """The transcript that a trimmed history stands for; whether only the history tells it."""
         with self._lock:
-            known = (seen.known_output(messages) for seen in reversed(self._transcripts))
+            known = (
+                transcript.known_output(messages) for transcript in reversed(self._transcripts)
+            )
             whole = next((each for each in known if each is not None), None)
         return unfold(messages) if whole is None else (whole, False)
 
@@ -183,26 +185,33 @@ class HistoryTrimmer:
 
     # ── Made small ───────────────────────────────────────────────────────────────────────────
 
-    def _summarise_if_due(self, seen: Transcript) -> None:
+    def _summarise_if_due(self, transcript: Transcript) -> None:
         """Have a summary stand for as many of the oldest turns as it takes.
 
         Raises:
             TooLarge: what can never be summarised does not fit.
         """
-        if seen.writing is not None and seen.writing.draft is not None:  # it came late
-            seen.draft, seen.writing = seen.writing.draft, None
-            if seen.summary is not None:
-                seen.summary = _summary(seen, seen.covered, seen.room)
-        planned = _plan(seen, self._limits)
+        if transcript.writing is not None and transcript.writing.draft is not None:  # it came late
+            transcript.draft, transcript.writing = transcript.writing.draft, None
+            if transcript.summary is not None:
+                transcript.summary = _summary(transcript, transcript.covered, transcript.room)
+        planned = _plan(transcript, self._limits)
         if planned is None:
             return
         end, room = planned
-        if self._summariser is not None and seen.writing is None and seen.draft.written_to < end:
-            seen.writing = SummaryWriting(self._summariser, seen, end)
-            if seen.writing.waited(self._wait):  # else its reply is taken when it comes
-                seen.draft, seen.writing = seen.writing.draft or seen.draft, None
-        seen.room = room
-        seen.summary = _summary(seen, end, room)
+        if (
+            self._summariser is not None
+            and transcript.writing is None
+            and transcript.draft.written_to < end
+        ):
+            transcript.writing = SummaryWriting(self._summariser, transcript, end)
+            if transcript.writing.waited(self._wait):  # else its reply is taken when it comes
+                transcript.draft, transcript.writing = (
+                    transcript.writing.draft or transcript.draft,
+                    None,
+                )
+        transcript.room = room
+        transcript.summary = _summary(transcript, end, room)
 
 
 def _languages_of(embed: Embed) -> "KnownLanguages":
@@ -233,72 +242,83 @@ class SummaryWriting:
         return self._ended.wait(seconds)
 
 
-def _summary(seen: Transcript, end: int, room: Room) -> Summary:
-    most = UNFOLDED_SHARE if seen.is_unfolded else LINES_SHARE
-    return summarise(seen, end, replace(room, lines=most), seen.draft)
+def _summary(transcript: Transcript, end: int, room: Room) -> Summary:
+    most = UNFOLDED_SHARE if transcript.is_unfolded else LINES_SHARE
+    return summarise(transcript, end, replace(room, lines=most), transcript.draft)
 
 
-def _plan(seen: Transcript, limits: _TrimLimits) -> tuple[int, Room] | None:
+def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | None:
     """Where the summary shall end, and what it may take; None where it stays as it is."""
-    fixed = REPLY_TOKENS + _system_tokens(seen, limits)
-    start = seen.open_start
-    needed = fixed + seen.tokens(start)
+    fixed = REPLY_TOKENS + _system_tokens(transcript, limits)
+    start = transcript.open_start
+    needed = fixed + transcript.tokens(start)
     room = max(0, limits.max_tokens - needed - OPENING_TOKENS)
-    turns = seen.tokens(seen.covered, start)
-    is_many = limits.max_turns is not None and seen.turns_from(seen.covered) > limits.max_turns
-    if seen.summary is None:
-        is_due = REPLY_TOKENS + seen.tokens(0) > limits.max_tokens or is_many
+    turns = transcript.tokens(transcript.covered, start)
+    is_many = (
+        limits.max_turns is not None
+        and transcript.turns_from(transcript.covered) > limits.max_turns
+    )
+    if transcript.summary is None:
+        is_due = REPLY_TOKENS + transcript.tokens(0) > limits.max_tokens or is_many
     else:
-        is_due = turns > HIGH_WATER * (room - seen.summary.tokens) or is_many
+        is_due = turns > HIGH_WATER * (room - transcript.summary.tokens) or is_many
     if not is_due:
         return None
-    needed += LEAST_SUMMARY if start > seen.leading else 0
+    needed += LEAST_SUMMARY if start > transcript.leading else 0
     if needed > limits.max_tokens:
         raise TooLarge(
             f"The newest question and the system messages take {needed} tokens, but max_tokens is "
             f"{limits.max_tokens}. Shorten them, or raise max_tokens."
         )
-    keep = limits.recent_messages // 2 + (start < len(seen.said))  # and the open question
-    free = max(0, room - lists_tokens(seen, room) - int(LINES_SHARE * room))
+    keep = limits.recent_messages // 2 + (start < len(transcript.said))  # and the open question
+    free = max(0, room - lists_tokens(transcript, room) - int(LINES_SHARE * room))
     low, high = LOW_WATER * free, KEPT_SHARE * free
-    end = seen.end(start, low=low, high=high, keep=keep, most=limits.max_turns)
-    if end == seen.covered and seen.summary and turns + seen.summary.tokens <= room:
+    end = transcript.end(start, low=low, high=high, keep=keep, most=limits.max_turns)
+    if (
+        end == transcript.covered
+        and transcript.summary
+        and turns + transcript.summary.tokens <= room
+    ):
         return None
-    left = int((1 - RECALL_SHARE) * room) - seen.tokens(end, start)
+    left = int((1 - RECALL_SHARE) * room) - transcript.tokens(end, start)
     return end, Room(max(LEAST_SUMMARY, left), room)
 
 
-def _system_tokens(seen: Transcript, limits: _TrimLimits) -> int:
+def _system_tokens(transcript: Transcript, limits: _TrimLimits) -> int:
     """Of the rules, and at most of the system messages that come later."""
-    later = sum(seen.tokens(index, index + 1) for index in seen.systems)
-    return seen.tokens(0, seen.leading) + min(later, int(SYSTEM_SHARE * limits.max_tokens))
+    later = sum(transcript.tokens(index, index + 1) for index in transcript.systems)
+    return transcript.tokens(0, transcript.leading) + min(
+        later, int(SYSTEM_SHARE * limits.max_tokens)
+    )
 
 
 # ── What is sent ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sent(seen: Transcript, given: list[MessageDict], limits: _TrimLimits) -> list[dict[str, Any]]:
+def _sent(
+    transcript: Transcript, given: list[MessageDict], limits: _TrimLimits
+) -> list[dict[str, Any]]:
     """One system message with the summary, then the newest turns, user and assistant in turn.
 
     What was said earlier and bears on the newest question stands in the last one.
     """
-    assert seen.summary is not None, "only called after summarising"
-    systems = _kept_systems(seen, limits)
+    assert transcript.summary is not None, "only called after summarising"
+    systems = _kept_systems(transcript, limits)
     rules = [split_summary(role_of(given[i]), text_of(given[i]))[0] for i in systems]
-    summary = f"{SUMMARY_TITLE}\n{seen.summary.text}"
+    summary = f"{SUMMARY_TITLE}\n{transcript.summary.text}"
     system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
-    turns = [i for i in range(seen.covered, len(given)) if i not in seen.systems]
+    turns = [i for i in range(transcript.covered, len(given)) if i not in transcript.systems]
     said = _in_turn([given[index] for index in turns])
     if said and said[-1].get("role") == Role.USER:
-        taken = REPLY_TOKENS + OPENING_TOKENS + seen.summary.tokens
-        taken += sum(seen.tokens(index, index + 1) for index in [*systems, *turns])
+        taken = REPLY_TOKENS + OPENING_TOKENS + transcript.summary.tokens
+        taken += sum(transcript.tokens(index, index + 1) for index in [*systems, *turns])
         question, content = text_of(said[-1]), said[-1].get("content") or ""
-        text = seen.recalled(
+        text = transcript.recalled(
             question,
-            before=seen.covered,
+            before=transcript.covered,
             room=limits.max_tokens - taken,
-            meanings=seen.meanings(question),
-            beside=seen.summary.text,
+            meanings=transcript.meanings(question),
+            beside=transcript.summary.text,
         ).text()
         if text and isinstance(content, str):
             said[-1]["content"] = f"{text}\n{content}"
@@ -307,17 +327,17 @@ def _sent(seen: Transcript, given: list[MessageDict], limits: _TrimLimits) -> li
     return [system, *said]
 
 
-def _kept_systems(seen: Transcript, limits: _TrimLimits) -> list[int]:
+def _kept_systems(transcript: Transcript, limits: _TrimLimits) -> list[int]:
     """Those at the beginning, and of those before the first turn the newest that fit."""
     kept: list[int] = []
     left = int(limits.max_tokens * SYSTEM_SHARE)
-    for index in reversed([index for index in seen.systems if index < seen.covered]):
-        left -= seen.tokens(index, index + 1)
+    for index in reversed([index for index in transcript.systems if index < transcript.covered]):
+        left -= transcript.tokens(index, index + 1)
         if left < 0:
             break
         kept.insert(0, index)
-    newer = (index for index in seen.systems if index >= seen.covered)
-    return [*range(seen.leading), *kept, *newer]
+    newer = (index for index in transcript.systems if index >= transcript.covered)
+    return [*range(transcript.leading), *kept, *newer]
 
 
 def _in_turn(messages: list[MessageDict]) -> list[dict[str, Any]]:

@@ -113,7 +113,7 @@ _QUALIFYING = ("negations", "limits", "universal", "restricting", "refusals", "l
 
 @cache
 def _qualifying(code: str) -> frozenset[str]:
-    language = next(each for each in LANGUAGES if each.code == code)
+    language = next(language for language in LANGUAGES if language.code == code)
     every = (language.words.get(name, frozenset()) for name in _QUALIFYING)
     modal = words(_LISTS["modal"].get(code, ""))
     return frozenset[str]().union(*every, modal) - words(_LISTS["linking"]["any"])
@@ -178,10 +178,10 @@ class Verifier:
 
     def nearest(self, clause: str, number: int, pointed: Sequence[int] = ()) -> Witness | None:
         """The sentence of a number that shares most with a clause, or what replaced its value."""
-        found = self.witnesses(number, pointed)
-        if not found:
+        witnesses = self.witnesses(number, pointed)
+        if not witnesses:
             return None
-        best = max(found, key=lambda each: shared(clause, each.claim.text))
+        best = max(witnesses, key=lambda witness: shared(clause, witness.claim.text))
         return self.replacement(best.claim.text, best) or best
 
     def _carries(self, clause: str, witness: Witness) -> bool:
@@ -255,7 +255,7 @@ class Verifier:
             things = {
                 each: _things(read_wording(each.text, language_of(each.quotation))) for each in left
             }
-            best = max(left, key=lambda each: len(missing & things[each]))
+            best = max(left, key=lambda sentence: len(missing & things[sentence]))
             if chosen and not missing & things[best]:
                 break
             chosen.append(best)
@@ -379,7 +379,7 @@ def _spoken_share(clause: str, text: str) -> float:
     ours = read_wording(clause, language)
     if not ours.stems:
         return 0.0
-    every = [read_wording(each.text, language) for each in read_evidence(text)]
+    every = [read_wording(sentence.text, language) for sentence in read_evidence(text)]
     typed = {thing for each in every for thing in (*each.figures, *each.codes, *each.qualifiers)}
     if not typed.issuperset((*ours.figures, *ours.codes, *ours.qualifiers)):
         return 0.0

@@ -217,17 +217,17 @@ def repair(
 
     Raises SetupError before anything is taken away for a database that is gone.
     """
-    found = compare(engine, index.chunk_ids())
-    if found.extra_vectors and not found.chunks:
-        refuse_emptied(engine, folder, vectors=len(found.extra_vectors))
-    if not found.has_all_words:
+    differences = compare(engine, index.chunk_ids())
+    if differences.extra_vectors and not differences.chunks:
+        refuse_emptied(engine, folder, vectors=len(differences.extra_vectors))
+    if not differences.has_all_words:
         rebuild_words(engine)
-    for at in range(0, len(found.extra_vectors), REMOVED_AT_ONCE):
-        index.remove(found.extra_vectors[at : at + REMOVED_AT_ONCE])
-    if found.missing_vectors:
-        IndexDebts(engine).mark_unembedded(found.missing_vectors)
+    for at in range(0, len(differences.extra_vectors), REMOVED_AT_ONCE):
+        index.remove(differences.extra_vectors[at : at + REMOVED_AT_ONCE])
+    if differences.missing_vectors:
+        IndexDebts(engine).mark_unembedded(differences.missing_vectors)
     embed_missing()
-    return found
+    return differences
 
 
 def check_room(folder: Path) -> None:

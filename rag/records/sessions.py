@@ -37,9 +37,9 @@ class Message:
         """The verdicts of an answer that go with words of it, by offsets into these."""
         position = self.content.find(words)
         return [
-            replace(each, start=each.start - position, end=each.end - position)
-            for each in (self.answer.citations if self.answer and position >= 0 else ())
-            if position <= each.start and each.end <= position + len(words)
+            replace(citation, start=citation.start - position, end=citation.end - position)
+            for citation in (self.answer.citations if self.answer and position >= 0 else ())
+            if position <= citation.start and citation.end <= position + len(words)
         ]
 
 

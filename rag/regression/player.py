@@ -248,7 +248,7 @@ class Player:
         if not numbers:
             of = f" of {wanted.source}" if wanted.source else ""
             self._blame(number, "states", wanted.turn, f"cited nothing{of}")
-        markers = " or ".join(f"[{each}]" for each in sorted(numbers))
+        markers = " or ".join(f"[{number}]" for number in sorted(numbers))
         beside = stands_beside(summary, wanted.words, numbers)
         return f"states {wanted.words!r} beside {markers}", beside, summary
 

@@ -163,10 +163,10 @@ class Libraries:
             UserError: there are no documents.
             SetupError: one cannot be read.
         """
-        kept = self._ingested(folder)
+        path = self._ingested(folder)
         with tempfile.TemporaryDirectory(prefix="groundnote-") as place:
             own = Path(place) / "data"
-            shutil.copytree(kept, own)
+            shutil.copytree(path, own)
             yield own
 
     @contextmanager
@@ -185,33 +185,33 @@ class Libraries:
 
     def settings(self, data: Path) -> Settings:
         """Ours, for a data folder that nobody else uses."""
-        own = self._settings
-        return own.model_copy(
+        settings = self._settings
+        return settings.model_copy(
             update={
                 "data_dir": data,
-                "sessions": own.sessions.model_copy(update={"database_url": None}),
-                "retrieval": own.retrieval.model_copy(
+                "sessions": settings.sessions.model_copy(update={"database_url": None}),
+                "retrieval": settings.retrieval.model_copy(
                     update={"vectors": "chroma", "chroma_url": None}
                 ),
-                "jobs": own.jobs.model_copy(update={"url": None}),
+                "jobs": settings.jobs.model_copy(update={"url": None}),
             }
         )
 
     def _ingested(self, folder: Path) -> Path:
         """Where these documents are ingested, once for all runs."""
-        kept = self._kept / self._name(folder)
-        if not kept.is_dir():
+        path = self._kept / self._name(folder)
+        if not path.is_dir():
             self._kept.mkdir(parents=True, exist_ok=True)
             made = Path(tempfile.mkdtemp(dir=self._kept, prefix=".making-"))
             try:
                 self._ingest(folder, made)
                 with suppress(OSError):  # another process was quicker
-                    made.rename(kept)
+                    made.rename(path)
             finally:
                 shutil.rmtree(made, ignore_errors=True)
-        os.utime(kept)
-        self._forget_old(kept)
-        return kept
+        os.utime(path)
+        self._forget_old(path)
+        return path
 
     def _ingest(self, folder: Path, data: Path) -> None:
         files = collect([folder])
@@ -234,8 +234,8 @@ class Libraries:
         return digest.hexdigest()[:24]
 
     def _forget_old(self, used: Path) -> None:
-        made = [path for path in self._kept.iterdir() if not path.name.startswith(".")]
-        for old in sorted(made, key=lambda each: -each.stat().st_mtime)[KEPT:]:
+        paths = [path for path in self._kept.iterdir() if not path.name.startswith(".")]
+        for old in sorted(paths, key=lambda each: -each.stat().st_mtime)[KEPT:]:
             if old != used:
                 shutil.rmtree(old, ignore_errors=True)
 
@@ -321,9 +321,9 @@ class Replayer:
                 yield from _begun(application, position, model)
             while position.at < len(script.turns):
                 recording = recording_of(path) if isinstance(model, RecordedModel) else None
-                own, given = self.libraries.settings(data), self.libraries.given
+                settings, embedder = self.libraries.settings(data), self.libraries.given
                 played, position = _in_new_process(
-                    ReplayState(own, data, position, recording, given)
+                    ReplayState(settings, data, position, recording, embedder)
                 )
                 yield from played
         if isinstance(model, Recorder):

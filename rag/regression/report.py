@@ -300,8 +300,8 @@ def difference(turn: PlayedTurn, check: Check) -> str:
     if turn.answer and check.got != turn.answer:
         lines.append(f"answer:   {_indented(turn.answer)}")
     lines += [
-        f"{f'[{each.number}]':<9} {each.document}, {each.place} ({each.verdict})"
-        for each in turn.cited
+        f"{f'[{source.number}]':<9} {source.document}, {source.place} ({source.verdict})"
+        for source in turn.cited
     ]
     return "\n".join(lines)
 
@@ -400,8 +400,8 @@ def show_comparison(changes: dict[str, list[str]], console: Console) -> None:
     counts = ", ".join(f"{len(found)} {word}" for word, found in changes.items() if found)
     console.print(f"beside the earlier run: {counts}", highlight=False)
     for word in ("worse", "better"):
-        for each in changes[word]:
-            console.print(f"        {word}: {escape(each)}", soft_wrap=True)
+        for change in changes[word]:
+            console.print(f"        {word}: {escape(change)}", soft_wrap=True)
 
 
 def show_measures(graded: Sequence[Graded], console: Console) -> None:

@@ -123,7 +123,7 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _line_of_second(text: str, key: str) -> int:
-    places = [each.start() for each in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
+    places = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
     return text.count("\n", 0, places[-1]) + 1 if places else 1
 
 

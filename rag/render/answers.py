@@ -90,7 +90,7 @@ def answer_html(
     warned = warnings_in(text, citations)
     if len(text) > MAX_RENDERED_CHARS:
         cut = plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
-        said = (Markup("<p>{}</p>").format(_warning(each, register)) for each in warned)
+        said = (Markup("<p>{}</p>").format(_warning(warning, register)) for warning in warned)
         return Markup("").join([cut, *said])
     flags = {(citation.number, citation.start): citation for citation in citations}
     draft = _WithPlaceholders()
@@ -155,8 +155,8 @@ def _statements(
 def _unfound(figures: Sequence[CheckedFigure], draft: _WithPlaceholders) -> list[Replaced]:
     """Behind a figure, where it does not stand."""
     return [
-        (each.end, each.end, draft.hold(UNFOUND.format(missing_in_words(each))))
-        for each in unfound_in(figures)
+        (figure.end, figure.end, draft.hold(UNFOUND.format(missing_in_words(figure))))
+        for figure in unfound_in(figures)
     ]
 
 
@@ -165,8 +165,8 @@ def _warnings(
 ) -> list[Replaced]:
     """What is wrong with a statement stands right behind it."""
     places = []
-    for each in warned:
-        places.append((each.end, each.end, draft.hold(_warning(each, register))))
+    for warning in warned:
+        places.append((warning.end, warning.end, draft.hold(_warning(warning, register))))
         draft.warnings.append(len(draft.stands_for) - 1)
     return places
 
@@ -202,7 +202,7 @@ def _with_placeholders(
 
 
 def _held(text: str, draft: _WithPlaceholders) -> str:
-    return re.sub(f"[{OPEN}{CLOSE}]", lambda found: draft.hold(escape(found.group())), text)
+    return re.sub(f"[{OPEN}{CLOSE}]", lambda match: draft.hold(escape(match.group())), text)
 
 
 # ── After sanitising ────────────────────────────────────────────────────────────────────────

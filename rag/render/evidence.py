@@ -130,7 +130,7 @@ def _snapshot(source: Source, stated: Sequence[CitedStatement]) -> Evidence:
 
 
 def _clauses(stated: Sequence[CitedStatement]) -> list[str]:
-    return [each.sought for each in stated]
+    return [statement.sought for statement in stated]
 
 
 def _marks(
@@ -140,14 +140,16 @@ def _marks(
     results = {
         span: tuple(
             _shifted(words, span.start)
-            for each in stated
-            for words in deciding(each, text[span.start : span.end])[1]
+            for statement in stated
+            for words in deciding(statement, text[span.start : span.end])[1]
         )
         for span in spans
     }
-    if any(each.verdict is Verdict.CONTRADICTED for each in stated) and any(results.values()):
+    if any(statement.verdict is Verdict.CONTRADICTED for statement in stated) and any(
+        results.values()
+    ):
         results = {span: words for span, words in results.items() if words}
-    decides = tuple(words for each in results.values() for words in each)
+    decides = tuple(words for result in results.values() for words in result)
     return Marks(passage, tuple(results), decides, is_whole=not stated)
 
 
@@ -159,10 +161,10 @@ def _in_document(
     source: Source, chunk: Chunk, near: Sequence[Section], stated: Sequence[CitedStatement]
 ) -> Evidence:
     section = next(each for each in near if each.index == chunk.section_index)
-    said = _said(source, chunk, section, _clauses(stated))
-    marks = _marks(section.text, Span(chunk.start, chunk.end), said, stated)
-    first = max(0, min(each.start for each in (marks.passage, *marks.said)) - AROUND_CHARS)
-    last = max(each.end for each in (marks.passage, *marks.said)) + AROUND_CHARS
+    spans = _said(source, chunk, section, _clauses(stated))
+    marks = _marks(section.text, Span(chunk.start, chunk.end), spans, stated)
+    first = max(0, min(span.start for span in (marks.passage, *marks.said)) - AROUND_CHARS)
+    last = max(span.end for span in (marks.passage, *marks.said)) + AROUND_CHARS
     shown, moved = _cut(section.text, first, min(len(section.text), last))
     rows = numbers_of_rows(section)
     numbers = {row.start - moved: number for row, number in rows.items()}
@@ -174,7 +176,7 @@ def _in_document(
             *(_neighbour(each) for each in near if each.index > section.index),
         ]
     quotes = _quotes(section.text, marks)
-    starts = [each.start for each in marks.said]
+    starts = [span.start for span in marks.said]
     marked = tuple(
         number
         for row, number in rows.items()
@@ -189,8 +191,8 @@ def _said(
     """Writers read more than the chunk: what they say may stand in the text around it."""
     start = chunk.start - max(0, source.passage.find(source.text))
     if not source.passage or not section.text.startswith(source.passage, max(0, start)):
-        return tuple(_shifted(each, chunk.start) for each in places_of(chunk.text, clauses))
-    return tuple(_shifted(each, start) for each in places_of(source.passage, clauses))
+        return tuple(_shifted(span, chunk.start) for span in places_of(chunk.text, clauses))
+    return tuple(_shifted(span, start) for span in places_of(source.passage, clauses))
 
 
 def _neighbour(section: Section) -> ShownPart:
@@ -377,7 +379,7 @@ class _Writing:
 
 def _cells(text: str, row: Span) -> list[Span]:
     """The cells of a row, without the blanks around them."""
-    edges = [each.start() for each in CELL_EDGE.finditer(text, row.start, row.end)]
+    edges = [match.start() for match in CELL_EDGE.finditer(text, row.start, row.end)]
     return [trimmed(text, start + 1, end) or Span(end, end) for start, end in pairwise(edges)]
 
 
@@ -407,7 +409,7 @@ def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPass
     """
     text, start, end = shown.text, 0, len(shown.text)
     if shown.marked:
-        blocks = [0, *(found.end() for found in re.finditer(r"\n\n", text))]
+        blocks = [0, *(match.end() for match in re.finditer(r"\n\n", text))]
         first, last = min(shown.marked)[0], max(until for _, until in shown.marked)
         start = [block for block in blocks if block <= first][-2:][0]
         end = ([block for block in blocks if block >= last][1:] or [end])[0]
@@ -420,8 +422,8 @@ def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPass
 
 def passage_html(shown: ShownPassage) -> Markup:
     """A passage with what is nearest to the question marked."""
-    said = tuple(Span(start, end) for start, end in shown.marked)
-    return text_html(shown.text, Marks(NOWHERE, said), is_target=False)
+    spans = tuple(Span(start, end) for start, end in shown.marked)
+    return text_html(shown.text, Marks(NOWHERE, spans), is_target=False)
 
 
 def lead_of(card: Card) -> list[tuple[str, int]]:

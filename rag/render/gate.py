@@ -310,7 +310,7 @@ class MarkdownGate:
 
     def _in_math(self) -> bool:
         place = len(self._past)
-        begun = [found.start() for found in _MATH_BEGINS.finditer(self._past)]
+        begun = [match.start() for match in _MATH_BEGINS.finditer(self._past)]
         if begun and len(self._rest) < MAX_MATH and not self._final:
             raise _Undecided
         text = self._past + self._rest + "\n"  # for patterns that look one character ahead

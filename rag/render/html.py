@@ -65,14 +65,14 @@ def _parser() -> MarkdownIt:
 
 def _inline_math(state: StateInline, silent: bool) -> bool:
     pattern = MATH.get(state.src[state.pos])
-    found = (
+    match = (
         pattern.match(state.src + "\n", state.pos) if pattern else None
     )  # it looks behind itself
-    if found is None:
+    if match is None:
         return False
     if not silent:
-        state.push("math", "math", 0).content = found[0]
-    state.pos = found.end()
+        state.push("math", "math", 0).content = match[0]
+    state.pos = match.end()
     return True
 
 
@@ -81,14 +81,14 @@ def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     at = state.bMarks[start] + state.tShift[start]
     if not state.src.startswith(("$$", "\\["), at):
         return False
-    found = MATH[state.src[at]].match(state.src, at)
-    last = next((n for n in range(start, end) if found and state.eMarks[n] >= found.end()), None)
-    if found is None or last is None or state.src[found.end() : state.eMarks[last]].strip():
+    match = MATH[state.src[at]].match(state.src, at)
+    last = next((n for n in range(start, end) if match and state.eMarks[n] >= match.end()), None)
+    if match is None or last is None or state.src[match.end() : state.eMarks[last]].strip():
         return False
     if not silent:
         state.line = last + 1
         state.push("paragraph_open", "p", 1)
-        state.push("math", "math", 0).content = found[0]
+        state.push("math", "math", 0).content = match[0]
         state.push("paragraph_close", "p", -1)
     return True
 

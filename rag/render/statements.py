@@ -91,16 +91,16 @@ def statements_in(
     citations = answer.citations if answer is not None else ()
     checked = {citation.start: citation for citation in citations if citation.number == number}
     return tuple(
-        CitedStatement(plain(" ".join(clause.split())), checked.get(each))
-        for each in starts
-        for clause in clauses_citing(text, number, start=each)
+        CitedStatement(plain(" ".join(clause.split())), checked.get(start))
+        for start in starts
+        for clause in clauses_citing(text, number, start=start)
     )
 
 
 def shown_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownStatement:
     """As it is read beside the sentences of its source that speak of the same."""
     results = ((*deciding(stated, quote), quote) for quote in quotes)
-    ours, theirs, quote = next((each for each in results if each[0]), ((), (), ""))
+    ours, theirs, quote = next((result for result in results if result[0]), ((), (), ""))
     citation = stated.citation
     differs = (citation.stated, citation.given) if citation is not None else ("", "")
     is_told = all(differs) or stated.verdict is not Verdict.CONTRADICTED
@@ -186,10 +186,10 @@ def _few_words(text: str, quote: str) -> tuple[Spans, Spans]:
         None, [our[0].casefold() for our in ours], [their[0].casefold() for their in theirs], False
     )
     changed = [opcode for opcode in compared.get_opcodes() if opcode[0] != "equal"]
-    here = tuple(Span(*our.span()) for _, a, b, _, _ in changed for our in ours[a:b])
+    spans = tuple(Span(*our.span()) for _, a, b, _, _ in changed for our in ours[a:b])
     there = tuple(Span(*their.span()) for _, _, _, a, b in changed for their in theirs[a:b])
-    are_alike = compared.ratio() >= LIKE and max(len(here), len(there)) <= FEW_WORDS
-    return (here, there) if are_alike else ((), ())
+    are_alike = compared.ratio() >= LIKE and max(len(spans), len(there)) <= FEW_WORDS
+    return (spans, there) if are_alike else ((), ())
 
 
 # ── Where its source says so ──────────────────────────────────────────────────────────────────────

@@ -57,7 +57,7 @@ def with_warnings(message: Message) -> str:
         return text
     notes = [(each.end, f"⚠ {each}") for each in warnings_in(text, answer.citations)]
     notes += [(statement_end(text, each.start, each.end), "no source") for each in answer.unsourced]
-    notes += [(each.end, missing_in_words(each)) for each in unfound_in(answer.figures)]
+    notes += [(figure.end, missing_in_words(figure)) for figure in unfound_in(answer.figures)]
     for end, note in sorted(notes, reverse=True):
         text = f"{text[:end]} *({_SIGNS.sub(_escaped, note)})*{text[end:]}"
     return text

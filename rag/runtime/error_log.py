@@ -51,8 +51,8 @@ class ErrorLog:
 
     def report(self, error: BaseException) -> str:
         """A sentence for people, after the error was written down."""
-        kept = self.keep(error)
-        where = f"The details are in {kept}" if kept else "The details could not be written down"
+        path = self.keep(error)
+        where = f"The details are in {path}" if path else "The details could not be written down"
         return f"This should not have happened ({_reason(error)}). {where}. Try it again, please."
 
     def keep(self, error: BaseException) -> Path | None:

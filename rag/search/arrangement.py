@@ -33,7 +33,7 @@ def arranged(hits: Sequence[Hit]) -> list[Hit]:
     passages = [hit for hit in hits if hit not in contents] if contents else hits
     results = _in_turn(passages)
     for hit in results[:BESIDE]:
-        other = next((each for each in passages if _contrasts(hit, each)), None)
+        other = next((passage for passage in passages if _contrasts(hit, passage)), None)
         if other is not None and results.index(other) > results.index(hit) + 1:
             results.remove(other)
             results.insert(results.index(hit) + 1, other)
@@ -93,8 +93,8 @@ def _follows(one: Chunk, other: Chunk) -> bool:
 def _counted(chunk: Chunk) -> tuple[tuple[str, ...], str, int] | None:
     """What stands above its heading, what before the first figure there, and the figure."""
     *above, heading = chunk.heading_path or ("",)
-    found = _FIGURE.match(heading)
-    return (tuple(above), found[1].casefold(), int(found[2])) if found else None
+    match = _FIGURE.match(heading)
+    return (tuple(above), match[1].casefold(), int(match[2])) if match else None
 
 
 def is_contents(text: str) -> bool:

@@ -85,7 +85,7 @@ class Fts5Words:
         """FTS5 scores each term, and they add up."""
         if not plan.rare:
             return {}
-        match = _match(" OR ", [each.term for each in plan.rare], within)
+        match = _match(" OR ", [term.term for term in plan.rare], within)
         found = connection.execute(self._SCORES, {"match": match, "limit": limit})
         return {row: float(scored) for row, scored in found.all()}
 
@@ -111,7 +111,7 @@ class Fts5Words:
             if len(together) >= most:
                 break
         weighed = plan.common if within.ids is None else plan.all
-        stems = _Stems(self.stemmer, [each.term for each in weighed])
+        stems = _Stems(self.stemmer, [term.term for term in weighed])
         keys = list(dict.fromkeys([*rows, *together]))
         lengths: dict[int, int] = {}
         for row in connection.execute(self._TEXTS, {"keys": keys}).all():
@@ -197,16 +197,16 @@ class _Stems:
         heading, told = plain(heading), plain(told)
         for part, first in ((heading, row << 16), (told, row << 16 | IN_TEXT)):
             place, end = first, 0
-            for found in self._words.finditer(part):
-                position = found.start()
+            for match in self._words.finditer(part):
+                position = match.start()
                 if position and part[position - 1].isalnum():
                     continue  # within a word
                 place += 2 if _WORD.search(part, end, position) else 1
-                self._found[self._stem(found.group())].append(place)
-                end = found.end()
+                self._found[self._stem(match.group())].append(place)
+                end = match.end()
             for letters in self._letters:
-                for found in re.finditer(letters, part):
-                    self._found[letters].append(first + min(found.start(), IN_TEXT - 1))
+                for match in re.finditer(letters, part):
+                    self._found[letters].append(first + min(match.start(), IN_TEXT - 1))
         return len(heading) + len(told)
 
     def places(self) -> dict[str, Positions]:

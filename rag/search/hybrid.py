@@ -318,7 +318,7 @@ class HybridRetriever:
         if self._reranker is None or not query:
             return candidates
         best, rest = candidates[:RERANKED], candidates[RERANKED:]
-        scores = self._reranker.score(query, [each.chunk.embedded_text for each in best])
+        scores = self._reranker.score(query, [hit.chunk.embedded_text for hit in best])
         order = sorted(range(len(best)), key=lambda place: -scores[place])
         return [*(best[place] for place in order), *rest]
 

@@ -43,7 +43,9 @@ class IdentifierIndex:
             return NONE
         with reading(self._engine) as connection:
             most = max(FEW, int(SHARE * _size(connection, within)))
-            holders = _holders(connection, {each.code for one in asked for each in one}, within)
+            holders = _holders(
+                connection, {identifier.code for one in asked for identifier in one}, within
+            )
             exact: set[str] = set()
             near: set[str] = set()
             missing = []
@@ -93,16 +95,18 @@ def _near(
 ) -> Mapping[str, str]:
     """Codes that a slip or two make of one that was asked for, the nearest first, as written."""
     results: dict[str, tuple[int, str]] = {}
-    for asked in choices:
-        slips = 2 if len(asked.code) >= LONG else 1
+    for identifier in choices:
+        slips = 2 if len(identifier.code) >= LONG else 1
         query = (
             select(table.c.code, func.min(table.c.written).label("written"))
             .join(chunks, chunks.c.id == table.c.chunk_id)
             .where(
-                func.length(table.c.code).between(len(asked.code) - slips, len(asked.code) + slips),
+                func.length(table.c.code).between(
+                    len(identifier.code) - slips, len(identifier.code) + slips
+                ),
                 or_(
-                    table.c.code.startswith(asked.code[:ENDS], autoescape=True),
-                    table.c.code.endswith(asked.code[-ENDS:], autoescape=True),
+                    table.c.code.startswith(identifier.code[:ENDS], autoescape=True),
+                    table.c.code.endswith(identifier.code[-ENDS:], autoescape=True),
                 ),
                 inside(chunks.c.collection_id, within),
             )
@@ -110,7 +114,7 @@ def _near(
             .limit(MOST_NEAR)
         )
         for row in connection.execute(query):
-            distance = OSA.distance(asked.code, row.code, score_cutoff=slips)
+            distance = OSA.distance(identifier.code, row.code, score_cutoff=slips)
             if distance <= slips:
                 results.setdefault(row.code, (distance, row.written))
     least = min((distance for distance, _ in results.values()), default=0)

@@ -151,11 +151,11 @@ class LexicalIndex:
         within: Readable,
         chunk_ids: Sequence[str],
     ) -> dict[str, float]:
-        asked = self._asked(connection, known, query, within)
+        terms = self._asked(connection, known, query, within)
         size = self._size(connection, known, within)
-        weights = [idf(size, each.frequency) for each in asked]
+        weights = [idf(size, term.frequency) for term in terms]
         readable = _readable(connection, chunk_ids, within)
-        holders = self._words.holders(connection, [each.term for each in asked], readable)
+        holders = self._words.holders(connection, [term.term for term in terms], readable)
         held = dict.fromkeys(chunk_ids, 0.0)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
@@ -167,13 +167,13 @@ class LexicalIndex:
     ) -> list[WeighedTerm]:
         """What to look up, with its frequencies; those of all collections are remembered."""
         known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
-        asked = known_to_all.get(query)
-        if asked is None:
-            asked = self._weighed(connection, known, terms_of(query), within)
+        terms = known_to_all.get(query)
+        if terms is None:
+            terms = self._weighed(connection, known, terms_of(query), within)
             if len(known_to_all) >= REMEMBERED:
                 known_to_all.clear()
-            known_to_all[query] = asked
-        return asked
+            known_to_all[query] = terms
+        return terms
 
     def _lexemes(self, connection: Connection, query: str) -> Lexemes:
         return self._words.lexemes(connection, terms_of(query))

@@ -29,14 +29,14 @@ class NameMentions:
 
     def __call__(self, name: str, within: Readable) -> Mention | None:
         """None for a name of one document, and where there is too much to count."""
-        found = self._chunks(name, within, MOST_CHUNKS)
-        if len(found) == MOST_CHUNKS:
+        chunks = self._chunks(name, within, MOST_CHUNKS)
+        if len(chunks) == MOST_CHUNKS:
             return None
         links = {
             chunk.document_id: DocumentLink(
                 chunk.document_id, chunk.document_name, chunk.document_title
             )
-            for chunk in found
+            for chunk in chunks
             if _holds(chunk, name)
         }
         if len(links) < 2:
@@ -50,10 +50,10 @@ class NameMentions:
 
     def everywhere(self, words: str, within: Readable) -> list[Chunk]:
         """Every chunk that holds these words: a name as it is written, others in any form."""
-        found = self._chunks(words, within, ALL_CHUNKS)
+        chunks = self._chunks(words, within, ALL_CHUNKS)
         known = {name.casefold(): name for name in self._lexicon(within)}
         name = words if words.isupper() else known.get(words.casefold())
-        return found if name is None else [chunk for chunk in found if _holds(chunk, name)]
+        return chunks if name is None else [chunk for chunk in chunks if _holds(chunk, name)]
 
     def _chunks(self, name: str, within: Readable, limit: int) -> list[Chunk]:
         found = self._words.holding(name, within, limit=limit)

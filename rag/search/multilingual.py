@@ -143,15 +143,15 @@ class MultilingualVectors:
 
     def _part(self, connection: Connection, collection_id: str, version: int) -> _CollectionVectors:
         with self._lock:
-            held = self._held.get(collection_id)
-        if held is None or held.version != version or _may_have_grown(held):
-            held = self._read(connection, collection_id, version)
+            vectors = self._held.get(collection_id)
+        if vectors is None or vectors.version != version or _may_have_grown(vectors):
+            vectors = self._read(connection, collection_id, version)
         with self._lock:
-            self._held[collection_id] = held
+            self._held[collection_id] = vectors
             self._held.move_to_end(collection_id)
             while sum(len(each.rows) for each in self._held.values()) > MOST_HELD:
                 self._held.popitem(last=False)
-        return held
+        return vectors
 
     def _read(self, connection: Connection, collection_id: str, version: int) -> _CollectionVectors:
         began = time.monotonic()
@@ -220,9 +220,12 @@ class MultilingualVectors:
                 connection.execute(insert(table), rows)
 
 
-def _may_have_grown(held: _CollectionVectors) -> bool:
+def _may_have_grown(vectors: _CollectionVectors) -> bool:
     """Whether it is time to look: nothing tells that a vector was made beside its chunk."""
-    return not held.is_whole and time.monotonic() - held.read_at > held.seconds / SHARE_OF_TIME
+    return (
+        not vectors.is_whole
+        and time.monotonic() - vectors.read_at > vectors.seconds / SHARE_OF_TIME
+    )
 
 
 def _bytes(vector: Vector) -> bytes:

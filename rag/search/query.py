@@ -38,7 +38,7 @@ def terms_of(query: str) -> Sequence[Term]:
 
 def names_in(query: str) -> frozenset[str]:
     """Words that are written as names are, in lower case."""
-    return frozenset(found[0].lower() for found in _NAME.finditer(query))
+    return frozenset(match[0].lower() for match in _NAME.finditer(query))
 
 
 def words_of(text: str) -> list[str]:

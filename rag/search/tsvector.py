@@ -84,7 +84,7 @@ class TsvectorWords:
     ) -> list[tuple[str, float]]:
         deep = RANKED if plan.common else DEPTH
         found = self._candidates(connection, plan, within, deep * limit)
-        lexemes = self.lexemes(connection, [each.term for each in plan.all])
+        lexemes = self.lexemes(connection, [term.term for term in plan.all])
         asked = {"ids": [each.id for each in found.values()]}
         places = _places(connection.execute(self._WRITTEN, asked), lexemes)
         lengths = {row: each.length for row, each in found.items()}
@@ -129,8 +129,8 @@ class TsvectorWords:
     ) -> dict[int, Row[Any]]:
         """Ids and lengths of chunks that may be among the best, by row."""
         asked = {
-            "queries": [_tsquery(each.term) for each in plan.rare],
-            "weights": [each.weight for each in plan.rare],
+            "queries": [_tsquery(term.term) for term in plan.rare],
+            "weights": [term.weight for term in plan.rare],
         }
         rows = connection.execute(_open(self._CANDIDATES, within), {**asked, "limit": most})
         results = {row.row: row for row in rows}

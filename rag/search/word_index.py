@@ -55,14 +55,14 @@ class Plan:
     @classmethod
     def of(cls, weighed: Iterable[WeighedTerm]) -> "Plan":
         rare, scored = [], 0
-        every = sorted(weighed, key=lambda each: (each.is_guess, each.frequency))
+        every = sorted(weighed, key=lambda term: (term.is_guess, term.frequency))
         least = LEAST * max((each.weight for each in every if each.frequency), default=0.0)
         ordered = [each for each in every if each.weight >= least]
-        for each in ordered:
-            scored += each.frequency
-            if scored > MOST_SCORED or each.is_guess:
+        for term in ordered:
+            scored += term.frequency
+            if scored > MOST_SCORED or term.is_guess:
                 break
-            rare.append(each)
+            rare.append(term)
         return cls(rare, ordered[len(rare) :])
 
     @property
@@ -71,7 +71,7 @@ class Plan:
 
     def together(self) -> Iterator[list[Term]]:
         """Common terms whose common chunks are candidates, the most promising first."""
-        words = [each.term for each in self.common[:TOGETHER]]
+        words = [term.term for term in self.common[:TOGETHER]]
         for many in range(len(words), 1 if self.rare else 0, -1):
             yield words[:many]
 
@@ -141,9 +141,9 @@ def score(
     told = np.array([lengths[row] for row in rows.tolist()], dtype=np.float64)
     relative = told / max(float(told.mean()) if len(told) else 0.0, 1.0)
     scores = np.zeros(len(rows))
-    for each in weighed:
-        found = _of_term(lexemes[each.term], places)
-        scores += each.weight * saturated(counts_in(rows, found), relative)
+    for term in weighed:
+        found = _of_term(lexemes[term.term], places)
+        scores += term.weight * saturated(counts_in(rows, found), relative)
     return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 

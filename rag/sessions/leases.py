@@ -66,9 +66,9 @@ class Leases:
         """The answer has ended."""
         place = (session_id, answer.index, answer.revision)
         with self._change:
-            held = self._held.pop(place, None)
+            lease = self._held.pop(place, None)
             self._change.notify_all()
-        if held is not None and held.written is not None:
+        if lease is not None and lease.written is not None:
             self._forget(place)
 
     def _forget(self, place: AnswerKey) -> None:
@@ -78,9 +78,9 @@ class Leases:
     def tell(self, session_id: str, index: int, text: str, stop: StopWriting) -> None:
         """What is written so far, and how to end it."""
         with self._change:
-            for place, held in self._held.items():
+            for place, lease in self._held.items():
                 if place[:2] == (session_id, index):
-                    held.text, held.stop = text, stop
+                    lease.text, lease.stop = text, stop
 
     # ── In the background ────────────────────────────────────────────────────────────────────
 
@@ -91,27 +91,27 @@ class Leases:
                 self._is_beating = False
                 return False
             due = [(place, held) for place, held in self._held.items() if self._is_due(held)]
-        for place, held in due:
+        for place, lease in due:
             try:
-                self._renew(place, held)
+                self._renew(place, lease)
             except SQLAlchemyError:
                 continue  # the database is away: the next beat tries again
         return True
 
-    def _is_due(self, held: _Lease) -> bool:
-        age = time.monotonic() - held.begun_at
+    def _is_due(self, lease: _Lease) -> bool:
+        age = time.monotonic() - lease.begun_at
         return BEAT_SECONDS / 2 <= age <= LONGEST.total_seconds()
 
-    def _renew(self, place: AnswerKey, held: _Lease) -> None:
-        now, text = self._clock(), held.text
-        fresh = held.renewed_at is not None and now - held.renewed_at < RENEWED_EVERY
-        if held.written is not None and held.written == text and fresh:
+    def _renew(self, place: AnswerKey, lease: _Lease) -> None:
+        now, text = self._clock(), lease.text
+        fresh = lease.renewed_at is not None and now - lease.renewed_at < RENEWED_EVERY
+        if lease.written is not None and lease.written == text and fresh:
             is_stopped = self._is_stopped(place)
         else:
             is_stopped = self._write(place, text, now)
-            held.written, held.renewed_at = text, now
+            lease.written, lease.renewed_at = text, now
         if is_stopped:
-            held.stop()
+            lease.stop()
         with self._change:
             is_over = place not in self._held
         if is_over:  # it ended meanwhile

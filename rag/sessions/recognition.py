@@ -181,7 +181,7 @@ def reserve_numbers(
     `beside` is the highest in what it puts beside its question.
     """
     highest = session.source_count()
-    told = (cited_numbers(each.content) for each in past if each.role == Role.ASSISTANT)
+    told = (cited_numbers(message.content) for message in past if message.role == Role.ASSISTANT)
     shown = [n for numbers in told for n in numbers if highest < n <= highest + HIGHEST_JUMP]
     if max([*shown, beside]) > highest:
         session.reserve_numbers(max([*shown, beside]))
@@ -204,7 +204,7 @@ class ConversationFinder:
         Where it is not to be shared, it is a branch in any case.
         """
         matches = [self._opened(match_) for match_ in self._matches(past)[:MOST_SESSIONS]]
-        matches.sort(key=lambda each: each.state.last_used_at, reverse=True)
+        matches.sort(key=lambda candidate: candidate.state.last_used_at, reverse=True)
         if not matches:
             return self.begin(past)
         is_certain = len(matches) == 1 and len(matches[0].match.indices) > 1
@@ -249,7 +249,7 @@ class ConversationFinder:
         """A new one, in which numbers of the past are text."""
         session = self.store.create(self.owner, config=self.config)
         if past and self.stores:
-            session.append([quoted(each) for each in past], [], fills_gaps=False)
+            session.append([quoted(message) for message in past], [], fills_gaps=False)
         return FoundSession(session, Recognised.NEW)
 
     def branch(
@@ -273,7 +273,7 @@ class ConversationFinder:
 
     def _matches(self, past: Sequence[ImportedMessage]) -> list["_Match"]:
         """Sessions that hold most of the request's answers, its newest among them."""
-        places = [at for at, each in enumerate(past) if each.role == Role.ASSISTANT]
+        places = [at for at, message in enumerate(past) if message.role == Role.ASSISTANT]
         looked_up: dict[str, list[_Sighting]] = {}
         for place in places[-MOST_ANSWERS:]:
             question = _question_of(past, place)
@@ -356,7 +356,7 @@ class _Candidate:
 
     def is_all_in(self, past: Sequence[ImportedMessage]) -> bool:
         """Whether all that was said in it stands in the request."""
-        places = [index for index, each in enumerate(past) if each.role == Role.ASSISTANT]
+        places = [index for index, message in enumerate(past) if message.role == Role.ASSISTANT]
         are_paired = self.match.paired.issuperset(places[-MOST_ANSWERS:])
         are_in_place = all(place == index for place, index in self.match.indices.items())
         return not self._since and are_paired and are_in_place
@@ -365,9 +365,9 @@ class _Candidate:
         """What the client heard elsewhere since, where the session has nothing in that place."""
         rest = past[self.match.last + 1 :]
         if rest and not self._since:
-            cited = {n for each in rest for n in cited_numbers(each.content)}
+            cited = {n for message in rest for n in cited_numbers(message.content)}
             known = {source.number for source in self.session.sources(sorted(cited))}
-            self.session.append([quoted(each, known) for each in rest], [], fills_gaps=False)
+            self.session.append([quoted(message, known) for message in rest], [], fills_gaps=False)
 
 
 def _question_of(past: Sequence[ImportedMessage], place: int) -> str:
@@ -401,7 +401,7 @@ def copy_of(
         brought = sources
     known = {source.number for source in sources}
     if rest or brought:
-        copy.append([quoted(each, known) for each in rest], brought, fills_gaps=False)
+        copy.append([quoted(message, known) for message in rest], brought, fills_gaps=False)
     return copy
 
 

@@ -282,8 +282,8 @@ class SqlSession:
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
         within = self._readable(self.owner)
-        known = self._look(register_rows.of_chunks, within, chunk_ids)
-        return {source.chunk_id: source for source in known}
+        sources = self._look(register_rows.of_chunks, within, chunk_ids)
+        return {source.chunk_id: source for source in sources}
 
     def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
         with self._writing() as (connection, _):
@@ -437,10 +437,10 @@ class SqlConversationStore:
         try:
             handle.read()
         except NotFound:
-            own = self._called(storable(session_id), owner)
-            if own is None:
+            session = self._called(storable(session_id), owner)
+            if session is None:
                 raise
-            return own
+            return session
         return handle
 
     def _called(self, client_id: str, owner: str) -> SqlSession | None:

@@ -149,8 +149,10 @@ def reserve(
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
     """Insert messages as they are."""
-    kept = tuple(replace(each, content=storable(each.content)) for each in fresh)
-    connection.execute(_ADDED, [{"session_id": session_id, **_columns(each)} for each in kept])
+    kept = tuple(replace(message, content=storable(message.content)) for message in fresh)
+    connection.execute(
+        _ADDED, [{"session_id": session_id, **_columns(message)} for message in kept]
+    )
     return kept
 
 
@@ -171,9 +173,9 @@ def begin(connection: Connection, key: SessionKey, question: str, *, now: dateti
     """Store a question and the place of its answer; the first one names the session."""
     place = reserve(connection, key, 2, now=now, title=_title_of(question))
     index, turn, said = place.index, place.turn, MessageStatus.COMPLETE
-    asked = Message(index, turn, Role.USER, question, said, now, known_sources=place.sources)
+    message = Message(index, turn, Role.USER, question, said, now, known_sources=place.sources)
     pending = Message(index + 1, turn, Role.ASSISTANT, "", MessageStatus.PENDING, now)
-    return OpenTurn(*store(connection, key.id, asked, pending))
+    return OpenTurn(*store(connection, key.id, message, pending))
 
 
 def _title_of(question: str) -> str:
@@ -357,7 +359,7 @@ def bring(
     connection: Connection, key: SessionKey, brought: Sequence[ImportedMessage], *, now: datetime
 ) -> None:
     """Append messages from elsewhere; a turn begins at each that is not an answer."""
-    begins = [index == 0 or each.role != Role.ASSISTANT for index, each in enumerate(brought)]
+    begins = [index == 0 or message.role != Role.ASSISTANT for index, message in enumerate(brought)]
     begun = [*accumulate(map(int, begins))]
     if not begun:
         return
@@ -366,12 +368,12 @@ def bring(
         Message(
             place.index + index,
             place.turn + turn - 1,
-            storable(each.role),
-            each.content,
+            storable(message.role),
+            message.content,
             MessageStatus.COMPLETE,
             now,
         )
-        for index, (each, turn) in enumerate(zip(brought, begun, strict=True))
+        for index, (message, turn) in enumerate(zip(brought, begun, strict=True))
     ]
     store(connection, key.id, *fresh)
 

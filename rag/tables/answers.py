@@ -340,8 +340,10 @@ def label_of(choice: Choice, among: Sequence[Choice], code: str = "en") -> str:
 def _notes(choice: Choice) -> tuple[str, ...]:
     """What is known of the columns whose values are compared, put in order or added up."""
     plan: TablePlan = choice.plan
-    used = [each for each in choice.table.columns if each.name in plan.compared and each.note]
-    return tuple(f"{each.name}: {each.note}." for each in used)
+    used = [
+        column for column in choice.table.columns if column.name in plan.compared and column.note
+    ]
+    return tuple(f"{column.name}: {column.note}." for column in used)
 
 
 def _is_told(message: Message) -> bool:

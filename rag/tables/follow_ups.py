@@ -65,9 +65,9 @@ def _edited(matched: Matched, last: TablePlan) -> TablePlan:
 
 def _with_conditions(matched: Matched, plan: TablePlan) -> TablePlan:
     """A value takes the place of the values of its column."""
-    found = matched.filters()
-    kept = (e for e in plan.filters if not _is_replaced(e, found) or _adds(e, found))
-    return replace(plan, filters=(*kept, *found))
+    filters = matched.filters()
+    kept = (e for e in plan.filters if not _is_replaced(e, filters) or _adds(e, filters))
+    return replace(plan, filters=(*kept, *filters))
 
 
 def _is_replaced(kept: Filter, filters: Sequence[Filter]) -> bool:
@@ -102,17 +102,17 @@ def _measures_of(plan: TablePlan, table: TableWords) -> tuple[Measure, ...]:
 
 
 def _with_measure(matched: Matched, plan: TablePlan) -> TablePlan:
-    named = matched.of(*KINDS)
+    pieces = matched.of(*KINDS)
     figures = matched.free(figures=True)
-    if not plan.measures or not (named or figures):
+    if not plan.measures or not (pieces or figures):
         return plan
     old = plan.measures[0]
-    kind = KINDS[named[0].kind] if named else old.kind
+    kind = KINDS[pieces[0].kind] if pieces else old.kind
     column = figures[0].name if figures else old.column
     if column not in matched.table.by_name:
         return plan
     kind = Kind.SUM if kind is Kind.COUNT else kind
-    matched.use(*named[:1], *figures[:1])
+    matched.use(*pieces[:1], *figures[:1])
     return replace(plan, measures=(Measure(kind, column),))
 
 

@@ -186,9 +186,9 @@ class TableLibrary:
                 near, name = max(zip(row, names, strict=True))
                 words[at] = name if near >= ALIKE else words[at]
             results += [
-                Choice(table, each.plan, used=each.used)
-                for each in readings(" ".join(words), own)
-                if not each.unused
+                Choice(table, reading.plan, used=reading.used)
+                for reading in readings(" ".join(words), own)
+                if not reading.unused
             ]
         return [choice for choice in map(self.checked, results) if choice is not None]
 
@@ -202,7 +202,7 @@ class TableLibrary:
 
     def likely(self, question: str, within: Readable) -> list[Choice]:
         """The tables that share words with a question of which no plan is known."""
-        return [Choice(each, TablePlan(each.id)) for each in self._shortlist(question, within)]
+        return [Choice(table, TablePlan(table.id)) for table in self._shortlist(question, within)]
 
     def _shortlist(self, question: str, within: Readable) -> list[Table]:
         """Tables that share the rarest words with the question."""
@@ -293,7 +293,9 @@ def _sql(table: Table) -> "Sql":
 
 def _names(words: TableWords) -> tuple[str, ...]:
     """What the columns are called, and the values of those that have few."""
-    few = [each for values in words.values.values() if len(values) <= FEW_VALUES for each in values]
+    few = [
+        value for values in words.values.values() if len(values) <= FEW_VALUES for value in values
+    ]
     columns = [spelled_words(column.name) for column in words.table.columns]
     return tuple(dict.fromkeys(filter(None, [*columns, *few])))[:MOST_NAMES]
 

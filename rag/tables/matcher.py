@@ -362,10 +362,10 @@ class Matched:
 
     def free(self, *, figures: bool | None = None) -> list[Piece]:
         """Columns that are named and not yet used."""
-        named = [piece for piece in self.of("column") if piece not in self.used]
+        pieces = [piece for piece in self.of("column") if piece not in self.used]
         return [
             piece
-            for piece in named
+            for piece in pieces
             if figures is None or (self.column(piece).type in FIGURES) is figures
         ]
 
@@ -377,7 +377,7 @@ class Matched:
             self.used = list(base)
             results = [(plan, is_shape, list(self.used)) for plan, is_shape in make(filters)]
             if results:
-                yield from (self._reading(*each) for each in results)
+                yield from (self._reading(*result) for result in results)
                 return
 
     def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
@@ -407,8 +407,8 @@ class Matched:
 
     def _rows(self) -> list[Piece]:
         """What the rows are called: "the tickets"."""
-        named = [p for p in self.of("column") if p.name == self.table.subject and not p.is_part]
-        return [*self.of("rows"), *named]
+        pieces = [p for p in self.of("column") if p.name == self.table.subject and not p.is_part]
+        return [*self.of("rows"), *pieces]
 
     def _values(self) -> Iterator[Filter]:
         by_column: dict[tuple[str, Op], list[str]] = defaultdict(list)
@@ -429,11 +429,11 @@ class Matched:
                 continue
             compared = self._before(piece, "compared")
             op = _OPS[compared[0].name] if compared else Op.IS
-            made = conditions_of(fitting[0], piece.told, op, columns)
-            if made:
-                named = [p for p in self.of("column") if p.name == fitting[0].name]
-                self.use(piece, *compared, *named)
-                yield from made
+            filters = conditions_of(fitting[0], piece.told, op, columns)
+            if filters:
+                pieces = [p for p in self.of("column") if p.name == fitting[0].name]
+                self.use(piece, *compared, *pieces)
+                yield from filters
 
     def _bounds(self) -> Iterator[Filter]:
         """ "More than 500": of the column that is named before, or that has the unit."""
@@ -454,14 +454,14 @@ class Matched:
 
     def _equal(self, piece: Piece, number: float) -> Iterator[Filter]:
         """ "A warranty of 36 months"."""
-        named = self._before(piece, "column")
-        if named and self.column(named[0]).type in FIGURES:
-            self.use(piece, *named)
-            yield Filter(named[0].name, Op.IS, (number,))
+        pieces = self._before(piece, "column")
+        if pieces and self.column(pieces[0]).type in FIGURES:
+            self.use(piece, *pieces)
+            yield Filter(pieces[0].name, Op.IS, (number,))
 
     def _bounded(self, piece: Piece, unit: str) -> TableColumn | None:
-        named = [p for p in self.of("column") if self.column(p).type in FIGURES]
-        before = [p for p in named if p.end <= piece.start] or named
+        pieces = [p for p in self.of("column") if self.column(p).type in FIGURES]
+        before = [p for p in pieces if p.end <= piece.start] or pieces
         if before:
             self.use(before[-1])
             return self.column(before[-1])
@@ -545,23 +545,23 @@ class Matched:
 
     def measured(self, piece: Piece) -> list[TableColumn]:
         """What an end is of: the figure that is named, else what its adjective measures."""
-        named = [p for p in self.free() if self.column(p).type is not ColumnType.TEXT]
-        if named:
-            whole = [p for p in named if not p.is_part] or named
+        pieces = [p for p in self.free() if self.column(p).type is not ColumnType.TEXT]
+        if pieces:
+            whole = [p for p in pieces if not p.is_part] or pieces
             self.use(*whole[:1])
             return [self.column(whole[0])]
         adjective = piece.told
         assert isinstance(adjective, Adjective)
-        found = measured_by(adjective, self.table.table.columns) if adjective.measures else []
-        if found or adjective.measures:
-            return list(found)
+        columns = measured_by(adjective, self.table.table.columns) if adjective.measures else []
+        if columns or adjective.measures:
+            return list(columns)
         return [c for c in self.table.table.columns if is_added(c)]
 
     def _keys(self, end: Piece) -> tuple[Key, ...]:
         """The texts that are named and not compared: what is ranked."""
-        named = [p for p in self.free(figures=False) if self.column(p).type is ColumnType.TEXT]
-        self.use(*named[:1])
-        return tuple(Key(p.name) for p in named[:1])
+        pieces = [p for p in self.free(figures=False) if self.column(p).type is ColumnType.TEXT]
+        self.use(*pieces[:1])
+        return tuple(Key(p.name) for p in pieces[:1])
 
     def _names_rows(self, keys: Sequence[Key]) -> bool:
         return all(
@@ -601,12 +601,12 @@ class Matched:
 
     def _figures_of(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
         """ "The total price of …", "revenue by region"."""
-        named = self.of(*KINDS)
+        pieces = self.of(*KINDS)
         keys = self.groups()
-        if not named and not keys:
+        if not pieces and not keys:
             return
-        self.use(*named, *self.of("much"))
-        kind = KINDS[named[0].kind] if named else None
+        self.use(*pieces, *self.of("much"))
+        kind = KINDS[pieces[0].kind] if pieces else None
         figures = self.free(figures=True)
         columns = [self.column(p) for p in figures[:1]]
         self.use(*figures[:1])
@@ -656,9 +656,9 @@ class Matched:
         if not filters:
             return
         compared = {filter_.column for filter_ in filters}
-        named = [p for p in self.free() if p.name not in compared]
-        whole = [p for p in named if not p.is_part] or named
-        self.use(*named, *self.of("much"))
+        pieces = [p for p in self.free() if p.name not in compared]
+        whole = [p for p in pieces if not p.is_part] or pieces
+        self.use(*pieces, *self.of("much"))
         columns = tuple(dict.fromkeys(p.name for p in whole))
         if not columns and self.of("much") and len(self.table.money()) == 1:
             columns = (self.table.money()[0].name,)

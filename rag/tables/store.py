@@ -55,10 +55,10 @@ class TableFiles:
 
     def path(self, table_id: str) -> str:
         """Of a file that DuckDB can read. Raises NotFound."""
-        found = local_path(self._blobs, f"{table_id}{ENDING}", self._cache.folder)
-        if found is None:
+        path = local_path(self._blobs, f"{table_id}{ENDING}", self._cache.folder)
+        if path is None:
             raise NotFound("The table's rows are gone: ingest its document again.")
-        return str(found)
+        return str(path)
 
     def lacking(self, table_ids: Iterable[str]) -> set[str]:
         """Of these, the ones whose file is not there, or not whole."""

@@ -57,7 +57,7 @@ def _year(words: Sequence[str], position: int) -> int:
 def _day(words: Sequence[str], position: int) -> Time | None:
     """ "10 January", "March 5th", and a day in figures, which `words_of` writes 2024.01.10."""
     numbers = words[position].split(".")
-    if [len(each) for each in numbers] == [4, 2, 2] and "".join(numbers).isdigit():
+    if [len(number) for number in numbers] == [4, 2, 2] and "".join(numbers).isdigit():
         year, month, day = map(int, numbers)
         return Time(position, position + 1, year, 0, month, day)
     end = position + 1 + (words[position + 1 : position + 2] == ["of"])
@@ -151,5 +151,5 @@ def _of_quarter(
         return quarter
     if len(column.high) > 1:
         return [*quarter, Filter(column.name, op, (time.year,), Part.YEAR)]
-    years = [Filter(each.name, op, (time.year,)) for each in columns if has_years(each)]
+    years = [Filter(column.name, op, (time.year,)) for column in columns if has_years(column)]
     return [*quarter, *years] if len(years) == 1 else []

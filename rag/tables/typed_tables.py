@@ -77,10 +77,10 @@ def _long(raw: RawTable) -> Iterator[TypedTable]:
         (row[0], list(row[1:]))
         for row in zip(*(column.to_pylist() for column in head), strict=True)
     ]
-    found: Grid | None = next(grids([(int(number), [*map(str, row)]) for number, row in top]), None)
-    if found is None:
+    grid: Grid | None = next(grids([(int(number), [*map(str, row)]) for number, row in top]), None)
+    if grid is None:
         return
-    first = found.rows[0][0]
+    first = grid.rows[0][0]
     cells = _cells(raw, raw.rows)
     numbers = pc.cast(cells[0], pa.int64())
     body = pc.greater_equal(numbers, first)
@@ -88,7 +88,7 @@ def _long(raw: RawTable) -> Iterator[TypedTable]:
     used = [cells[at + 1] for at in places]
     typed = [at in raw.typed for at in places]
     del cells
-    names = found.names if len(found.names) == len(used) else None
+    names = grid.names if len(grid.names) == len(used) else None
     if names is None:
         names = tuple(f"Column {i}" for i in range(1, len(used) + 1))
     yield _typed(names, numbers.filter(body), [used.pop(0).filter(body) for _ in names], typed)

@@ -159,17 +159,17 @@ def _unit_of(text: str, decimal: str, blanks: bool) -> str:
 
 def unit_in_header(header: str) -> str:
     """The unit that a column's name gives: "Weight (kg)", "Revenue in EUR", "Price €"."""
-    found = re.search(r"[(\[]\s*([^)\]\d]{1,8}?)\s*[)\]]\s*$", header) or re.search(
+    match = re.search(r"[(\[]\s*([^)\]\d]{1,8}?)\s*[)\]]\s*$", header) or re.search(
         r"\b(?:in|\|)\s+(EUR|USD|GBP|CHF|JPY|kg|g|km|m|cm|mm|€|\$|£|%)\s*$|"
         r"[ _](EUR|USD|GBP|CHF|JPY|kg|km)$",
         header,
         re.IGNORECASE,
     )
-    if found is None:
+    if match is None:
         within = re.findall(r"[(\[]([^()\[\]\d]{1,8})[)\]]", header)  # "Torque (Nm) dry"
         named = [unit for unit in within if unit.casefold() in UNIT_SIGNS]
         return next((sign for sign in CURRENCY if sign in header), named[0] if named else "")
-    unit = (found[1] or found[found.re.groups]).strip()
+    unit = (match[1] or match[match.re.groups]).strip()
     return sign_of(unit) if unit.casefold() in CURRENCIES else unit
 
 

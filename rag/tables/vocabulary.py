@@ -96,12 +96,12 @@ _ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)$")
 def words_of(question: str) -> list[str]:
     """The words of a question as values are compared; figures and days in one way of writing."""
     text = _IS.sub(r"\1 is", question.casefold())
-    text = _DAYS.sub(lambda found: _day(found[0]), text)
-    text = _GERMAN.sub(lambda found: found[0].replace(".", "").replace(",", "."), text)
+    text = _DAYS.sub(lambda match: _day(match[0]), text)
+    text = _GERMAN.sub(lambda match: match[0].replace(".", "").replace(",", "."), text)
     if language_of(question).code == "de":
-        text = _GERMAN_THOUSANDS.sub(lambda found: found[0].replace(".", ""), text)
+        text = _GERMAN_THOUSANDS.sub(lambda match: match[0].replace(".", ""), text)
     text = _THOUSANDS.sub("", _DAY_OF.sub(r"\1 ", text))
-    text = _GLUED.sub(lambda found: _apart(found[0], found[1], found[2]), text)
+    text = _GLUED.sub(lambda match: _apart(match[0], match[1], match[2]), text)
     return normalised(text.replace("#", " # ").replace("%", " percent ")).split()
 
 

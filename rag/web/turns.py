@@ -178,9 +178,9 @@ class Turns:
         with self._lock:
             now = time.monotonic()
             self._turns = [
-                each
-                for each in self._turns
-                if each.ended_at is None or now - each.ended_at < KEPT_SECONDS
+                turn
+                for turn in self._turns
+                if turn.ended_at is None or now - turn.ended_at < KEPT_SECONDS
             ]
             self._turns.append(turn)
         threading.Thread(target=self._run, args=(turn, events), name="turn", daemon=True).start()

@@ -234,10 +234,10 @@ def _confidence(application: "Application", question: str, within: Readable) -> 
 def _beside(application: "Application", mentions: NameMentions) -> DirectSources:
     settings = application.settings
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
-    told = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
+    answers = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
     lexicon = application.documents.lexicon
-    return DirectSources((told, application.asked), lexicon, remarks, _others(application))
+    return DirectSources((answers, application.asked), lexicon, remarks, _others(application))
 
 
 def _tools(application: "Application") -> ToolRoom:

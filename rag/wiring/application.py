@@ -403,7 +403,7 @@ class Application:
         Whoever asks for it accepts the database as it is, and has all files read.
         """
         with self.ingestion.alone():
-            found = repair(
+            differences = repair(
                 self.engine,
                 self.index,
                 folder=self.settings.data_dir,
@@ -411,7 +411,7 @@ class Application:
             )
         self.rows_made_again(reads=is_asked)
         self._note(accepts=is_asked)
-        return found
+        return differences
 
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
         """Names of documents by id, whose file is not there, or another one; `reads` all files."""

@@ -73,11 +73,11 @@ def kept_places(settings: Settings) -> Places:
 
 def open_originals(settings: Settings) -> Originals:
     """The files that documents are read from."""
-    here, url = local_originals(settings), settings.documents.originals_url
+    blobs, url = local_originals(settings), settings.documents.originals_url
     return Originals(
-        here if url is None else open_blobs(url),
+        blobs if url is None else open_blobs(url),
         cache=settings.data_dir / "originals-cache",
-        local=None if url is None else here,
+        local=None if url is None else blobs,
         is_on=settings.documents.keep_originals,
     )
 

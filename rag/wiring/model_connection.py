@@ -45,23 +45,23 @@ class ConnectedModel:
     def current(self) -> ModelConnection | None:
         """The one that was connected in the browser; None also where its key cannot be read."""
         try:
-            found = self._connections.connection()
+            connection = self._connections.connection()
         except SetupError as error:
             self.problem = str(error)
             log_throttled(log, "The connected model is not used", error)
             return None
         self.problem = ""
-        return found
+        return connection
 
     def settings(self) -> Settings:
         """Those of the file and the variables, with the connected model where they name none."""
         self._version = self._connections.version()
         self._looked_at = monotonic()
-        found = None if self._configured.llm.is_configured else self.current
-        if found is None:
+        connection = None if self._configured.llm.is_configured else self.current
+        if connection is None:
             return self._configured
         llm = self._configured.llm.connected(
-            found.base_url, found.model, found.api_key, found.choices
+            connection.base_url, connection.model, connection.api_key, connection.choices
         )
         return self._configured.model_copy(update={"llm": llm})
 
@@ -140,10 +140,10 @@ class ConnectedModel:
         self._connections.forget()
 
     def _looked_at_server(self) -> ModelConnection:
-        found = self.tried()
-        if found is None:
+        connection = self.tried()
+        if connection is None:
             raise UserError("Look at a server first: give its address under Settings → Models.")
-        return found
+        return connection
 
     def _refuse_where_settings_name_one(self) -> None:
         if self._configured.llm.is_configured:

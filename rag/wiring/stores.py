@@ -64,13 +64,13 @@ def open_database(settings: Settings, *, backs_up: bool = True) -> Engine:
 def _back_up(settings: Settings, engine: Engine, revision: str) -> None:
 
     try:
-        made = back_up_before_migration(settings, engine)
+        manifest = back_up_before_migration(settings, engine)
     except StorageFailed as error:
         raise StorageFailed(
             f"The database (schema {revision}) is of an older version, and is backed up before it "
             f"is changed. {error} `groundnote migrate --without-backup` goes on without a way back."
         ) from error
-    text = f"schema {revision}: backup {made.id} in {settings.data_dir / BEFORE_MIGRATION}"
+    text = f"schema {revision}: backup {manifest.id} in {settings.data_dir / BEFORE_MIGRATION}"
     log_throttled(log, "The database was backed up before it is brought to this version", text)
 
 
@@ -170,11 +170,11 @@ BACKUPS_KEPT = 3  # of those made before migrations
 
 def library_of(settings: Settings, engine: Engine) -> Library:
     """What a backup keeps."""
-    here, url = local_originals(settings), settings.documents.originals_url
+    blobs, url = local_originals(settings), settings.documents.originals_url
     values, secrets = without_secrets(settings.model_dump(mode="json"))
     return Library(
         engine,
-        (here,) if url is None else (open_blobs(url), here),
+        (blobs,) if url is None else (open_blobs(url), blobs),
         open_blobs(settings.tables.url or settings.data_dir / "tables"),
         FolderBlobs(settings.data_dir / "uploads") if engine.dialect.name == "sqlite" else None,
         settings.data_dir,
@@ -215,9 +215,9 @@ def back_up_before_migration(settings: Settings, engine: Engine) -> BackupManife
     Raises StorageFailed where the disk has no room for it.
     """
     repository = BackupRepository(FolderBlobs(settings.data_dir / BEFORE_MIGRATION))
-    made = back_up(library_of(settings, engine), repository, links=True)
+    manifest = back_up(library_of(settings, engine), repository, links=True)
     repository.keep(BACKUPS_KEPT)
-    return made
+    return manifest
 
 
 def without_secrets(values: Mapping[str, Any], path: str = "") -> tuple[dict[str, Any], list[str]]:

@@ -54,8 +54,8 @@ class Computation:
 
     def ways(self) -> list[str]:
         """How the figures follow that no source gives, from what the statement names."""
-        there = [figure for source in self._case.sources for figure in source.figures]
-        missing = [figure for figure in self._figures if not any(agree(figure, e) for e in there)]
+        figures = [figure for source in self._case.sources for figure in source.figures]
+        missing = [figure for figure in self._figures if not any(agree(figure, e) for e in figures)]
         ways = list(dict.fromkeys(self.how(figure, is_proof=True) for figure in missing))
         counts = [figure for figure in self._figures if figure not in missing and not figure.unit]
         used = all(any(_uses(way, count) for way in ways) for count in counts)
@@ -83,7 +83,7 @@ class Computation:
 
     @cached_property
     def _figures(self) -> list[Figure]:
-        return [each.said.figure for each in self._case.weighed]
+        return [figure.said.figure for figure in self._case.weighed]
 
     # ── What it may follow from ──
 
@@ -92,7 +92,7 @@ class Computation:
         """All figures, those first that are given for what most words of the statement name."""
         words = self._case.reading.words
         every = (each for source in self._case.sources for each in figures_by(source))
-        return sorted(every, key=lambda each: -share(words, each.words | each.lent))
+        return sorted(every, key=lambda figure: -share(words, figure.words | figure.lent))
 
     @cached_property
     def _named(self) -> list[AttributedFigure]:
@@ -102,35 +102,35 @@ class Computation:
         """
         results = [(self._common(each), each) for each in self._nearest]
         alike: dict[str, set[frozenset[str]]] = defaultdict(set)
-        for words, each in results:
-            alike[each.figure.dimension].add(words)
+        for words, figure in results:
+            alike[figure.figure.dimension].add(words)
         return [
             each
             for words, each in results
             if words and not any(words < others for others in alike[each.figure.dimension])
         ]
 
-    def _common(self, given: AttributedFigure) -> frozenset[str]:
+    def _common(self, figure: AttributedFigure) -> frozenset[str]:
         """The words and names that a figure is given for in the statement as well."""
         said = frozenset(self._case.reading.words)
-        names = (f"={n}" for n in given.names if names_agree(self._case.names, [n]) > 0)
-        return (said & given.words or said & given.lent).union(names)
+        names = (f"={n}" for n in figure.names if names_agree(self._case.names, [n]) > 0)
+        return (said & figure.words or said & figure.lent).union(names)
 
     def _is_per(self, amount: Figure, period: str) -> bool:
         """Whether it is of so long, as itself, its header or its sentence says."""
         return any(
-            each.figure.base == amount.base
-            and (period == each.figure.per or stem(period) in each.words | each.lent)
-            for each in self._named
+            figure.figure.base == amount.base
+            and (period == figure.figure.per or stem(period) in figure.words | figure.lent)
+            for figure in self._named
         )
 
     # ── Worked out ──
 
     def _results(self, figure: Figure, *, is_proof: bool) -> Iterator[_Result]:
         """Products as often as the statement itself says; the others where its words name them."""
-        given = self._named if is_proof else self._nearest
+        figures = self._named if is_proof else self._nearest
         text, own = self._text, [each for each in self._figures if each is not figure]
-        known = own + [each.figure for each in given]
+        known = own + [figure.figure for figure in figures]
         amounts = [each for each in known if each.unit or not figure.unit or each not in own]
         same, counts = _alike(figure, amounts), _counts(own)
         if _SUM.search(text) and len(_alike(figure, [each.figure for each in self._named])) > 1:
@@ -141,7 +141,7 @@ class Computation:
             yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         if _SUM.search(text):
             yield from _sums(_alike(figure, amounts, each_once=False))
-        yield from _ratios(figure, own, given, self._case.reading.raw)
+        yield from _ratios(figure, own, figures, self._case.reading.raw)
         is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._named)
         shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
         yield from _shares(shared, known)
@@ -167,7 +167,7 @@ class Computation:
         figure: Figure,
         amounts: Sequence[Figure],
         counts: Sequence[Figure],
-        known: Sequence[Figure],
+        figures: Sequence[Figure],
     ) -> Iterator[_Result]:
         """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
         said = self._case.reading.raw
@@ -182,7 +182,7 @@ class Computation:
                 if long in periods and self._is_per(amount, short)
             ]
             yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
-            for each in known:
+            for each in figures:
                 if each.unit and each.unit == amount.per:
                     yield amount.base * each.value, f"{each.shown} × {amount.shown}"
 
@@ -191,8 +191,8 @@ def _leaning(more: AttributedFigure, less: AttributedFigure, sides: Sequence[Sid
     """Above 0 where the higher of two is what stands before `than`, below where the lower is."""
     subject, other = (side.words.union(side.names, side.dates) for side in sides)
     own, rival = (
-        each.words.union(each.lent, each.dates, each.names if each.is_of_cell else ())
-        for each in (more, less)
+        figure.words.union(figure.lent, figure.dates, figure.names if figure.is_of_cell else ())
+        for figure in (more, less)
     )
     higher, lower = own - rival, rival - own
     return len(higher & subject) - len(higher & other) - len(lower & subject) + len(lower & other)
@@ -208,23 +208,26 @@ def _uses(way: str, count: Figure) -> bool:
     return number_shown(count.value) in way.split() or count.value == 1 or 2 < count.value == terms
 
 
-def _shares(amounts: Sequence[Figure], known: Sequence[Figure]) -> Iterator[_Result]:
+def _shares(amounts: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[_Result]:
     """A percentage of an amount, off it or on top of it."""
-    percents = [each for each in known if each.unit == "%"]
-    for percent, each in product(percents, amounts):
-        part = each.base * percent.value / 100
-        yield part, f"{percent.shown} of {each.shown}"
-        yield each.base - part, f"{each.shown} less {percent.shown}"
-        yield each.base + part, f"{each.shown} and {percent.shown} of it"
+    percents = [figure for figure in figures if figure.unit == "%"]
+    for percent, figure in product(percents, amounts):
+        part = figure.base * percent.value / 100
+        yield part, f"{percent.shown} of {figure.shown}"
+        yield figure.base - part, f"{figure.shown} less {percent.shown}"
+        yield figure.base + part, f"{figure.shown} and {percent.shown} of it"
 
 
 def _ratios(
-    figure: Figure, own: Sequence[Figure], given: Sequence[AttributedFigure], said: frozenset[str]
+    figure: Figure,
+    figures: Sequence[Figure],
+    given: Sequence[AttributedFigure],
+    said: frozenset[str],
 ) -> Iterator[_Result]:
     """The percentage that one amount of a sentence is of another; or so many in so many."""
     if figure.kind != "amount" or figure.unit not in ("", "%"):
         return
-    counts = [each.value for each in own if each.kind == "amount" and not each.unit]
+    counts = [figure.value for figure in figures if figure.kind == "amount" and not figure.unit]
     counts += [1.0] * (not said.isdisjoint(_ONE))
     for one, other in combinations([e for e in given if e.figure.unit != "%"], 2):
         if one.place is other.place and one.figure.upper is other.figure.upper is None:
@@ -242,7 +245,7 @@ def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
     """Of two or three amounts."""
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
-            yield sum(each.base for each in group), " + ".join(each.shown for each in group)
+            yield sum(figure.base for figure in group), " + ".join(figure.shown for figure in group)
 
 
 def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
@@ -252,10 +255,10 @@ def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
             yield (one, other) if one.base >= other.base else (other, one)
 
 
-def _alike(figure: Figure, known: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
+def _alike(figure: Figure, figures: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
     """Amounts that can be added to the figure."""
-    known = [each for each in known if each.upper is None]  # a range is no term
-    amounts = [each for each in known if each.kind == figure.kind == "amount"]
+    figures = [figure for figure in figures if figure.upper is None]  # a range is no term
+    amounts = [each for each in figures if each.kind == figure.kind == "amount"]
     fits = [amount for amount in amounts if amount.dimension == figure.dimension]
     fits = fits or [replace(amount, unit=figure.unit) for amount in amounts if not amount.unit]
     return (_distinct(fits) if each_once else fits)[: 3 * _MOST]
@@ -266,7 +269,7 @@ def _distinct(figures: Sequence[Figure]) -> list[Figure]:
     return list({(figure.base, figure.dimension): figure for figure in figures}.values())
 
 
-def _counts(own: Sequence[Figure]) -> list[Figure]:
+def _counts(figures: Sequence[Figure]) -> list[Figure]:
     """How many, as the statement says: bare numbers, days, weeks, km; no money and no share."""
-    amounts = (f for f in own if f.kind == "amount" and (not f.unit or f.unit[0].isalpha()))
+    amounts = (f for f in figures if f.kind == "amount" and (not f.unit or f.unit[0].isalpha()))
     return [f for f in amounts if 1 < f.value <= 1000 and f.value % 1 == 0][:_MOST_COUNTS]

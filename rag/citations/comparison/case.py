@@ -63,7 +63,7 @@ class Case:
     def weighed(self) -> list[WeighedFigure]:
         """What became of its figures."""
         given = islice(figures_in(self._place, self.names), _MOST_FIGURES)
-        return [weigh(each, self.sources) for each in given]
+        return [weigh(figure, self.sources) for figure in given]
 
     @cached_property
     def words_there(self) -> frozenset[str]:

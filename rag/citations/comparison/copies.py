@@ -53,9 +53,9 @@ def _covered(
 ) -> Iterator[list[int]]:
     """The windows that hold all terms from `first` on, each after the other, from here."""
     place = source.places[position]
-    there = place.own.terms
+    terms = place.own.terms
     done, end = _followed(reading.terms, first, place, begin, _free(place, source))
-    left = (*there[:begin], *there[end:])
+    left = (*terms[:begin], *terms[end:])
     if end == begin or not _is_boundary(place.own, end - 1, end) or any(e.limits for e in left):
         return
     lacking = len(reading.terms) - done
@@ -88,9 +88,9 @@ def _free(place: Place, source: SourceText) -> frozenset[str]:
 
 def _is_of_the_cell(reading: Reading, place: Place, free: frozenset[str]) -> bool:
     """A label, a header and one value: in any order."""
-    there, own = place.own.terms, reading.terms
-    told = (any(_same(term, each) for each in there) or term.key in free for term in own)
-    value = (each for each in there if each.key not in place.around.words)
+    terms, own = place.own.terms, reading.terms
+    told = (any(_same(term, each) for each in terms) or term.key in free for term in own)
+    value = (term for term in terms if term.key not in place.around.words)
     return all(told) and all(any(_same(term, each) for term in own) for each in value)
 
 
@@ -155,8 +155,8 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
 
     With the figure that it gives, where it is a figure.
     """
-    own, denials = _split(reading.terms)
-    if len(own) < _FEWEST:
+    terms, denials = _split(reading.terms)
+    if len(terms) < _FEWEST:
         return None
     words = frozenset(reading.words)
     found: tuple[Place, Figure | None] | None = None
@@ -166,9 +166,9 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
                 continue
             there, theirs = _split(place.own.terms)
             elsewhere = source.words - place.own.content
-            for start, changed in _repeats(own, there, elsewhere):
-                inside = {their - start for their in theirs if start <= their < start + len(own)}
-                is_denied = inside != denials - {len(own)}
+            for start, changed in _repeats(terms, there, elsewhere):
+                inside = {their - start for their in theirs if start <= their < start + len(terms)}
+                is_denied = inside != denials - {len(terms)}
                 if not changed and not is_denied:
                     return None
                 if len(changed) + is_denied == 1:
@@ -191,15 +191,15 @@ def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:
 
 
 def _repeats(
-    own: Sequence[Term], there: Sequence[Term], elsewhere: frozenset[str]
+    terms: Sequence[Term], there: Sequence[Term], elsewhere: frozenset[str]
 ) -> Iterator[tuple[int, list[int]]]:
     """Where all terms stand in a row, and which one of them in another way."""
-    for start in range(len(there) - len(own) + 1):
+    for start in range(len(there) - len(terms) + 1):
         changed: list[int] = []
-        for index, (one, other) in enumerate(zip(own, there[start:], strict=False)):
+        for index, (one, other) in enumerate(zip(terms, there[start:], strict=False)):
             if not _tells(one, other):
                 changed.append(index)
-                if len(changed) > 1 or not _excludes(one, other, elsewhere, len(own)):
+                if len(changed) > 1 or not _excludes(one, other, elsewhere, len(terms)):
                     break
         else:
             yield start, changed

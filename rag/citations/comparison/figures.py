@@ -62,9 +62,9 @@ def weigh(figure: AttributedFigure, sources: Sequence[SourceText]) -> WeighedFig
         rival = max((e for e in other if _fits(figure, e)), key=_nearest, default=None)
         return WeighedFigure(figure, instead=rival.given if rival else None)
     best = max(same, key=_nearest)
-    told = [_told_apart(figure, each, other) for each in same]
-    if all(told):
-        return WeighedFigure(figure, instead=max(filter(None, told), key=_nearest).given)
+    figures = [_told_apart(figure, each, other) for each in same]
+    if all(figures):
+        return WeighedFigure(figure, instead=max(filter(None, figures), key=_nearest).given)
     if all(names_agree(figure.names, each.given.names) < 0 for each in same):
         return WeighedFigure(figure, instead=best.given)  # only for another of the family
     return WeighedFigure(figure, carried=best.given)
@@ -189,7 +189,7 @@ def is_about(figure: Figure, there: Figure) -> bool:
 def _between(reading: Reading, start: int, end: int) -> list[Term]:
     """The words that stand there."""
     every = within(reading.terms, start, end)
-    return [each for each in every if isinstance(each.key, str) and each.end <= end]
+    return [term for term in every if isinstance(term.key, str) and term.end <= end]
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:
@@ -201,28 +201,28 @@ def _divided(text: str, start: int, end: int) -> tuple[int, int]:
 
     Where nothing divides them they belong to both.
     """
-    found = list(_PARTS.finditer(text, start, end)) or list(_DIVIDES.finditer(text, start, end))
-    return (found[-1].start(), found[-1].end()) if found else (end, start)
+    matches = list(_PARTS.finditer(text, start, end)) or list(_DIVIDES.finditer(text, start, end))
+    return (matches[-1].start(), matches[-1].end()) if matches else (end, start)
 
 
 def _counted(
     before: Sequence[Term], behind: Sequence[Term], start: int, end: int
 ) -> frozenset[str]:
-    told = [each for each in behind if each.is_word and each.end <= end + _BESIDE][:1]
-    last = [each for each in before if each.is_word and start <= each.start + _BESIDE][-1:]
-    return _keys(told or last)
+    terms = [term for term in behind if term.is_word and term.end <= end + _BESIDE][:1]
+    last = [term for term in before if term.is_word and start <= term.start + _BESIDE][-1:]
+    return _keys(terms or last)
 
 
 @lru_cache(maxsize=256)
 def figures_by(source: SourceText) -> tuple[AttributedFigure, ...]:
     """The figures of a source, those of a table from its cells."""
-    found: list[AttributedFigure] = []
+    figures: list[AttributedFigure] = []
     for place in source.places:
         if place.window.kind == "cell":
-            found += _of_cell(place)
+            figures += _of_cell(place)
         elif place.window.kind not in ("row", "code"):
-            found += figures_in(place, place.own.names)
-    return tuple(found)
+            figures += figures_in(place, place.own.names)
+    return tuple(figures)
 
 
 def _of_cell(place: Place) -> Iterator[AttributedFigure]:

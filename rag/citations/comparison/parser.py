@@ -234,7 +234,7 @@ class SourceText:
     def lexicon(self) -> Lexicon:
         """What things are called here: names by shape, labels of rows and headers of columns."""
         above = " · ".join(self._headings)
-        texts = [above, *(each.text for each in self.windows if each.kind != "row")]
+        texts = [above, *(window.text for window in self.windows if window.kind != "row")]
         found = [name.text for text in texts for name in shaped(plain(text), self.language)]
         for window in self.windows:
             if window.kind == "cell":

@@ -42,14 +42,14 @@ def row_said(head: str, line: str, start: int, end: int) -> Row | None:
     `head` ends with the table's header; what leads the table in may stand before it.
     """
     lead, _, names = without_markers(head).strip().rpartition("\n")
-    columns, found = cells_of(names), list(CELL.finditer(line))
-    if "|" not in names or len(found) < 2:
+    columns, matches = cells_of(names), list(CELL.finditer(line))
+    if "|" not in names or len(matches) < 2:
         return None
-    label, *values = (plain(without_markers(each[0])) for each in found)
+    label, *values = (plain(without_markers(match[0])) for match in matches)
     cells = [
         (column, value)
-        for column, value, each in zip(columns[1:], values, found[1:], strict=False)
-        if value and start < each.end() and each.start() < end
+        for column, value, match in zip(columns[1:], values, matches[1:], strict=False)
+        if value and start < match.end() and match.start() < end
     ]
     return Row(lead, label, tuple(cells)) if cells else None
 
@@ -125,7 +125,7 @@ def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool
             _of_cell(value, table, table.rows[at], own[0] + 1) if own else None
             for (_, value), own in zip(row.cells, columns, strict=True)
         ]
-        if any(each is not None for each in results):
+        if any(result is not None for result in results):
             yield results
 
 
@@ -150,7 +150,7 @@ def _called(name: str, names: Sequence[str]) -> list[int]:
     if spelled:
         return spelled
     said = _keys(name)
-    shares = [_share(said, _keys(each)) for each in names]
+    shares = [_share(said, _keys(name)) for name in names]
     best = max(shares, default=0.0)
     fits = [index for index, share in enumerate(shares) if share == best]
     return [] if best < _SAME or (best < 1.0 and len(fits) > 1) else fits
@@ -190,11 +190,11 @@ def _denials(reading: Reading) -> int:
 
 def _gives_another(text: str, there: str) -> bool:
     """Whether a figure of a cell has another in the place of its own."""
-    own, others = (
+    figures, others = (
         [figure for figure in read_alone(cell).figures if figure.kind != "ordinal"]
         for cell in (text, there)
     )
     return any(
-        any(comparable(each, e) for e in others) and not any(agree(each, e) for e in others)
-        for each in own
+        any(comparable(figure, e) for e in others) and not any(agree(figure, e) for e in others)
+        for figure in figures
     )

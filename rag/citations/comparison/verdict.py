@@ -90,7 +90,7 @@ class _Deciding(Case):
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
         if self.is_silent and not any(
-            self._worked_out.how(each.said.figure) for each in self.weighed
+            self._worked_out.how(figure.said.figure) for figure in self.weighed
         ):
             return _SILENT
         return Judgement(Verdict.OPEN, near=self.near)
@@ -213,7 +213,7 @@ def _part(reading: Reading, start: int, end: int, before: Sequence[DenialPart]) 
     is_denied = any(term.denies for term in terms)
     is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
-    main = next((each for each in before if not each.is_unsure), None)
+    main = next((part for part in before if not part.is_unsure), None)
     words = own | main.own if main else own
     return DenialPart(own, words, raw, order, beyond, is_denied, is_unsure)
 
@@ -223,8 +223,8 @@ def wrong_wording(case: Case) -> tuple[str, Place] | None:
     whole = parts(case.reading)
     if not whole or whole[0].is_unsure:
         return None
-    said = [each for each in whole if not each.is_unsure]
-    return next(filter(None, (_against(case, each) for each in said if len(each.own) > 1)), None)
+    said = [part for part in whole if not part.is_unsure]
+    return next(filter(None, (_against(case, part) for part in said if len(part.own) > 1)), None)
 
 
 def _against(case: Case, part: DenialPart) -> tuple[str, Place] | None:
@@ -249,8 +249,8 @@ def _nearest(case: Case, said: DenialPart) -> list[_Near]:
                 near = _share(said, part.words.union(above))
                 if near >= _MANY and len(part.own) <= longest:
                     results.append(_Near(near, len(said.words & part.own), place, part))
-    best = max((each[:2] for each in results), default=None)
-    return [each for each in results if each[:2] == best]
+    best = max((result[:2] for result in results), default=None)
+    return [result for result in results if result[:2] == best]
 
 
 def _share(part: DenialPart, there: frozenset[str]) -> float:
@@ -275,11 +275,11 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
     return "denies" if part.is_denied != there.is_denied else ""
 
 
-def _is_of_the_same(reading: Reading, there: DenialPart, place: Place) -> bool:
+def _is_of_the_same(reading: Reading, part: DenialPart, place: Place) -> bool:
     """Whether a denial would deny what the window says: that, no other amount, no other time."""
     if reading.raw & _LIMITING != place.own.raw & _LIMITING:
         return False
-    is_said = len(there.own & frozenset(reading.words)) >= _MANY * len(there.own)
+    is_said = len(part.own & frozenset(reading.words)) >= _MANY * len(part.own)
     return is_said and all(any(agree(e, o) for o in place.own.figures) for e in reading.figures)
 
 

@@ -271,15 +271,15 @@ class GithubSource:
             raise self._away(f"its answer is of another form ({error})") from error
 
     def _files(self) -> Iterator[ListedFile]:
-        at = self._repository
-        ref = at.ref or str(self._json("")["default_branch"])
+        repository = self._repository
+        ref = repository.ref or str(self._json("")["default_branch"])
         tree = self._json(f"/git/trees/{quote(ref, safe='')}?recursive=1")
         if tree.get("truncated"):
             raise self._away(
-                f"GitHub does not list all its files. Add git+{PAGES}/{at.name}.git instead"
+                f"GitHub does not list all its files. Add git+{PAGES}/{repository.name}.git instead"
             )
         self._shas = {}
-        inside = f"{at.folder}/" if at.folder else ""
+        inside = f"{repository.folder}/" if repository.folder else ""
         for entry in tree["tree"]:
             path = str(entry["path"])
             name = fit_name(path.removeprefix(inside))
@@ -294,10 +294,10 @@ class GithubSource:
                     "sources.most_files"
                 )
             self._shas[name] = str(entry["sha"])
-            link = f"{PAGES}/{at.name}/blob/{quote(ref)}/{quote(path)}"
+            link = f"{PAGES}/{repository.name}/blob/{quote(ref)}/{quote(path)}"
             yield ListedFile(name, self._shas[name], entry.get("size"), link)
         if inside and not self._shas:
-            raise self._away(f"there is no file in {at.folder}")
+            raise self._away(f"there is no file in {repository.folder}")
 
     def read(self, file: ListedFile) -> bytes:
         """Raises Unreadable, TooLarge, and SourceAway."""
@@ -334,7 +334,7 @@ class GithubSource:
         return answer
 
     def _refused(self, answer: FetchedPage) -> str:
-        at, has_token = self._repository, bool(self._repository.token)
+        repository, has_token = self._repository, bool(self._repository.token)
         is_limit = answer.headers.get("x-ratelimit-remaining") == "0"
         if answer.status in (403, 429) and (is_limit or "retry-after" in answer.headers):
             more = "" if has_token else (
@@ -351,7 +351,7 @@ class GithubSource:
             return "the token may not read it (403)"
         if answer.status in (404, 409, 422):
             seen = "that this token may read" if has_token else "that can be read without a token"
-            ref = f" with {at.ref!r}" if at.ref else ""
+            ref = f" with {repository.ref!r}" if repository.ref else ""
             return f"there is no such repository{ref} {seen} ({answer.status})"
         return f"it answers {answer.status}"
 

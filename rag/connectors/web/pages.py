@@ -213,8 +213,8 @@ def _load(folder: Path | None, read: Callable[[str], str]) -> dict[str, CachedPa
     return {}
 
 
-def _spelled(seen: CachedPage, spell: Callable[[str], str]) -> CachedPage:
-    return replace(seen, url=spell(seen.url), links=tuple(map(spell, seen.links)))
+def _spelled(page: CachedPage, spell: Callable[[str], str]) -> CachedPage:
+    return replace(page, url=spell(page.url), links=tuple(map(spell, page.links)))
 
 
 def save_page_cache(
@@ -226,7 +226,7 @@ def save_page_cache(
         return
     kept = {
         "version": VERSION,
-        "seen": {hide(url): asdict(_spelled(each, hide)) for url, each in seen.items()},
+        "seen": {hide(url): asdict(_spelled(page, hide)) for url, page in seen.items()},
     }
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)

@@ -128,14 +128,14 @@ class WebSource:
             url, left = waiting.popleft()
             asked += 1
             self._check_bounds(asked, ends)
-            found = self._look(url)
-            if found is None:
+            page = self._look(url)
+            if page is None:
                 continue
-            self._now[url] = found.seen
-            if found.seen.name:
-                yield self._file(found.seen)
+            self._now[url] = page.seen
+            if page.seen.name:
+                yield self._file(page.seen)
             if left > 0 and len(known) <= MOST_ASKED:
-                links = [link for link in self._followed(found.links) if link not in known]
+                links = [link for link in self._followed(page.links) if link not in known]
                 known.update(links)
                 waiting.extend((link, left - 1) for link in links)
 
@@ -157,16 +157,16 @@ class WebSource:
             if is_file or (is_page and self._scope.holds(link)):
                 yield link
 
-    def _file(self, seen: CachedPage) -> ListedFile:
+    def _file(self, page: CachedPage) -> ListedFile:
         if len(self._files) >= min(self._options.most_files, MOST_PAGES):
             most = min(self._options.most_files, MOST_PAGES)
             raise SourceAway(
                 f"{self._address} has more than {most:,} pages. Name a folder of it or its "
                 "sitemap, or follow fewer links."
             )
-        self._files[seen.name] = seen.url
-        url = hidden(seen.url, self._options.secrets)
-        return ListedFile(seen.name, seen.mark, seen.size, url)
+        self._files[page.name] = page.url
+        url = hidden(page.url, self._options.secrets)
+        return ListedFile(page.name, page.mark, page.size, url)
 
     # ── One address ──────────────────────────────────────────────────────────────────────────
 
@@ -204,28 +204,28 @@ class WebSource:
         return self._same(before) if before else None
 
     def _same(self, before: CachedPage) -> VisitedPage:
-        seen = replace(before, name="") if before.url in self._files.values() else before
-        self._marks.add(seen.mark)
-        return VisitedPage(self._distinct(seen), before.links)
+        page = replace(before, name="") if before.url in self._files.values() else before
+        self._marks.add(page.mark)
+        return VisitedPage(self._distinct(page), before.links)
 
     def _answered(self, answer: FetchedPage, asked: str) -> VisitedPage | None:
         url = normal(answer.url)
         leads_away = self._scope.has_host(asked) and not self._scope.has_host(url)
         if not url or leads_away or not self._robots.allow(url):
             return None
-        seen = CachedPage(
+        page = CachedPage(
             url, "", etag=answer.headers.get("etag", ""),
             modified=answer.headers.get("last-modified", ""),
         )  # fmt: skip
         if _is_page(answer):
-            return self._page(answer, seen)
+            return self._page(answer, page)
         ending = _ending_of(answer)
         if ending not in FILE_ENDINGS:
             return None
-        mark = f"{seen.etag}{seen.modified}" or _hash(answer.data)
+        mark = f"{page.etag}{page.modified}" or _hash(answer.data)
         stated = answer.headers.get("content-length", "")
         size = int(stated) if stated.isdecimal() and not _is_packed(answer) else None
-        file = replace(seen, name=self._name_of(url, ending), mark=mark, size=size)
+        file = replace(page, name=self._name_of(url, ending), mark=mark, size=size)
         return VisitedPage(self._distinct(file))
 
     def _page(self, answer: FetchedPage, seen: CachedPage) -> VisitedPage | None:
@@ -254,11 +254,11 @@ class WebSource:
         is_it = stated and self._scope.has_host(stated) and is_same_page(stated, url)
         return stated if is_it else url
 
-    def _distinct(self, seen: CachedPage) -> CachedPage:
+    def _distinct(self, page: CachedPage) -> CachedPage:
         """Of two addresses that give one name, the later has its own."""
-        if self._files.get(seen.name, seen.url) == seen.url:
-            return seen
-        return replace(seen, name=distinguished(seen.name, digest(seen.url)))
+        if self._files.get(page.name, page.url) == page.url:
+            return page
+        return replace(page, name=distinguished(page.name, digest(page.url)))
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 

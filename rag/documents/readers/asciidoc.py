@@ -121,8 +121,8 @@ class _AsciiDoc:
             self.outline.table(kept)
 
     def _plain(self, text: str) -> str:
-        text = USED.sub(lambda found: self.attributes.get(found[1], found[0]), text)
-        text = MACRO.sub(lambda found: next(filter(None, found.groups()), ""), text)
+        text = USED.sub(lambda match: self.attributes.get(match[1], match[0]), text)
+        text = MACRO.sub(lambda match: next(filter(None, match.groups()), ""), text)
         return QUOTE.sub(r"\2", QUOTE.sub(r"\2", text))
 
 

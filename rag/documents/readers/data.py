@@ -23,7 +23,7 @@ WIDEST = 200  # keys of a record that makes a row
 def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; the kind was told by the name."""
     text = clean(decode(data))
-    kind = next(each for each in FileKind if each.value == outline.media_type)
+    kind = next(file_kind for file_kind in FileKind if file_kind.value == outline.media_type)
     try:
         if kind is FileKind.XML:
             from defusedxml.ElementTree import fromstring

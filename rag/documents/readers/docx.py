@@ -271,11 +271,11 @@ def _marks(run: Any) -> frozenset[Mark]:
     if properties is None:
         return frozenset()
     align = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}
-    found = {align.get(_value(properties, "vertAlign"))}
+    marks = {align.get(_value(properties, "vertAlign"))}
     for name, mark in (("strike", Mark.STRUCK), ("dstrike", Mark.STRUCK), ("vanish", Mark.HIDDEN)):
         said = properties.find(f"{WORD}{name}")
-        found |= {mark} if said is not None and said.get(f"{WORD}val", "1") not in OFF else set()
-    return frozenset(mark for mark in found if mark)
+        marks |= {mark} if said is not None and said.get(f"{WORD}val", "1") not in OFF else set()
+    return frozenset(mark for mark in marks if mark)
 
 
 def _symbol(element: Any) -> str:

@@ -113,8 +113,8 @@ def _write_markup(markup: str, outline: Outline) -> None:
     heads = tree.css(HEADS_OF_QUOTED)
     older = _cut_out([heads[0], *_behind(heads[0])]) if heads else ""
     quotes = tree.css(QUOTES)
-    ids = {each.mem_id for each in quotes}
-    quoted = _cut_out([each for each in quotes if not _is_inside(each, ids)]) + older
+    ids = {quote.mem_id for quote in quotes}
+    quoted = _cut_out([quote for quote in quotes if not _is_inside(quote, ids)]) + older
     if not tree.body or not tree.body.text(strip=True):  # it only hands on
         html.read_fragment(markup, outline)
         return
@@ -126,9 +126,9 @@ def _write_markup(markup: str, outline: Outline) -> None:
 
 
 def _cut_out(elements: Sequence[Any]) -> str:
-    markup = "".join(each.html or "" for each in elements)
-    for each in elements:
-        each.decompose()
+    markup = "".join(element.html or "" for element in elements)
+    for element in elements:
+        element.decompose()
     return markup
 
 

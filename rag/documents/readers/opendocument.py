@@ -124,8 +124,8 @@ class _Placed(NamedTuple):
 
 
 def _emu(length: str) -> int:
-    found = LENGTH.fullmatch(length)
-    return round(float(found[1]) * EMU[found[2]]) if found else 0
+    match = LENGTH.fullmatch(length)
+    return round(float(match[1]) * EMU[match[2]]) if match else 0
 
 
 class _OdfWalk:
@@ -376,12 +376,12 @@ class _SheetReader:
 
     def _figure(self, text: str, value: float, kind: str) -> str:
         """All digits of a value, with the currency, the unit or the zeros that are seen."""
-        found = AFFIXES.fullmatch(text)
-        if found is None or (self._is_scaled and kind == "float"):
+        match = AFFIXES.fullmatch(text)
+        if match is None or (self._is_scaled and kind == "float"):
             return number_text(value)
         if text.isdigit() and text.startswith("0") and len(text) > 1:
             return text  # a code of a fixed length
-        before, after = (affix.strip() for affix in found.groups())
+        before, after = (affix.strip() for affix in match.groups())
         figure = number_text(round(value * 100, 10) if after == "%" else value)
         lead = " " * before[-1:].isalpha()
         return f"{before}{lead}{figure}{' ' * (after not in ('', '%'))}{after}"
@@ -389,7 +389,9 @@ class _SheetReader:
     def _words(self, element: Any) -> str:
         marks = self._walk.styles.get(element.get(f"{TABLE}style-name", ""), frozenset())
         paragraphs = element.iterfind(f"{TEXT}p")
-        return " ".join(one_line(written(self._walk.runs(each, marks))) for each in paragraphs)
+        return " ".join(
+            one_line(written(self._walk.runs(paragraph, marks))) for paragraph in paragraphs
+        )
 
 
 def _numbered(parent: Any, kind: str, *others: str) -> Iterator[tuple[int, Any]]:

@@ -169,7 +169,7 @@ def write_diagram(model: Any, outline: Outline) -> None:
         link for link in model.iter(f"{DIAGRAM_NAMES}cxn") if link.get("type", "parOf") == "parOf"
     ]
     above = {link.get("destId"): link.get("srcId") for link in links}
-    for name in [*above, *(each for each in points if each not in above)]:
+    for name in [*above, *(point for point in points if point not in above)]:
         depth, parent = 0, above.get(name)
         while parent and points.get(parent) and depth < 8:
             depth, parent = depth + 1, above.get(parent)

@@ -77,7 +77,7 @@ def _write_slide(number: int, slide: Any, outline: Outline) -> None:
         outline.heading(1, text)
         if number == 1:
             outline.title = text
-    below = [each for each in slide.shapes if title is None or each.shape_id != title.shape_id]
+    below = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
     for shape in _flat(below, 0):
         _write_shape(shape, outline)
     if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
@@ -147,7 +147,7 @@ def _marks(run: Any) -> frozenset[Mark]:
     if properties is None:
         return frozenset()
     baseline = properties.get("baseline", "0").rstrip("%")
-    found = {Mark.STRUCK} if properties.get("strike", "noStrike") != "noStrike" else set()
+    marks = {Mark.STRUCK} if properties.get("strike", "noStrike") != "noStrike" else set()
     if baseline.lstrip("-").isdecimal() and int(baseline):
-        found.add(Mark.LOWERED if baseline.startswith("-") else Mark.RAISED)
-    return frozenset(found)
+        marks.add(Mark.LOWERED if baseline.startswith("-") else Mark.RAISED)
+    return frozenset(marks)

@@ -213,9 +213,9 @@ def _role(
 ) -> tuple[list[Any], list[Any]]:
     """The words that a reader sees; where they are another section's title, it is looked up."""
     plain = utils.unescape(text).strip()
-    named = NAMED_TARGET.fullmatch(plain)
-    if named:
-        return [nodes.inline("", named[1].strip())], []
+    match = NAMED_TARGET.fullmatch(plain)
+    if match:
+        return [nodes.inline("", match[1].strip())], []
     if name in {"ref", "numref", "any"}:
         return [nodes.inline("", words_of_label(plain), label=plain.lower())], []
     if name == "doc":

@@ -102,7 +102,7 @@ def _uncounted(markup: bytes) -> dict[str, str]:
     if b"<f" not in markup:
         return {}
     results = (
-        (each[1].decode(), html.unescape(each[2].decode())) for each in BARE.finditer(markup)
+        (match[1].decode(), html.unescape(match[2].decode())) for match in BARE.finditer(markup)
     )
     return {cell: f"={formula}" for cell, formula in results}
 

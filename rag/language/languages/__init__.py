@@ -63,7 +63,7 @@ def _forms(
     """With each `{part}` put in, which may have parts itself."""
 
     def filled(form: str) -> str:
-        return re.sub(r"\{([a-z_]+)\}", lambda found: filled(parts[found[1]]), form)
+        return re.sub(r"\{([a-z_]+)\}", lambda match: filled(parts[match[1]]), form)
 
     return {kind: tuple(map(filled, each)) for kind, each in forms.items()}
 

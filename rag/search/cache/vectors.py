@@ -169,13 +169,15 @@ class ExactVectors:
         """Of length 1; None unless all are held."""
         with self._lock:
             held = [*self._held.values()]
-        results = {key: each.vector(key) for each in held for key in chunk_ids if key in each.rows}
+        results = {
+            key: vectors.vector(key) for vectors in held for key in chunk_ids if key in vectors.rows
+        }
         return results if len(results) == len(chunk_ids) else None
 
     def _size(self, collection: CollectionScope) -> int:
-        held = self._held.get(collection)
-        if held is not None:
-            return held.count
+        vectors = self._held.get(collection)
+        if vectors is not None:
+            return vectors.count
         if collection not in self._sizes:
             self._sizes[collection] = self._count(collection)
         return self._sizes[collection]
@@ -197,7 +199,7 @@ class ExactVectors:
         return held
 
     def _forget_oldest(self) -> None:
-        total = sum(each.count for each in self._held.values())
+        total = sum(vectors.count for vectors in self._held.values())
         while total > self._most:
             total -= self._held.popitem(last=False)[1].count
 
@@ -232,8 +234,8 @@ class ExactVectors:
         gone = frozenset(chunk_ids)
         with self._lock:
             self._writes += 1
-            for collection, held in self._held.items():
-                self._held[collection] = held.without(gone)
+            for collection, vectors in self._held.items():
+                self._held[collection] = vectors.without(gone)
 
     def clear(self) -> None:
         with self._lock:

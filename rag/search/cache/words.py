@@ -152,34 +152,34 @@ class CachedWords:
 
     def _part(self, connection: Connection, collection_id: str, version: int) -> CachedCollection:
         with self._lock:
-            known = self._held.get(collection_id)
-        if known is None or known.version != version:
-            known = self._read(connection, collection_id, version, known)
+            collection = self._held.get(collection_id)
+        if collection is None or collection.version != version:
+            collection = self._read(connection, collection_id, version, collection)
         with self._lock:
-            self._held[collection_id] = known
+            self._held[collection_id] = collection
             self._held.move_to_end(collection_id)
             while sum(len(each.chunks) for each in self._held.values()) > MOST_HELD:
                 gone, _ = self._held.popitem(last=False)
                 for chosen in [set_ for set_ in self._sets if set_ is None or gone in set_]:
                     del self._sets[chosen]
-        return known
+        return collection
 
     def _read(
         self,
         connection: Connection,
         collection_id: str,
         version: int,
-        known: CachedCollection | None,
+        collection: CachedCollection | None,
     ) -> CachedCollection:
         """Only what came since is read: all from the first row on that is new."""
         table = chunk_table
         listed = select(table.c.row, table.c.id).where(table.c.collection_id == collection_id)
         rows = connection.execute(listed.order_by(table.c.row))
         chunks: dict[int, str] = {row.row: row.id for row in rows}
-        before = known.chunks if known is not None else {}
+        before = collection.chunks if collection is not None else {}
         fresh = next((row for row, key in chunks.items() if before.get(row) != key), None)
         old = [row for row in chunks if fresh is None or row < fresh]
-        places = dict(known.places) if known is not None else {}
+        places = dict(collection.places) if collection is not None else {}
         if places and len(old) < len(before):
             places = _in_rows(places, old)
         if fresh is not None:

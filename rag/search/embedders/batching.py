@@ -30,18 +30,18 @@ class BatchingEmbedder:
         self._waiting: list[_EmbeddingRequest] = []
 
     def __call__(self, texts: Sequence[str]) -> Matrix:
-        own = _EmbeddingRequest(texts)
+        request = _EmbeddingRequest(texts)
         with self._lock:
-            self._waiting.append(own)
+            self._waiting.append(request)
         with self._turn:
-            if not own.done.is_set():
-                self._work(own)
-        if own.vectors is None:
+            if not request.done.is_set():
+                self._work(request)
+        if request.vectors is None:
             return self._embed(texts)
-        return own.vectors
+        return request.vectors
 
-    def _work(self, own: _EmbeddingRequest) -> None:
-        batch = self._taken(own)
+    def _work(self, request: _EmbeddingRequest) -> None:
+        batch = self._taken(request)
         try:
             vectors = self._embed([text for asked in batch for text in asked.texts])
             start = 0
@@ -59,9 +59,9 @@ class BatchingEmbedder:
         """The own one first, then who waits longest, as many as go together."""
         with self._lock:
             batch, room = [own], MOST - len(own.texts)
-            for asked in self._waiting:
-                if asked is not own and len(asked.texts) <= room:
-                    batch.append(asked)
-                    room -= len(asked.texts)
+            for request in self._waiting:
+                if request is not own and len(request.texts) <= room:
+                    batch.append(request)
+                    room -= len(request.texts)
             self._waiting = [asked for asked in self._waiting if asked not in batch]
         return batch

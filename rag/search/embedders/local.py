@@ -112,8 +112,8 @@ class LocalEmbedder:
     @cached_property
     def _folder(self) -> Path:
         with self._lock:
-            found = folder_of(self._model)
-            return found or _from_hub(self.name, allow_download=self._allow_download)
+            path = folder_of(self._model)
+            return path or _from_hub(self.name, allow_download=self._allow_download)
 
     @cached_property
     def tokenizer(self) -> Any:

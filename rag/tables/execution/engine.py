@@ -563,7 +563,7 @@ class ModelSql:
 
     def _columns(self) -> list[exp.Expr]:
         columns = enumerate(self._table.columns)
-        return [exp.column(f"c{at}").as_(each.name, quoted=True) for at, each in columns]
+        return [exp.column(f"c{at}").as_(column.name, quoted=True) for at, column in columns]
 
     def _over(self, query: exp.Query, *columns: exp.Expr) -> exp.Query:
         own = exp.select(*columns).from_(DATA).where(exp.not_(exp.column(TOTAL)))

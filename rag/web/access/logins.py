@@ -93,12 +93,12 @@ class LoginTable:
             row = connection.execute(select(logins).where(logins.c.id == digest(secret))).first()
         if row is None or as_utc(row.expires_at) <= self._now():
             return None
-        found = _login(row)
-        if found.last_used_at < self._now() - SEEN_EVERY:
+        login = _login(row)
+        if login.last_used_at < self._now() - SEEN_EVERY:
             with writing(self._engine) as connection:
-                seen = update(logins).where(logins.c.id == found.id)
+                seen = update(logins).where(logins.c.id == login.id)
                 connection.execute(seen.values(last_used_at=self._now()))
-        return found, str(row.credential)
+        return login, str(row.credential)
 
     def of(self, owner: str) -> list[Login]:
         """An owner's logins that are not over, newest use first."""

@@ -87,10 +87,10 @@ class LoginOwners:
         kind, _, token = request.headers.get("Authorization", "").partition(" ")
         if kind:
             return self.entrant(token.strip() if kind.lower() == "bearer" else "").owner
-        found = self.login()
-        if found is None:
+        login = self.login()
+        if login is None:
             raise NotAllowed("Please log in, or send your token as `Authorization: Bearer …`.")
-        return found.owner
+        return login.owner
 
     def login(self) -> Login | None:
         """The login that this request came with, while what it was made with holds."""

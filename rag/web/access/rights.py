@@ -132,9 +132,9 @@ def create_collection(name: str, *, everybody: Right = Right.NONE) -> Collection
     """Make one of the caller's. Raises Forbidden, UserError and Conflict."""
     if not may_create():
         raise Forbidden("Collections are made by managers (auth.managers). Ask one of them.")
-    made = application().collections.create(current_owner(), name, everybody=everybody)
+    collection = application().collections.create(current_owner(), name, everybody=everybody)
     _forget()
-    return made
+    return collection
 
 
 def change_collection(

@@ -27,10 +27,10 @@ def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceStatus]:
 
 def managed_source(source_id: str) -> SourceStatus:
     """Raises NotFound, also where the caller does not manage its collection."""
-    found = book().table.source(checked_id(source_id, "source"))
-    if rights.rights().get(found.collection_id, Right.NONE) < Right.MANAGE:
+    source = book().table.source(checked_id(source_id, "source"))
+    if rights.rights().get(source.collection_id, Right.NONE) < Right.MANAGE:
         raise NotFound(f"There is no source {source_id!r}.")
-    return book().statuses([found])[0]
+    return book().statuses([source])[0]
 
 
 def add_source(wish: DocumentSource) -> SourceStatus:
@@ -38,8 +38,8 @@ def add_source(wish: DocumentSource) -> SourceStatus:
     rights.held_collection(wish.collection_id, least=Right.MANAGE)
     if wish.is_operators:
         raise Forbidden("Only whoever runs the server adds a source in its name.")
-    made = book().add(wish)
-    return book().statuses([made])[0]
+    source = book().add(wish)
+    return book().statuses([source])[0]
 
 
 def own() -> str:

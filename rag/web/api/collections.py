@@ -67,8 +67,8 @@ def list_collections() -> CollectionsModel:
 @api.post("/collections", responses={"201": CollectionModel})
 def create_collection(body: NewCollectionBody) -> tuple[CollectionModel, int]:
     """Make a collection of the caller's."""
-    made = rights.create_collection(body.name, everybody=right_named(body.everybody))
-    return _shown(made.id), 201
+    collection = rights.create_collection(body.name, everybody=right_named(body.everybody))
+    return _shown(collection.id), 201
 
 
 @api.get("/collections/<collection_id>", responses={"200": CollectionModel})

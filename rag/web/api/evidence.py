@@ -72,7 +72,7 @@ class CheckBody(Body):
 
     @model_validator(mode="after")
     def _one_register(self) -> "CheckBody":
-        numbers = [each.n for each in self.sources or ()]
+        numbers = [source.n for source in self.sources or ()]
         if len(numbers) != len(set(numbers)):
             raise ValueError("two sources have the same number n; each number stands for one.")
         if self.sources and self.session_id is not None:
@@ -124,11 +124,11 @@ def read_text(path: DocumentPath, query: TextQuery) -> TextModel:
 def read_chunk(path: ChunkPath) -> ChunkModel:
     """A chunk that a search found, and the section around it."""
     documents, within = application().documents, rights.readable()
-    found = documents.chunks([path.chunk_id[:200]], within).get(path.chunk_id)
-    if found is None:
+    chunk = documents.chunks([path.chunk_id[:200]], within).get(path.chunk_id)
+    if chunk is None:
         raise NotFound(f"There is no chunk {path.chunk_id[:60]!r}.")
-    key = (found.document_id, found.section_index)
-    return ChunkModel.of(chunk=found, section=documents.section_texts([key], within).get(key, ""))
+    key = (chunk.document_id, chunk.section_index)
+    return ChunkModel.of(chunk=chunk, section=documents.section_texts([key], within).get(key, ""))
 
 
 @api.post("/check", responses={"200": CheckedModel})

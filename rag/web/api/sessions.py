@@ -148,15 +148,15 @@ def read_source(path: SourcePath) -> SourceModel:
 @api.get("/sessions/<session_id>/search", responses={"200": FoundMessagesModel})
 def search_session(path: SessionPath, query: MessageSearchQuery) -> FoundMessagesModel:
     """Messages of the session that contain some words, newest first."""
-    found = open_session(path.session_id).search(query.q, limit=query.limit)
-    return FoundMessagesModel.of(found, query=query.q)
+    messages = open_session(path.session_id).search(query.q, limit=query.limit)
+    return FoundMessagesModel.of(messages, query=query.q)
 
 
 @api.get("/search/messages", responses={"200": FoundMessagesModel})
 def search_messages(query: MessageSearchQuery) -> FoundMessagesModel:
     """Messages of all the caller's sessions that contain some words, newest first."""
-    found = application().store.search(current_owner(), query.q, limit=query.limit)
-    return FoundMessagesModel.of(found, query=query.q)
+    messages = application().store.search(current_owner(), query.q, limit=query.limit)
+    return FoundMessagesModel.of(messages, query=query.q)
 
 
 @api.get(

@@ -203,8 +203,8 @@ def frames_again(
 
 def _place_behind(last_id: str, turn: RunningTurn) -> int | None:
     """Which event follows the one of that id; None where this turn gave no such id."""
-    known = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
-    return int(known[1]) + 1 if known and int(known[1]) < len(turn.events) else None
+    match = re.fullmatch(rf"{turn.index}-{turn.revision}-([0-9]{{1,9}})", last_id)
+    return int(match[1]) + 1 if match and int(match[1]) < len(turn.events) else None
 
 
 def _elsewhere(session: SessionHandle, message: Message) -> Iterator[Event | None]:

@@ -119,18 +119,18 @@ def read_table(path: TablePath, query: RowsQuery) -> RowsModel:
 @api.post("/tables/query", responses={"200": ResultModel})
 def query_tables(body: QueryBody) -> ResultModel:
     """Ask the tables; with a session, in its context, and the result becomes its source."""
-    asked = application().asked
+    answers = application().asked
     session = open_session(body.session_id) if body.session_id else None
     within = readable() if session is None else session.within()
     if body.plan is not None:
         plan = plan_from(body.plan)
         if not plan.table:
             raise UserError("The plan names no table. `GET /api/v1/tables` lists their ids.")
-        result = asked.library.run(application().tables.table(plan.table, within), plan)
+        result = answers.library.run(application().tables.table(plan.table, within), plan)
     else:
-        past = asked.past(session) if session is not None else ()
+        past = answers.past(session) if session is not None else ()
         with planning():
-            result = asked.ask(body.question or "", within, past)
-    source = asked.keep(session, result).number if session is not None else None
+            result = answers.ask(body.question or "", within, past)
+    source = answers.keep(session, result).number if session is not None else None
     columns = [column.name for column in result.columns]
     return ResultModel.of(result, columns=columns, source=source)

@@ -153,10 +153,10 @@ def original_of(document: Document, *, is_shown: bool = False) -> Response:
 
     Other files are never shown by a browser from here: they might be pages with scripts.
     """
-    kept = application().documents.original(document)
+    path = application().documents.original(document)
     is_shown = is_shown and document.media_type == PDF
     response = send_file(
-        kept or BytesIO(_at_its_source(document)),
+        path or BytesIO(_at_its_source(document)),
         mimetype=document.media_type,
         as_attachment=not is_shown,
         download_name=document.name.rpartition("/")[2],

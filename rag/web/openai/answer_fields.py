@@ -59,7 +59,7 @@ def placed(end: Finished) -> tuple[Citation, ...]:
     answer = end.message.answer
     if answer is None or not answer.given:
         return answer.citations if answer else ()
-    cited = sorted(answer.citations, key=lambda each: each.start)
+    cited = sorted(answer.citations, key=lambda citation: citation.start)
     markers = markers_in_json(answer.given)
     if [each.number for each in cited] != [number for number, _, _ in markers]:
         places = {number: (start, end) for number, start, end in reversed(markers)}

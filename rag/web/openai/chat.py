@@ -73,10 +73,10 @@ def _model(name: str) -> dict[str, Any]:
 @api.post("/chat/completions", responses={"200": None})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
-    asked = body.asked()
-    if tasks.is_task(body, asked):
-        return tasks.done(body, asked)
-    return answered(body, asked, Completion)
+    request = body.asked()
+    if tasks.is_task(body, request):
+        return tasks.done(body, request)
+    return answered(body, request, Completion)
 
 
 @dataclass(slots=True)

@@ -215,8 +215,8 @@ class AnswerToClient(ABC):
                 answer.unsourced if answer and not answer.given else ()
             ),
             "figures": [
-                FigureModel.of(each).as_json()
-                for each in (answer.figures if answer and not answer.given else ())
+                FigureModel.of(figure).as_json()
+                for figure in (answer.figures if answer and not answer.given else ())
             ],
             "judging": answer.judging if answer else Judging.OFF,
             "notices": notices_of(answer) if answer else [],
@@ -252,22 +252,22 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
     table = _fingerprints()
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
-        found = protocol.named(body) or _known_as(body, asked) or _found_for(body, asked)
-        _keep_or_expire(found, body)
-        application().metrics.conversations.labels(found.by.value).inc()
+        session = protocol.named(body) or _known_as(body, asked) or _found_for(body, asked)
+        _keep_or_expire(session, body)
+        application().metrics.conversations.labels(session.by.value).inc()
         wrapped = unwrapped(asked.question)
-        reserve_numbers(found.session, asked.past, wrapped.highest)
-        if ids is not None and tuple(ids) != found.session.read().collections:
-            found.session.choose(ids)
-        rounds = _rounds(found, asked, body.said_in)
+        reserve_numbers(session.session, asked.past, wrapped.highest)
+        if ids is not None and tuple(ids) != session.session.read().collections:
+            session.session.choose(ids)
+        rounds = _rounds(session, asked, body.said_in)
         own = replace(
             wishes,
             rounds=rounds,
-            past=_past_alone(found, asked),
+            past=_past_alone(session, asked),
             instructions="\n".join(asked.instructions),
             notices=asked.notices,
         )
-        turn = _begun(found, asked, own)
+        turn = _begun(session, asked, own)
         return turn, protocol(turn.session, replace(asked, rounds=rounds), body, body.for_whom)
 
     def frames() -> Frames:
@@ -284,7 +284,7 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _known_as(body: AskingBody, asked: ClientRequest) -> FoundSession | None:
+def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
     """The session that the client calls so, however little of it is sent along; made if need be."""
     name = body.name
     if not name:
@@ -294,27 +294,27 @@ def _known_as(body: AskingBody, asked: ClientRequest) -> FoundSession | None:
     if known is not None:
         session = application().store.open(known[0], owner=owner)
         return FoundSession(session, Recognised.NAMED)
-    found = _finder(body).find(asked.past, is_shared=False)
+    found = _finder(body).find(request.past, is_shared=False)
     if table.name(found.session, key):
         return found
     found.session.delete()  # another request with this name was quicker
-    return _known_as(body, asked)
+    return _known_as(body, request)
 
 
-def _found_for(body: AskingBody, asked: ClientRequest) -> FoundSession:
+def _found_for(body: AskingBody, request: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
-    finder, past = _finder(body), asked.past
-    if asked.called and asked.question:
-        waiting = finder.waiting_for(calls_key(asked.question, asked.called))
+    finder, past = _finder(body), request.past
+    if request.called and request.question:
+        waiting = finder.waiting_for(calls_key(request.question, request.called))
         if waiting is not None:
             return waiting
-        past = asked.up_to_the_calls()
+        past = request.up_to_the_calls()
     return finder.find(past)
 
 
 def knows(body: AskingBody, past: Sequence[ImportedMessage]) -> bool:
     """Whether an answer in it is one of ours."""
-    return any(each.role == Role.ASSISTANT for each in past) and _finder(body).knows(past)
+    return any(message.role == Role.ASSISTANT for message in past) and _finder(body).knows(past)
 
 
 def _finder(body: AskingBody) -> ConversationFinder:
@@ -340,58 +340,60 @@ def forget_turn(session: SessionHandle, index: int) -> None:
         session.erase(index)
 
 
-def _past_alone(session: FoundSession, asked: ClientRequest) -> tuple[ImportedMessage, ...] | None:
+def _past_alone(
+    session: FoundSession, request: ClientRequest
+) -> tuple[ImportedMessage, ...] | None:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
     is_kept = session.session.read().expires_at is None
     if session.is_certain and is_kept:
         return None
-    cited = {n for each in asked.past for n in cited_numbers(each.content)}
+    cited = {n for message in request.past for n in cited_numbers(message.content)}
     known = {source.number for source in session.session.sources(sorted(cited))}
-    return tuple(quoted(each, known) for each in asked.past)
+    return tuple(quoted(message, known) for message in request.past)
 
 
-def _rounds(session: FoundSession, asked: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
+def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
     """The calls of this turn so far, with their results. Raises UserError where there is no call.
 
     What we kept of them is better than what the client sends: their server may want it back whole.
     """
-    if not asked.rounds:
+    if not request.rounds:
         return ()
     last = session.session.recent(1)
-    kept = asked.since(last[0]) if last else None
-    if kept is None and asked.rounds[0].role is Role.TOOL:
-        call_id = (asked.rounds[0].tool_call_id or "")[:60]
+    messages = request.since(last[0]) if last else None
+    if messages is None and request.rounds[0].role is Role.TOOL:
+        call_id = (request.rounds[0].tool_call_id or "")[:60]
         raise UserError(f"{field}: no call {call_id!r} waits for a result in this conversation.")
-    return kept or asked.rounds
+    return messages or request.rounds
 
 
-def _goes_on(session: FoundSession, asked: ClientRequest) -> bool:
+def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
     """Whether the last answer of a conversation called the tools whose results came now."""
     last = session.session.recent(1)
-    if not (asked.rounds and last) or last[0].role != Role.ASSISTANT:
+    if not (request.rounds and last) or last[0].role != Role.ASSISTANT:
         return False
-    said = asked.up_to_the_calls()[-1].content
-    return asked.since(last[0]) is not None or session.is_new or last[0].content == said
+    said = request.up_to_the_calls()[-1].content
+    return request.since(last[0]) is not None or session.is_new or last[0].content == said
 
 
-def _asks_again(session: FoundSession, asked: ClientRequest) -> bool:
+def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
     last = session.session.recent(2)
     if session.by is not Recognised.NAMED or not conversation_header() or len(last) < 2:
         return False
     question, answer = last
-    is_last = question.content == asked.question and question.index == len(asked.past)
-    return is_last and answer.status is not MessageStatus.PENDING and not asked.rounds
+    is_last = question.content == request.question and question.index == len(request.past)
+    return is_last and answer.status is not MessageStatus.PENDING and not request.rounds
 
 
-def _begun(session: FoundSession, asked: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
+def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
     """The turn, new or gone on with; a refused question leaves everything as it was."""
     assistant, index = application().assistant, session.session.read().message_count - 1
 
     def ask(noting: SessionHandle) -> Iterator[Event]:
-        if _goes_on(session, asked) or _asks_again(session, asked):
+        if _goes_on(session, request) or _asks_again(session, request):
             return assistant.regenerate(noting, index, wishes)
-        return assistant.ask(noting, asked.question, wishes)
+        return assistant.ask(noting, request.question, wishes)
 
     try:
         return turns().start(session.session, ask)

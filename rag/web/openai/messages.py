@@ -94,9 +94,9 @@ class ClientMessage(BaseModel):
             call_id = self.call_id or self.id
             return (ToolCall(call_id, self.name or "", self.arguments or "{}"),)
         return tuple(
-            ToolCall(each.id, each.function.name, each.function.written(), each.model_extra or {})
-            for each in self.tool_calls or ()
-            if each.function.name
+            ToolCall(call.id, call.function.name, call.function.written(), call.model_extra or {})
+            for call in self.tool_calls or ()
+            if call.function.name
         )
 
 
@@ -133,8 +133,8 @@ class ClientRequest:
 
     def up_to_the_calls(self) -> tuple[ImportedMessage, ...]:
         """The transcript as it was when the tools were called last."""
-        asked = ImportedMessage(Role.USER, self.question)
-        return (*self.past, asked, *_answers(self.rounds))
+        message = ImportedMessage(Role.USER, self.question)
+        return (*self.past, message, *_answers(self.rounds))
 
     @property
     def called(self) -> tuple[str, ...]:
@@ -147,13 +147,13 @@ class ClientRequest:
 
         None where none of its calls waits for them.
         """
-        kept = answer.answer.rounds if answer.answer else ()
+        messages = answer.answer.rounds if answer.answer else ()
         calls = [place for place, round_ in enumerate(self.rounds) if round_.tool_calls]
         results = self.rounds[calls[-1] + 1 if calls else 0 :]
         wanted = {result.tool_call_id for result in results}
-        for place, message in enumerate(kept):
+        for place, message in enumerate(messages):
             if wanted and wanted <= {call.id for call in message.tool_calls}:
-                return (*kept[: place + 1], *results)
+                return (*messages[: place + 1], *results)
         return None
 
 
@@ -198,7 +198,7 @@ def _told(messages: Iterable[ClientMessage]) -> tuple[list[ImportedMessage], lis
 def _as_asked(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
     """Instructions that come last, behind an answer, are what is asked."""
     *before, last = messages
-    spoken = [each for each in before if each.role in (Role.USER, Role.ASSISTANT)]
+    spoken = [message for message in before if message.role in (Role.USER, Role.ASSISTANT)]
     if last.role in INSTRUCTION_ROLES and spoken and spoken[-1].role == Role.ASSISTANT:
         last = last.model_copy(update={"role": Role.USER})
     return [*before, last]
@@ -242,9 +242,9 @@ def _with(since: list[ChatMessage], message: ChatMessage) -> list[ChatMessage]:
 def _answers(since: Sequence[ChatMessage]) -> Iterator[ImportedMessage]:
     """What was answered to one question: the texts, or the calls with which it ended."""
     spoken = [each for each in since if each.role is Role.ASSISTANT]
-    for place, each in enumerate(spoken):
-        if not each.tool_calls:
-            yield ImportedMessage(Role.ASSISTANT, in_words(each.content))
+    for place, message in enumerate(spoken):
+        if not message.tool_calls:
+            yield ImportedMessage(Role.ASSISTANT, in_words(message.content))
         elif place == len(spoken) - 1:
-            said = calls_in_words(each.content, each.tool_calls)
+            said = calls_in_words(message.content, message.tool_calls)
             yield ImportedMessage(Role.ASSISTANT, said)

@@ -160,7 +160,7 @@ class AskingBody(BaseModel):
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)
-        limit = next((each for each in limits if each is not None and each > 0), None)
+        limit = next((limit for limit in limits if limit is not None and limit > 0), None)
         as_it_is = client_options(
             tools=self.tools,
             choice=self.tool_choice,
@@ -237,10 +237,10 @@ class ResponseBody(AskingBody):
         self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it
     ) -> ClientRequest:
         """`resolve` gives what a reference stands for. Raises UserError."""
-        said = [resolve(item) if item.is_reference else item for item in self.items()]
+        messages = [resolve(item) if item.is_reference else item for item in self.items()]
         if self.instructions:
-            said = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *said]
-        return understood(said, self.said_in)
+            messages = [ClientMessage(role=Role.SYSTEM, content=self.instructions), *messages]
+        return understood(messages, self.said_in)
 
 
 CHOICES = ("auto", "none", "required")
@@ -260,7 +260,7 @@ def client_options(
 
     `form` is the field that asks for one, and what stands in it.
     """
-    offered = [_tool(each) for each in tools or ()]
+    offered = [_tool(tool) for tool in tools or ()]
     if not has_model:
         _refuse_without_model(choice, form)
         return {}  # tools that may be called are not: many clients send some with every question

@@ -58,10 +58,10 @@ def respond(body: ResponseBody) -> Response:
 
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
-    asked = body.asked(_referred)
-    if tasks.is_task(body, asked, is_named=body.previous_response_id is not None):
-        return _task_done(body, asked)
-    return answered(body, asked, Responding)
+    request = body.asked(_referred)
+    if tasks.is_task(body, request, is_named=body.previous_response_id is not None):
+        return _task_done(body, request)
+    return answered(body, request, Responding)
 
 
 @api.get("/responses/<response_id>", responses={"200": None})
@@ -80,9 +80,9 @@ def read_response(path: ResponsePath) -> dict[str, Any]:
 def list_input_items(path: ResponsePath) -> dict[str, Any]:
     """The question that a response answers."""
     session, answer = _answer_of(path.response_id)
-    asked = session.message(answer.index - 1)
-    part = {"type": "input_text", "text": asked.content}
-    item = _message(f"msg_{session.id}_{asked.index}", Role.USER, "completed", part)
+    message = session.message(answer.index - 1)
+    part = {"type": "input_text", "text": message.content}
+    item = _message(f"msg_{session.id}_{message.index}", Role.USER, "completed", part)
     ids = {"first_id": item["id"], "last_id": item["id"]}
     return {"object": "list", "data": [item], "has_more": False, **ids}
 
@@ -96,7 +96,7 @@ def delete_response(path: ResponsePath) -> dict[str, Any]:
     session, answer = _answer_of(path.response_id)
     session.erase(answer.index)
     note("answer.erased", f"{session.id} {answer.index}")
-    if not any(each.content for each in session.said() if each.role != Role.SYSTEM):
+    if not any(message.content for message in session.said() if message.role != Role.SYSTEM):
         session.delete()
     return {"id": path.response_id, "object": "response", "deleted": True}
 
@@ -104,11 +104,11 @@ def delete_response(path: ResponsePath) -> dict[str, Any]:
 def _answer_of(response_id: str) -> tuple[SessionHandle, Message]:
     """Raises NotFound, also where it is somebody else's."""
     with suppress(NotFound):
-        if named := _ID.fullmatch(response_id):
-            session = open_session(named[1])
-            message = session.message(int(named[2]))
+        if match := _ID.fullmatch(response_id):
+            session = open_session(match[1])
+            message = session.message(int(match[2]))
             if message.role == Role.ASSISTANT and message.index and message.error != ERASED:
-                return session, at_round(message, int(named[3] or 0))
+                return session, at_round(message, int(match[3] or 0))
     raise NotFound(f"There is no response {response_id[:60]!r}.")
 
 
@@ -128,15 +128,15 @@ def at_round(message: Message, times: int) -> Message:
 def _referred(item: ClientMessage) -> ClientMessage:
     """What an item of ours said. Raises NotFound."""
     with suppress(NotFound, IndexError):
-        if named := _ITEM_ID.fullmatch(item.id):
-            message = open_session(named[1]).message(int(named[2]))
+        if match := _ITEM_ID.fullmatch(item.id):
+            message = open_session(match[1]).message(int(match[2]))
             if not message.content:
                 raise NotFound("It was deleted.")
-            said = answer_text(Finished(at_round(message, int(named[3] or 0)), ()))
+            said = answer_text(Finished(at_round(message, int(match[3] or 0)), ()))
             return ClientMessage(role=message.role, content=said)
-        if named := _CALL_ID.fullmatch(item.id):
-            message = open_session(named[1]).message(int(named[2]))
-            call = calls_of(Finished(at_round(message, int(named[3] or 0)), ()))[int(named[4])]
+        if match := _CALL_ID.fullmatch(item.id):
+            message = open_session(match[1]).message(int(match[2]))
+            call = calls_of(Finished(at_round(message, int(match[3] or 0)), ()))[int(match[4])]
             told = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
             return ClientMessage(type="function_call", **told)
     raise NotFound(f"input: there is no item {item.id[:60]!r}. Send what was said instead.")
@@ -145,8 +145,8 @@ def _referred(item: ClientMessage) -> ClientMessage:
 def _after(previous: str) -> FoundSession:
     """The session of an earlier response; a copy of it up to there where it went on since."""
     with suppress(NotFound):
-        named = _ID.fullmatch(previous)
-        session_id, index = (named[1], named[2]) if named else ("", 0)
+        match = _ID.fullmatch(previous)
+        session_id, index = (match[1], match[2]) if match else ("", 0)
         session, count = open_session(session_id), int(index) + 1
         if session.message(count - 1).error == ERASED:
             raise NotFound("It was deleted.")
@@ -343,9 +343,9 @@ class TaskResponse(Responding):
         return state
 
 
-def _task_done(body: ResponseBody, asked: ClientRequest) -> Response:
+def _task_done(body: ResponseBody, request: ClientRequest) -> Response:
     """Its answer as a response, or as the stream of one."""
-    text, calls, usage = tasks.reply_to(body, asked)
+    text, calls, usage = tasks.reply_to(body, request)
     rounds = (ChatMessage(Role.ASSISTANT, text, tool_calls=calls),) if calls else ()
     now = datetime.now(UTC)
     answer = Answer(text, usage=usage, rounds=rounds)
@@ -353,11 +353,11 @@ def _task_done(body: ResponseBody, asked: ClientRequest) -> Response:
         Message(0, 0, Role.ASSISTANT, text, MessageStatus.COMPLETE, now, answer=answer), ()
     )
     nowhere = cast("SessionHandle", _NoSession(f"task-{uuid4().hex}"))
-    told = TaskResponse(nowhere, asked, body)
+    response = TaskResponse(nowhere, request, body)
     if not body.stream:
-        return Response(json.dumps(told.whole(end)), mimetype="application/json")
-    delta = (told.delta(text) for _ in range(bool(text)))
-    return event_stream(chain(told.begun(0), delta, told.closing(end)))
+        return Response(json.dumps(response.whole(end)), mimetype="application/json")
+    delta = (response.delta(text) for _ in range(bool(text)))
+    return event_stream(chain(response.begun(0), delta, response.closing(end)))
 
 
 def _message(item_id: str, role: str, status: str, *parts: dict[str, Any]) -> dict[str, Any]:

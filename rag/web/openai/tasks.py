@@ -105,7 +105,7 @@ def _by_model(body: AskingBody, asked: ClientRequest) -> tuple[str, tuple[ToolCa
         return NOTHING
     wishes = body.wishes(has_model=True)
     said = [(Role.SYSTEM, text) for text in asked.instructions]
-    said += [(Role(each.role), each.content) for each in asked.past]
+    said += [(Role(message.role), message.content) for message in asked.past]
     said.append((Role.USER, asked.question))
     request = ModelRequest(
         tuple(ChatMessage(role, text) for role, text in said),

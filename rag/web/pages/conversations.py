@@ -207,7 +207,11 @@ def source(session_id: str, number: int) -> str:
         "source.html",
         session=session.read(),
         evidence=evidence,
-        statements=[shown_statement(each, evidence.quotes) for each in stated if each.citation],
+        statements=[
+            shown_statement(statement, evidence.quotes)
+            for statement in stated
+            if statement.citation
+        ],
         footnote=footnotes(found),
         original=_original(evidence, stated),
         table_id=_table_of(evidence),
@@ -235,9 +239,9 @@ def _table_of(evidence: Evidence) -> str:
     """The id of the table that has the rows, where there can be no doubt; else ""."""
     if evidence.document is None or not evidence.rows:
         return ""
-    found = application().tables.tables(readable(), document_id=evidence.document.id)
-    named = [each for each in found if f"sheet {each.name}," in evidence.source.locator]
-    (only,) = named if len(named) == 1 else found if len(found) == 1 else (None,)
+    tables = application().tables.tables(readable(), document_id=evidence.document.id)
+    named = [table for table in tables if f"sheet {table.name}," in evidence.source.locator]
+    (only,) = named if len(named) == 1 else tables if len(tables) == 1 else (None,)
     return only.id if only is not None else ""
 
 
@@ -251,15 +255,15 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     )
     if shown is None:
         return None
-    asked, result = application().asked, shown.result
-    table = asked.table_of(result, readable())
+    answers, result = application().asked, shown.result
+    table = answers.table_of(result, readable())
     if table is None:
         return {"shown": shown}
     found = {"shown": shown, "can_run": True}
     if not result.is_sql:
         found["form"] = form_of(plan_from(result.plan), table)
     if table.id == result.table_id:
-        used = asked.library.numbered_rows(table, result.used[:ROWS_BEHIND])
+        used = answers.library.numbered_rows(table, result.used[:ROWS_BEHIND])
         found |= {"table": table, "rows": used.rows}
     return found
 

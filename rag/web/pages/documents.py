@@ -103,7 +103,9 @@ def _headings(document: Document) -> list[str]:
     sections = application().documents.stretches([document.id], rights.readable(), 0, 8)
     paths = [section.heading_path[-1:] for section in sections.get(document.id, ())]
     headings = dict.fromkeys(" ".join(heading.split()) for path in paths for heading in path)
-    return [each for each in headings if each and each != document.title][:HEADINGS_SHOWN]
+    return [heading for heading in headings if heading and heading != document.title][
+        :HEADINGS_SHOWN
+    ]
 
 
 def shared_names(documents: Sequence[Document]) -> list[tuple[str, list[Document]]]:
@@ -187,8 +189,8 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         filters=filters,
     )
     held = rights.held_collections()
-    own = [job for job in application().jobs.jobs() if rights.may_see(job)]
-    running, failed = jobs_to_show(own, documents.named({job.subject for job in own}, readable))
+    jobs = [job for job in application().jobs.jobs() if rights.may_see(job)]
+    running, failed = jobs_to_show(jobs, documents.named({job.subject for job in jobs}, readable))
     return show_page(
         "documents.html",
         documents=page.documents,
@@ -204,7 +206,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         orders=list(ORDERS),
         step=DOCUMENTS_ON_A_PAGE,
         running=running,
-        batch=batch_of(own) if len(running) > BARS_SHOWN else [],
+        batch=batch_of(jobs) if len(running) > BARS_SHOWN else [],
         failed=failed,
         refused=refused,
         error=error or wrong,

@@ -75,7 +75,7 @@ def show() -> str:
         choices = ", ".join(map(str, WINDOWS))
         raise UserError(f"window is {window}; one of {choices} is expected.")
     turns = replay(window)
-    falls = [index for index, each in enumerate(turns, start=1) if each.report is not None]
+    falls = [index for index, turn in enumerate(turns, start=1) if turn.report is not None]
     wanted = wanted_index("turn", request.args)
     turn = min(max(1, falls[0] if wanted is None and falls else wanted or 1), len(turns))
     return render_template(

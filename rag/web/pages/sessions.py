@@ -96,9 +96,9 @@ def printed(session_id: str) -> Response:
     cited: dict[int, Source] = {}
 
     def messages() -> Iterator[ShownMessage]:
-        for shown in whole_transcript(session, url):
-            cited.update((source.number, source) for source in shown.sources)
-            yield shown
+        for message in whole_transcript(session, url):
+            cited.update((source.number, source) for source in message.sources)
+            yield message
 
     pieces = stream_template("print.html", session=session.read(), messages=messages(), cited=cited)
     return Response(_in_larger(pieces), mimetype="text/html")

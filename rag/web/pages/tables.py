@@ -104,16 +104,16 @@ def change_plan(session_id: str, number: int) -> AnyResponse:
     stored = session.result(number)
     if stored is None:
         raise NotFound(f"[{number}] is no table of this conversation.")
-    asked, result = application().asked, result_from(stored)
-    table = asked.table_of(result, readable())
+    answers, result = application().asked, result_from(stored)
+    table = answers.table_of(result, readable())
     if table is None:
         raise NotFound("The table is gone: its document was deleted, or holds it no longer.")
     if result.is_sql:
-        fresh = asked.library.run_sql(table, result.sql, question=result.question)
+        fresh = answers.library.run_sql(table, result.sql, question=result.question)
     else:
         plan = replace(plan_from(result.plan), table=table.id)
         changed = plan_from_form(request.form, plan, table) if "change" in request.form else plan
-        fresh = asked.library.run(table, changed, question=result.question)
-    kept = asked.keep(session, fresh).number
+        fresh = answers.library.run(table, changed, question=result.question)
+    kept = answers.keep(session, fresh).number
     url = url_for("pages.source", session_id=session_id, number=kept, _anchor="result")
     return redirect(url, 303)

@@ -146,7 +146,7 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
         source_count=count,
         cited=cited[::-1],
         read=tuple(source for source in reversed(listed) if source.number not in numbers),
-        versions={each.index: each for each in versions_of(session, handle.family())},
+        versions={versions.index: versions for versions in versions_of(session, handle.family())},
     )
 
 
@@ -174,7 +174,7 @@ def whole_transcript(handle: SessionHandle, session_url: str) -> Iterator[ShownM
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
     """The sources of some messages, by number."""
-    cited = {source.number: source for shown in messages for source in shown.sources}
+    cited = {source.number: source for message in messages for source in message.sources}
     return tuple(cited[number] for number in sorted(cited))
 
 
@@ -209,13 +209,13 @@ def _read(
     return register, asked
 
 
-def _with_result(handle: SessionHandle, shown: ShownMessage) -> ShownMessage:
+def _with_result(handle: SessionHandle, message: ShownMessage) -> ShownMessage:
     """A computed answer with its table below its words, instead of among them."""
-    result = result_of(handle, shown.message)
+    result = result_of(handle, message.message)
     if result is None:
-        return shown
-    words = replace(shown.message, content=without_rows(shown.message.content))
-    return replace(shown, html=_html(words, shown.register), result=result)
+        return message
+    words = replace(message.message, content=without_rows(message.message.content))
+    return replace(message, html=_html(words, message.register), result=result)
 
 
 def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:

@@ -120,7 +120,7 @@ def way_to_tell() -> Callable[[], bool] | None:
     if told is not None:
         return told
     results = (request.environ.get(name) for name in CONNECTIONS)
-    connection = next((each for each in results if isinstance(each, socket.socket)), None)
+    connection = next((result for result in results if isinstance(result, socket.socket)), None)
     return None if connection is None else lambda: has_left(connection)
 
 

@@ -110,9 +110,9 @@ def _running(page: Page) -> dict[int, set[Running]]:
 
 def _without(page: Page, running: set[Running]) -> Page:
     dropped = {at for at, keys in _running(page).items() if keys & running}
-    kept = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
+    lines = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
     # A page with nothing else keeps them: they are all that it says.
-    return replace(page, lines=kept or page.lines)
+    return replace(page, lines=lines or page.lines)
 
 
 class _Style:

@@ -330,7 +330,7 @@ class Ligatures:
         if not ODD.search(text):
             return text
         named = text.translate(self._letters | PRIVATE)
-        return IN_A_WORD.sub(lambda found: OF_TEX[found[0]], named)
+        return IN_A_WORD.sub(lambda match: OF_TEX[match[0]], named)
 
     @cached_property
     def _letters(self) -> dict[int, str]:
