@@ -6,6 +6,7 @@ The one finder of headers, for the text of sheets and for tables that are asked.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise, zip_longest
 
 from rag.language.amounts import UNIT_SIGNS, is_date
@@ -17,6 +18,9 @@ LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 TOTAL = re.compile(rf"{phrases('totals')}|\u2211", re.IGNORECASE)
 YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d(?:[–-]\d\d(?:\d\d)?)?\*?")
+LEAST_FIGURES = 0.6  # of the rows, in a column whose sums tell which rows are totals
+LEAST_ADDED, MOST_ADDED = 3, 500  # rows that a last one adds up
+LEAST_SUM = 10  # smaller ones come about by chance
 MONEY = {sign.casefold() for sign in CURRENCIES.values()}  # which only the first row may bear
 FileRow = tuple[int, list[str]]  # with its number in the file
 
@@ -247,7 +251,50 @@ def totals(rows: Sequence[Sequence[str]]) -> list[bool]:
     if sum(flags) > max(3, len(flags) / 4):
         for index, flag in enumerate(flags):
             flags[index] = flag and _adds_up(rows, flags[:index], index)
+    if not any(flags):
+        return _sums(rows) if len(rows) <= MOST_ADDED else flags
     return [False] * len(flags) if all(flags) else flags
+
+
+def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
+    """Rows that add up those above them, whatever language says so: `Totale`, `Razem`.
+
+    They hold one text and figures. A figure may be the sum of others by chance, so there have to be
+    several of them, or the one is last and adds up all the others.
+    """
+    for column in range(max(map(len, rows), default=0) - 1, 0, -1):
+        figures = [parse_figure(row[column].strip()) if row[column] else None for row in rows]
+        values = [figure.value if figure else None for figure in figures]
+        if sum(value is not None for value in values) < LEAST_FIGURES * len(rows):
+            continue
+        sums = _running_sums(values, [_only_names(row) for row in rows])
+        is_last = bool(sums) and sums[0] == len(rows) - 1 >= LEAST_ADDED
+        if len(sums) > 1 or is_last:
+            return [index in sums for index in range(len(rows))]
+    return [False] * len(rows)
+
+
+def _running_sums(values: Sequence[Decimal | None], names: Sequence[bool]) -> list[int]:
+    """The places of what adds up all since the last such place, or all that adds up nothing."""
+    sums: list[int] = []
+    block, rows_of_block, every = Decimal(0), 0, Decimal(0)
+    for place, value in enumerate(values):
+        if value is None:
+            continue
+        adds_up = (rows_of_block > 1 and block == value) or (bool(sums) and every == value)
+        if adds_up and names[place] and abs(value) >= LEAST_SUM:
+            sums.append(place)
+            block, rows_of_block = Decimal(0), 0
+        else:
+            block, rows_of_block, every = block + value, rows_of_block + 1, every + value
+    return sums
+
+
+def _only_names(row: Sequence[str]) -> bool:
+    """Whether a row holds one text, before everything else, and figures."""
+    cells = [cell.strip() for cell in row if cell and cell.strip()]
+    texts = {cell for cell in cells if not is_amount(cell)}
+    return len(texts) == 1 and cells[0] in texts
 
 
 def is_total(row: Sequence[str]) -> bool:

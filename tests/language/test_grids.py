@@ -119,6 +119,38 @@ def test_of_many_rows_that_say_so_only_those_count_that_add_up():
     assert totals([*rows, ("Total", "142")]) == [False, False, False, False, True]
 
 
+FRUIT = [("Mele", "10"), ("Pere", "12"), ("Frutta", "22"), ("Pane", "9"), ("Totale", "31")]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        (FRUIT, [False, False, True, False, True]),  # of a block, and of all
+        ([*FRUIT[:2], ("Chleb", "9"), ("Razem", "31")], [False, False, False, True]),
+        ([("Elma", "A", "10"), ("Armut", "B", "5"), ("Ekmek", "C", "9"), ("Toplam", "", "24")],
+         [False, False, False, True]),
+        ([], []),
+    ],
+)  # fmt: skip
+def test_what_adds_up_others_is_a_total_in_any_language(rows, expected):
+    assert totals(rows) == expected
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([("A", "10"), ("B", "20"), ("C", "30"), ("D", "45")], "one sum, not the last"),
+        ([("A", "10"), ("B", "20"), ("C", "30")], "the sum of two"),
+        ([("A", "1"), ("B", "2"), ("C", "3"), ("D", "6")], "small figures"),
+        ([("A", "x", "10"), ("B", "y", "5"), ("C", "z", "9"), ("D", "w", "24")],
+         "as much text as others"),
+        ([("", ""), ("A", "10"), ("", "")], "blank rows"),
+    ],
+)  # fmt: skip
+def test_what_may_be_a_sum_by_chance_is_a_row_like_any_other(rows, why):
+    assert not any(totals(rows))
+
+
 @pytest.mark.parametrize(
     ("rows", "has_header"),
     [
