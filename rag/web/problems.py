@@ -14,13 +14,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntityTooLarge
 from werkzeug.wrappers import Response as BaseResponse
 
-from rag.errors import Busy, NotAllowed, RagError, SetupError
+from rag.errors import Busy, IndexAway, NotAllowed, RagError, SetupError
 from rag.runtime.error_log import is_due
 from rag.web.access.owner import has_login
 from rag.web.request_context import came
 
 PROBLEM_TYPE = "application/problem+json"
 HIDDEN_DETAIL = "Something went wrong on our side; the server's log says what. Please try again."
+NO_INDEX = "The vector index cannot be reached just now; nothing is lost. Try again in a moment."
 NO_DATABASE = "The database cannot be reached just now. Nothing is lost; try again in a moment."
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 TELLING = ("value_error", "missing", "too_short", "too_long")  # these of pydantic's say it all
@@ -79,6 +80,10 @@ def problem_of(error: Exception, *, index: int | None = None) -> dict[str, Any]:
         if is_due("database"):
             log.warning("database away", extra={"error": type(error).__name__})
         return problem(503, NO_DATABASE, kind="database-away", index=index)
+    if isinstance(error, IndexAway):
+        if is_due("index"):
+            log.warning("index away", extra={"error": type(error).__name__})
+        return problem(503, NO_INDEX, kind="index-away", index=index)
     log.error("request failed", extra={"error": type(error).__name__}, exc_info=error)
     return problem(500, HIDDEN_DETAIL, kind="internal", index=index)
 

@@ -30,7 +30,7 @@ class TestAnswer:
     @pytest.mark.parametrize(
         ("error", "reason"),
         [
-            pytest.param(MemoryError(), "more than 3,072 MiB of memory", id="memory"),
+            pytest.param(MemoryError(), "more than 1,280 MiB of memory", id="memory"),
             pytest.param(RecursionError(), "nested too deeply", id="depth"),
         ],
     )
