@@ -23,8 +23,9 @@ def stored_report(report: ReadingReport) -> dict[str, Any]:
 
 
 def counted(count: int, thing: str) -> str:
-    """`1 page`, `1,204 words`."""
-    return f"{count:,} {thing}{'s' if count != 1 else ''}"
+    """`1 page`, `1,204 words`, `2 boxes`."""
+    ending = "es" if thing.endswith("x") else "s"
+    return f"{count:,} {thing}{ending if count != 1 else ''}"
 
 
 def pages_named(numbers: Iterable[int]) -> str:

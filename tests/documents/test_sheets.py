@@ -1,6 +1,8 @@
 """Workbooks say the same in every format: codes, currencies, marks, and what nobody sees."""
 
 import io
+import re
+import struct
 
 import pytest
 
@@ -152,6 +154,30 @@ def test_old_sheets_keep_their_marks_days_and_merged_cells():
 
     assert "| North | ~~90 EUR~~ | 10^6 | 2026-03-01 |" in text
     assert "| North | 75 EUR | 10^6 | 2026-03-02 |" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts"), [(6, ["2 text boxes"]), (5, ["2 charts"]), (8, [])], ids=str
+)
+def test_what_is_drawn_on_an_old_sheet_and_holds_words_is_reported(kind, counts):
+    import xlwt
+
+    picture = b"BM" + struct.pack("<IIIIIIHHIIIIII", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0)
+    book = xlwt.Workbook()
+    sheet = book.add_sheet("Plan")
+    sheet.write(0, 0, "Pump 7 stands in the cellar")
+    for row in (1, 2):
+        sheet.insert_bitmap_data(picture + bytes(4), row, 0)
+    file = io.BytesIO()
+    book.save(file)
+    of_picture = re.compile(rb"(\x5d\x00..\x01\x00\x00\x00)\x08", re.DOTALL)  # its record begins so
+    data, patched = of_picture.subn(lambda found: found[1] + bytes([kind]), file.getvalue())
+    assert patched == 2
+
+    document = read("a.xls", data)
+
+    assert "Pump 7" in document.sections[0].text
+    assert list(document.report.left_out) == counts
 
 
 def test_an_open_document_sheet_repeats_cells_and_keeps_every_digit():

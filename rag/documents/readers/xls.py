@@ -2,6 +2,7 @@
 
 import io
 import struct
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,11 +19,13 @@ from rag.documents.readers.sheets import (
     shown,
     write_sheets,
 )
+from rag.documents.reports import counted
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
 NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
+OBJECT, CHART, TEXT_BOX = 0x5D, 5, 6
 HEIGHTS = {1: Mark.RAISED, 2: Mark.LOWERED}  # of fonts
 
 
@@ -38,6 +41,28 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     with damage_message(outline.name, *refusals):
         book = _opened(data, outline.name)
         write_sheets([_sheet(book, sheet) for sheet in book.sheets()], outline, limits)
+        outline.left_out += [counted(count, thing) for thing, count in _unread(data) if count]
+
+
+def _unread(data: bytes) -> Iterator[tuple[str, int]]:
+    """What holds words beside the cells, as [MS-XLS] 2.4.181 and 2.5.143 count it."""
+    from xlrd.compdoc import SIGNATURE, CompDoc
+
+    stream, end = data, len(data)
+    if data.startswith(SIGNATURE):
+        document = CompDoc(data, logfile=io.StringIO())
+        streams = (document.locate_named_stream(name) for name in ("Workbook", "Book"))
+        memory, start, size = next((found for found in streams if found[0]), (b"", 0, 0))
+        stream, end = memory[start : start + size], size
+    kinds: Counter[int] = Counter()
+    at = 0
+    while at + 10 <= end:
+        record, size = struct.unpack_from("<HH", stream, at)
+        if record == OBJECT:
+            kinds.update(struct.unpack_from("<H", stream, at + 8))
+        at += 4 + size
+    yield "text box", kinds[TEXT_BOX]
+    yield "chart", kinds[CHART]
 
 
 def _opened(data: bytes, name: str) -> Any:
