@@ -13,6 +13,7 @@ from rag.db import message_words as table
 from rag.db import storable
 from rag.sessions.rows import OWNED, SessionKey, check, found
 
+AT_ONCE = 200  # words of one statement; SQLite takes 500 parts
 LONGEST = 200  # characters of a word; longer ones are not looked up
 SIZE = ""  # the word whose postings tell the size of the index
 _NEWEST = (
@@ -49,10 +50,11 @@ def of(
     if not wanted:
         check(connection, key)
         return {}
-    asked = {f"word{number}": word for number, word in enumerate(wanted)}
     blocks: dict[str, list[tuple[int, bytes]]] = {}
-    for row in found(connection, key, _of_words(len(wanted)), last=last, most=most, **asked):
-        blocks.setdefault(row.word, []).append((row.end, bytes(row.postings)))
+    for start in range(0, len(wanted), AT_ONCE):
+        some = {f"word{n}": word for n, word in enumerate(wanted[start : start + AT_ONCE])}
+        for row in found(connection, key, _of_words(len(some)), last=last, most=most, **some):
+            blocks.setdefault(row.word, []).append((row.end, bytes(row.postings)))
     return blocks
 
 

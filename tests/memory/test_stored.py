@@ -293,6 +293,15 @@ class TestWhatIsOlderThanTheMessagesThatAreHeld:
         assert recalled(second, session, "Where is locker 3?", 80) == expected
         assert not session.add_words(0, 8, b"", {}, epoch=session.epoch())
 
+    def test_is_asked_for_more_words_than_a_statement_takes(self, store):
+        session = store.create("ada")
+        told(session, 40)
+        self.indexed(session)
+
+        found = session.words([*map("word{}".format, range(900)), "locker"], last=64, most=9)
+
+        assert [*found] == ["locker"]
+
     def test_of_anybody_else_is_not_there(self, store, engine):
         session = store.create("ada")
         told(session, 40)
