@@ -19,7 +19,7 @@ BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?
 TOTAL = re.compile(rf"{phrases('totals')}|\u2211", re.IGNORECASE)
 YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d(?:[–-]\d\d(?:\d\d)?)?\*?")
 LEAST_FIGURES = 0.6  # of the rows, in a column whose sums tell which rows are totals
-LEAST_ADDED, MOST_ADDED = 3, 500  # rows that a last one adds up
+LEAST_ADDED = 5  # rows that a last one adds up in one column alone
 LEAST_SUM = 10  # smaller ones come about by chance
 MONEY = {sign.casefold() for sign in CURRENCIES.values()}  # which only the first row may bear
 FileRow = tuple[int, list[str]]  # with its number in the file
@@ -241,8 +241,8 @@ def joined_name(parts: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(word for part in parts for word in part.split()))
 
 
-def totals(rows: Sequence[Sequence[str]]) -> list[bool]:
-    """Which rows add up others and are left out of every figure.
+def totals(rows: Sequence[Sequence[str]], *, is_whole: bool = True) -> list[bool]:
+    """Which rows add up others and are left out of every figure; of a part by their words alone.
 
     Where they are many, only those whose figures are the sum of rows above them: `Total assets`
     among `Total …` is a row like any other.
@@ -252,42 +252,65 @@ def totals(rows: Sequence[Sequence[str]]) -> list[bool]:
         for index, flag in enumerate(flags):
             flags[index] = flag and _adds_up(rows, flags[:index], index)
     if not any(flags):
-        return _sums(rows) if len(rows) <= MOST_ADDED else flags
+        return _sums(rows) if is_whole else flags
     return [False] * len(flags) if all(flags) else flags
 
 
 def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
     """Rows that add up those above them, whatever language says so: `Totale`, `Razem`.
 
-    They hold one text and figures. A figure may be the sum of others by chance, so there have to be
-    several of them, or the one is last and adds up all the others.
+    They hold one text and figures, and the last adds up all others. A figure may be the sum of
+    others by chance: so each of a row's figures is, and there are parts, columns or rows enough,
+    or all other rows hold more texts.
     """
-    for column in range(max(map(len, rows), default=0) - 1, 0, -1):
-        figures = [parse_figure(row[column].strip()) if row[column] else None for row in rows]
-        values = [figure.value if figure else None for figure in figures]
-        if sum(value is not None for value in values) < LEAST_FIGURES * len(rows):
+    columns = [_figures(rows, column) for column in range(1, max(map(len, rows), default=0))]
+    columns = [values for values in columns if _is_filled(values)]
+    names = list(map(_only_names, rows))
+    for values in columns:
+        sums = _running_sums(values, names)
+        if not sums or sums[-1] != len(rows) - 1:
             continue
-        sums = _running_sums(values, [_only_names(row) for row in rows])
-        is_last = bool(sums) and sums[0] == len(rows) - 1 >= LEAST_ADDED
-        if len(sums) > 1 or is_last:
+        agreeing = [each for each in columns if _agrees(each, sums)]
+        is_certain = max(len(sums), len(agreeing)) > 1 or len(rows) > LEAST_ADDED
+        is_certain |= names.count(True) == len(sums)
+        if is_certain and len(agreeing) == len(columns):
             return [index in sums for index in range(len(rows))]
     return [False] * len(rows)
 
 
+def _figures(rows: Sequence[Sequence[str]], column: int) -> list[Decimal | None]:
+    figures = (parse_figure(row[column].strip()) if row[column] else None for row in rows)
+    return [figure.value if figure else None for figure in figures]
+
+
+def _is_filled(values: Sequence[Decimal | None]) -> bool:
+    return sum(value is not None for value in values) >= LEAST_FIGURES * len(values)
+
+
 def _running_sums(values: Sequence[Decimal | None], names: Sequence[bool]) -> list[int]:
-    """The places of what adds up all since the last such place, or all that adds up nothing."""
+    """The places of what adds up all since the last such place; the last adds up all others."""
+    last = max((place for place, value in enumerate(values) if value is not None), default=-1)
     sums: list[int] = []
     block, rows_of_block, every = Decimal(0), 0, Decimal(0)
     for place, value in enumerate(values):
         if value is None:
             continue
-        adds_up = (rows_of_block > 1 and block == value) or (bool(sums) and every == value)
+        is_whole = place == last and every == value and (rows_of_block > 0 or len(sums) > 1)
+        adds_up = is_whole or (rows_of_block > 1 and block == value)
         if adds_up and names[place] and abs(value) >= LEAST_SUM:
             sums.append(place)
             block, rows_of_block = Decimal(0), 0
         else:
             block, rows_of_block, every = block + value, rows_of_block + 1, every + value
-    return sums
+    is_last_of_all = bool(sums) and values[sums[-1]] == every
+    return sums if is_last_of_all else []
+
+
+def _agrees(values: Sequence[Decimal | None], sums: Sequence[int]) -> bool:
+    """Whether another column adds up in the same rows, as far as they hold figures."""
+    return all(values[place] is None for place in sums) or _running_sums(
+        values, [place in sums for place in range(len(values))]
+    ) == list(sums)
 
 
 def _only_names(row: Sequence[str]) -> bool:

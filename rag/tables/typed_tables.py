@@ -146,11 +146,11 @@ def _decimal_sign(texts: Sequence[pa.ChunkedArray]) -> str:
 
 
 def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
-    """Totals begin with a word that says so; only the last tenth and the last rows can."""
+    """Of long tables the last tenth and the last rows can be totals, by a word that says so."""
     count = len(texts[0])
     first = max(0, min(count - 200, count * 9 // 10))
     tail = [text.slice(first).to_pylist() for text in texts]
-    flags = totals(list(zip(*tail, strict=True)))
+    flags = totals(list(zip(*tail, strict=True)), is_whole=False)
     if count <= 500:
         whole = [text.to_pylist() for text in texts]
         flags, first = totals(list(zip(*whole, strict=True))), 0

@@ -126,7 +126,8 @@ FRUIT = [("Mele", "10"), ("Pere", "12"), ("Frutta", "22"), ("Pane", "9"), ("Tota
     ("rows", "expected"),
     [
         (FRUIT, [False, False, True, False, True]),  # of a block, and of all
-        ([*FRUIT[:2], ("Chleb", "9"), ("Razem", "31")], [False, False, False, True]),
+        ([*zip("ABCDE", ("10", "12", "9", "17", "30"), strict=True), ("Razem", "78")],
+         [False] * 5 + [True]),
         ([("Elma", "A", "10"), ("Armut", "B", "5"), ("Ekmek", "C", "9"), ("Toplam", "", "24")],
          [False, False, False, True]),
         ([], []),
@@ -145,6 +146,12 @@ def test_what_adds_up_others_is_a_total_in_any_language(rows, expected):
         ([("A", "x", "10"), ("B", "y", "5"), ("C", "z", "9"), ("D", "w", "24")],
          "as much text as others"),
         ([("", ""), ("A", "10"), ("", "")], "blank rows"),
+        ([*zip("ABCD", ("12", "14", "17", "19"), ("50", "50", "100", "100"), strict=True)],
+         "a figure beside it is no sum, and what is said twice is none"),
+        ([*zip("ABCDE", ("12", "12", "24", "24", "36"), strict=True)], "round figures, rising"),
+        ([*zip("ABCDEFGH", ("25", "15", "40", "10", "30", "20", "60", "35"), strict=True)],
+         "parts that add up, and no whole"),
+        ([*zip("ABCD", ("300", "-200", "100", "100"), strict=True)], "changes up and down"),
     ],
 )  # fmt: skip
 def test_what_may_be_a_sum_by_chance_is_a_row_like_any_other(rows, why):
