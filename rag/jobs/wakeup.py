@@ -29,7 +29,8 @@ class AloneLock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Whether we are the first."""
+        """Whether we are the first; asked again, it is as if for the first time."""
+        self.release()
         self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -82,7 +82,7 @@ class Traces:
     """
 
     def __init__(self) -> None:
-        is_wanted = any(os.environ.get(switche) for switche in SWITCHES)
+        is_wanted = any(os.environ.get(switch) for switch in SWITCHES)
         self._provider = _provider() if is_wanted else None
         self.root = Span(self._provider.get_tracer("groundnote")) if self._provider else Span()
 

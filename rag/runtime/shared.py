@@ -8,21 +8,24 @@ replaced.
 import logging
 import secrets
 import socket
+import struct
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from threading import Thread
+from time import sleep
 from typing import Any
 from urllib.parse import urlsplit
 
 from rag.errors import RagError, SharedAway
-from rag.runtime.error_log import ERRORS
+from rag.runtime.error_log import ERRORS, log_throttled
 
 SCHEME = "fleet://"
 WAITING_CALLS = 512
 HANDSHAKE_SECONDS = 5.0
+LOOK_SECONDS = 0.1  # between two looks at a door that cannot be opened
 
 log = logging.getLogger(__name__)
 
@@ -37,14 +40,22 @@ def share(door: socket.socket, url: str, objects: Mapping[str, object]) -> None:
     """Answer calls of these objects until the process ends."""
     key = _key(url)
     while True:
-        peer, _ = door.accept()
+        try:
+            peer, _ = door.accept()
+        except OSError as error:  # no descriptor is left; some are closed by and by
+            log_throttled(log, "A worker waits at the door", error)
+            sleep(LOOK_SECONDS)
+            continue
         Thread(target=_answer, args=(peer, key, objects), daemon=True).start()
 
 
 def _answer(peer: socket.socket, key: bytes, objects: Mapping[str, object]) -> None:
-    with suppress(OSError, EOFError, AuthenticationError), _connection(peer) as connection:
+    lasting = peer.dup()
+    lasting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _interval(HANDSHAKE_SECONDS))
+    with suppress(OSError, EOFError, AuthenticationError), lasting, _connection(peer) as connection:
         deliver_challenge(connection, key)
         answer_challenge(connection, key)
+        lasting.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _interval(0))
         while True:
             name, method, *arguments = connection.recv()
             connection.send(_outcome(getattr(objects[name], method), *arguments))
@@ -97,7 +108,7 @@ class SharedObject:
         try:
             connection.send(request)
             if not connection.poll(seconds):
-                raise TimeoutError(f"no answer in {seconds:.0f} seconds")
+                raise SharedAway(f"The process that all workers share is slow: {seconds:.0f} s.")
             succeeded, result = connection.recv()
         except BaseException:
             connection.close()  # or a late answer would be taken for the next one's
@@ -117,8 +128,14 @@ class SharedObject:
         return connection
 
     def close(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        with suppress(IndexError):  # other threads take from it meanwhile
+            while True:
+                self._idle.pop().close()
+
+
+def _interval(seconds: float) -> bytes:
+    """As the system counts how long one waits for bytes; 0 is for ever."""
+    return struct.pack("@ll", int(seconds), 0)
 
 
 def _connection(peer: socket.socket) -> "Connection[Any, Any]":

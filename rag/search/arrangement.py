@@ -73,6 +73,8 @@ def _run_of(chunk: Chunk, near: Sequence[Chunk]) -> dict[int, list[Chunk]]:
     sections: dict[int, list[Chunk]] = {}
     for each in near:
         sections.setdefault(each.section_index, []).append(each)
+    if chunk.section_index not in sections:  # the document was read anew meanwhile
+        return {}
     order = sorted(sections)
     place = order.index(chunk.section_index)
     first = last = place

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection, Engine, text
-from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from rag.db import reading, writing
 from rag.errors import IndexAway, IndexMismatch, SetupError
@@ -186,12 +186,12 @@ class PgVectorIndex:
 
 
 class _Translated:
-    """What PostgreSQL says, for people. Many threads use one."""
+    """What PostgreSQL says, for people."""
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, ProgrammingError | DBAPIError) and _lacks_extension(error):
+        if isinstance(error, DBAPIError) and _lacks_extension(error):
             raise SetupError(
                 'retrieval.vectors is "postgresql", and the database has no extension `vector` '
                 f"that this user may make ({str(error.orig).splitlines()[0]}). Install pgvector "
@@ -227,9 +227,14 @@ class ChangingIndex:
         self._is_over = False
 
     @property
-    def _answering(self) -> ChunkIndex:
+    def is_over(self) -> bool:
+        """Whether the new one has it all."""
         self._is_over = self._is_over or not self._old.count()
-        return self._new if self._is_over else self._old
+        return self._is_over
+
+    @property
+    def _answering(self) -> ChunkIndex:
+        return self._new if self.is_over else self._old
 
     @property
     def _written(self) -> list[ChunkIndex]:
@@ -238,7 +243,7 @@ class ChangingIndex:
 
     def copy(self, places: Mapping[str, str]) -> int:
         """Give the new one what the old one has of chunks in these collections; how many."""
-        if self._answering is self._new:
+        if self.is_over:
             return 0
         ids = sorted(self._old.chunk_ids() & places.keys())
         for start in range(0, len(ids), COPIED):

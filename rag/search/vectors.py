@@ -84,7 +84,7 @@ class ChromaIndex:
                 collection.upsert(
                     ids=list(chunk_ids[part]),
                     embeddings=vectors[part],
-                    metadatas=[{PLACE: collection} for collection in collections[part]],
+                    metadatas=[{PLACE: place} for place in collections[part]],
                 )
 
         with self._lock:  # writers one at a time; Chroma orders them no better itself

@@ -17,6 +17,7 @@ from typing import Any
 
 from rag.errors import RagError, SetupError
 from rag.runtime.shared import open_door, share
+from rag.search.cache.index_contents import holds_vectors
 from rag.search.cache.index_lock import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
@@ -91,7 +92,7 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
 def _has_folder(settings: Settings) -> bool:
     """Whether vectors lie in an index that only one process may open."""
     retrieval = settings.retrieval
-    is_elsewhere = retrieval.vectors == "postgresql" and not index_folder(settings).exists()
+    is_elsewhere = retrieval.vectors == "postgresql" and not holds_vectors(index_folder(settings))
     return retrieval.chroma_url is None and not is_elsewhere
 
 

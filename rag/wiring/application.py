@@ -352,7 +352,7 @@ class Application:
         """Into the index that the settings name, from the one that they named before."""
         from rag.search.pgvector import ChangingIndex
 
-        if not isinstance(self.index, ChangingIndex):
+        if not isinstance(self.index, ChangingIndex) or self.index.is_over:
             return
         with EmbeddingClaims(self.engine).one_writer():  # another process may have copied them
             query = select(chunks.c.id, chunks.c.collection_id).where(chunks.c.is_embedded)
@@ -389,6 +389,8 @@ class Application:
 
     def _mend_index(self) -> None:
         """An index that lost what it held, as with a folder, is filled again."""
+        if self._does_jobs:
+            self._copy_vectors()  # where it broke off
         held, wanted = self.index.count(), self.documents.embedded_count()
         if held < wanted and self._does_jobs:
             log_throttled(log, "The vector index is rebuilt", f"it holds {held} of {wanted} chunks")

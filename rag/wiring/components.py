@@ -124,10 +124,11 @@ def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | No
 def open_index(settings: Settings, embedder: Embedder, engine: Engine) -> ChunkIndex:
     """The vector index; where vectors lie in another one still, both. Raises SetupError."""
     if settings.retrieval.vectors == "postgresql":
+        from rag.search.cache.index_contents import holds_vectors
         from rag.search.pgvector import ChangingIndex, PgVectorIndex
 
         new = PgVectorIndex(embedder.name, engine)
-        if settings.retrieval.chroma_url is None and not index_folder(settings).exists():
+        if settings.retrieval.chroma_url is None and not holds_vectors(index_folder(settings)):
             return new
         return ChangingIndex(open_chroma(settings, embedder), new)
     chroma = open_chroma(settings, embedder)

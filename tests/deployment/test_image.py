@@ -121,7 +121,7 @@ def test_each_step_succeeds_and_what_it_would_fetch_is_what_is_tested_here(image
     wanted = [pin for pin in map(Requirement, pins) if not pin.marker or pin.marker.evaluate()]
     assert len(wanted) > 100
     for pin in wanted:
-        assert version(pin.name), pin.name
+        assert version(pin.name) in pin.specifier, pin.name
     (torch,) = (line for line in noted if "--index-url" in line)
     assert TORCH_INDEX in torch
     tested = (ROOT / "Makefile").read_text()

@@ -4,8 +4,10 @@ import os
 import pickle
 import signal
 import socket
+import time
 from multiprocessing import Process
 from threading import Thread
+from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -23,6 +25,11 @@ class Parrot:
 
     def refuse(self):
         raise IndexMismatch("another model's")
+
+    def dawdle(self, file):
+        with file.open("a") as calls:
+            calls.write("x")
+        time.sleep(3)
 
     def fail(self):
         return {}["missing"]
@@ -55,6 +62,25 @@ def test_what_is_returned_and_what_is_raised_arrives(served):
         parrot.call("refuse", seconds=5)
     with pytest.raises(SharedAway, match="KeyError"):
         parrot.call("fail", seconds=5)
+
+
+def test_a_slow_call_is_made_once(served, tmp_path):
+    parrot = SharedObject(served(parrot=Parrot()), "parrot")
+    parrot.call("say", seconds=5, word=[1])  # there is a connection from now on
+
+    with pytest.raises(SharedAway, match="slow"):
+        parrot.call("dawdle", tmp_path / "calls", seconds=0.5)
+
+    assert (tmp_path / "calls").read_text() == "x"
+
+
+def test_who_says_nothing_at_the_door_is_sent_away(served, monkeypatch):
+    monkeypatch.setattr("rag.runtime.shared.HANDSHAKE_SECONDS", 1)
+    port = urlsplit(served(parrot=Parrot())).port
+
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as silent:
+        while silent.recv(100):
+            pass
 
 
 def test_calls_go_on_when_the_process_is_replaced(served):

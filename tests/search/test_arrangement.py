@@ -218,6 +218,12 @@ def test_what_does_not_count_on_is_no_step(near, why):
     assert with_steps(hits, hits[0], near) == hits
 
 
+def test_a_step_of_a_document_that_was_read_anew_stands_alone():
+    hits = [made_hit(steps_of("Step {}", ["One.", "Two."])[0])]
+
+    assert with_steps(hits, hits[0], []) == hits
+
+
 def test_of_many_steps_those_around_the_one_that_was_found_are_shown():
     steps = steps_of("Step {}", [f"Press key {n}." for n in range(12)])
     hits = [made_hit(steps[6])]

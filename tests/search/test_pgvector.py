@@ -105,6 +105,9 @@ def test_vectors_are_copied_there_and_back_and_nothing_is_embedded_anew(start, m
     assert found(there) == [(key, pytest.approx(cosine, abs=0.002)) for key, cosine in before]
     assert PgVectorIndex("hash", there.engine).built() is not None
 
+    again = start("postgresql")
+    assert isinstance(again.index, PgVectorIndex)  # the folder that was given up is not asked
+
     back = start("chroma")
     assert found(back) == [(key, pytest.approx(cosine, abs=0.002)) for key, cosine in before]
     assert PgVectorIndex("hash", back.engine).built() is None  # the other is gone

@@ -4,7 +4,7 @@ import io
 import struct
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rag.documents.limits import LoadLimits
@@ -41,16 +41,17 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     with damage_message(outline.name, *refusals):
         book = _opened(data, outline.name)
         write_sheets([_sheet(book, sheet) for sheet in book.sheets()], outline, limits)
+    with suppress(*refusals):  # what cannot be counted is no reason to lose the cells
         outline.left_out += [counted(count, thing) for thing, count in _unread(data) if count]
 
 
 def _unread(data: bytes) -> Iterator[tuple[str, int]]:
-    """What holds words beside the cells, as [MS-XLS] 2.4.181 and 2.5.143 count it."""
+    """Text boxes and charts on sheets, as [MS-XLS] 2.4.181 and 2.5.143 count it."""
     from xlrd.compdoc import SIGNATURE, CompDoc
 
     stream, end = data, len(data)
     if data.startswith(SIGNATURE):
-        document = CompDoc(data, logfile=io.StringIO())
+        document = CompDoc(data, logfile=io.StringIO(), ignore_workbook_corruption=True)
         streams = (document.locate_named_stream(name) for name in ("Workbook", "Book"))
         memory, start, size = next((found for found in streams if found[0]), (b"", 0, 0))
         stream, end = memory[start : start + size], size

@@ -46,6 +46,19 @@ def ids_in_file(directory: Path, *, embedding: str) -> set[str] | None:
     return None
 
 
+def holds_vectors(directory: Path) -> bool:
+    """Whether an index was filled here and not given up since; also where that cannot be told."""
+    if not (directory / FILE).is_file():
+        return False
+    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as reader:
+            rows = reader.execute("SELECT 1 FROM collections WHERE name = ?", (COLLECTION,))
+            return rows.fetchone() is not None
+    except sqlite3.Error:
+        return True
+
+
 def is_damaged(directory: Path) -> bool:
     """Whether its database is there, and some of it cannot be read."""
     if not (directory / FILE).is_file():
