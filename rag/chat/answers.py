@@ -17,7 +17,7 @@ from rag.chat.composition import (
 )
 from rag.chat.decision import decide
 from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
-from rag.chat.evidence import EvidenceReader
+from rag.chat.evidence import COMPUTED, EvidenceReader
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.tool_loop import ToolRoom
 from rag.chat.weak_answers import weakness
@@ -147,7 +147,8 @@ class Answering:
         if computed is None:
             return direct
         said = [e for e in reader.read(sources, _by_words) if not claim.is_of_part(e.quote)]
-        denials = [evidence.source for evidence in decide([computed, *said], sources).said[1:]]
+        weighed = decide([computed, *said], sources).said  # what supersedes comes first
+        denials = [evidence.source for evidence in weighed if evidence.kind != COMPUTED]
         if not denials:
             return direct
         numbered = {source.chunk_id: source for source in session.register_sources(denials)}

@@ -7,7 +7,7 @@ that are new; a session that was deleted is found no more.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import islice, takewhile
 from threading import Lock, RLock
 from typing import TYPE_CHECKING, Any
 
@@ -261,6 +261,9 @@ class ConversationMemory:
             )
         most = ON_REQUEST * self._max_tokens
         with self._brought_up_to(session, count) as held:
+            end = min(end, len(held.past.said))
+            if end <= start:
+                raise UserError("These messages are being written. Ask again when they are there.")
             evidence = held.past.evidence(start, end)
         draft = replace(NO_SUMMARY_DRAFT, written_to=start)
         if self._summariser is not None:
@@ -344,9 +347,13 @@ class ConversationMemory:
             messages = messages[1:]
         elif is_known:
             past.keep(past.base, known - 1)
-        ended = [m for m in messages if m.index < before]
-        while ended and ended[-1].status is MessageStatus.PENDING:
-            ended.pop()
+        # of two that are being written at once, what stands behind the first is read when it ends
+        ended = list(
+            takewhile(
+                lambda message: message.status is not MessageStatus.PENDING,
+                (message for message in messages if message.index < before),
+            )
+        )
         if not ended:
             return
         lexicon = Lexicon(self._names(session.within()))

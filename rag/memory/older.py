@@ -5,6 +5,7 @@ Its words are found by blocks in the database; the messages that they lead to ar
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
+from threading import RLock
 
 from rag.language.names import Lexicon
 from rag.memory.context import MESSAGE_TOKENS
@@ -28,6 +29,7 @@ class StoredMessages:
         self.session, self.lexicon = session, lexicon
         self._count = count
         self._look_up_size()
+        self._lock = RLock()  # who writes a summary reads while others ask
         self._read: dict[int, Message] = {}
         self._parsed: dict[int, ParsedMessage] = {}
 
@@ -53,6 +55,10 @@ class StoredMessages:
         return Postings.unpacked([block for _, block in reversed(blocks)], holders)
 
     def load(self, messages: Iterable[int]) -> None:
+        with self._lock:
+            self._load(messages)
+
+    def _load(self, messages: Iterable[int]) -> None:
         missing = [at for at in messages if at not in self._read and at not in self._parsed]
         if len(self._read) + len(self._parsed) > MOST_READ:
             self._read, self._parsed = {}, {}
@@ -60,17 +66,17 @@ class StoredMessages:
             self._read |= {message.index: message for message in self.session.said_at(missing)}
 
     def message(self, at: int) -> ParsedMessage:
-        parsed = self._parsed.get(at)
-        if parsed is None:
-            if at not in self._read:
-                self.load(range(at - at % PAGE, min(at - at % PAGE + PAGE, self.end)))
-            parsed = self._parse(at, self._read.get(at))
-            self._parsed[at] = parsed
-        return parsed
+        with self._lock:
+            parsed = self._parsed.get(at)
+            if parsed is None:
+                if at not in self._read:
+                    self._load(range(at - at % PAGE, min(at - at % PAGE + PAGE, self.end)))
+                if at not in self._read:  # it went meanwhile
+                    return ParsedMessage("", "")
+                parsed = self._parsed[at] = self._parse(at, self._read[at])
+            return parsed
 
-    def _parse(self, at: int, message: Message | None) -> ParsedMessage:
-        if message is None:
-            return ParsedMessage("", "")
+    def _parse(self, at: int, message: Message) -> ParsedMessage:
         reader = MessageReader(self._count, self._gave, self.lexicon)
         text = read_of(message)
         return reader.read(at, message.role, text, self._count(text) + MESSAGE_TOKENS)

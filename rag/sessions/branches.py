@@ -112,7 +112,7 @@ def make(
         _copy(connection, table, parent.id, branch_id, shown)
     _copy(connection, messages, parent.id, branch_id, messages.c.index < index)
     _copy(connection, message_vectors, parent.id, branch_id, message_vectors.c.index < index)
-    _copy(connection, message_words, parent.id, branch_id, message_words.c.end <= index)
+    _copy(connection, message_words, parent.id, branch_id, message_words.c.end < index)
     active = summaries.c.epoch.in_([row.epoch, ON_REQUEST]) & (summaries.c.end <= index)
     _copy(connection, summaries, parent.id, branch_id, active)
 

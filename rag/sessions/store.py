@@ -209,7 +209,7 @@ class SqlSession:
             for holder in (session, *branches.sharing(connection, session, index)):
                 key = SessionKey(holder.id, self.owner)
                 transcript.erase(connection, key, holder, index)
-                word_rows.remove(connection, holder.id)
+                word_rows.remove(connection, holder.id, index - 1)
                 summary_rows.remove_over(connection, key, index - 1, index + 1)
 
     def judge(self, answer: Message) -> Message:

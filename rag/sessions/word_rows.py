@@ -1,7 +1,7 @@
 """Where the words of a long session's older messages are said, in blocks of messages.
 
-A block is written once, when nothing in it can be written anew any more; what is erased takes all
-blocks of its session with it.
+A block is written once, when nothing in it can be written anew any more; what is erased takes its
+block and those behind it with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,6 +71,7 @@ def add(
     connection.execute(insert(table), rows)
 
 
-def remove(connection: Connection, session_id: str) -> None:
-    """All blocks of a session: they are made anew of what is left of it."""
-    connection.execute(delete(table).where(table.c.session_id == session_id))
+def remove(connection: Connection, session_id: str, first: int) -> None:
+    """The blocks of a session that hold a message or what follows it: they are made anew."""
+    behind = (table.c.session_id == session_id) & (table.c.end > first)
+    connection.execute(delete(table).where(behind))

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from rag.errors import ModelUnavailable, NotFound
+from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.memory import older
 from rag.memory.conversation import ConversationMemory
 from rag.memory.history import History
@@ -55,6 +55,35 @@ def test_a_restart_forgets_nothing(store):
 
     assert "corridor K21 [4]" in before
     assert again == before
+
+
+def ended(session, turn, text):
+    session.finish(replace(turn.answer, content=text, status=MessageStatus.COMPLETE))
+
+
+def test_of_two_answers_that_are_written_at_once_neither_number_is_lost(store):
+    session = store.create("ada")
+    remembered = ConversationMemory(count_tokens)
+    first, second = session.begin("Where is the pump?"), session.begin("Where is the valve?")
+    ended(session, second, "The valve is in the hall [2].")
+    recalled(remembered, session, "Where is the valve?", 4)
+    ended(session, first, "The pump is in the cellar [1].")
+
+    summary = covered(remembered, session, 4)
+
+    assert summary.required_numbers == (1, 2)
+
+
+def test_a_range_that_is_being_written_is_summarised_as_far_as_it_is_there(store):
+    session = store.create("ada")
+    told(session, 1)
+    session.begin("Where is the valve?")
+
+    summary = ConversationMemory(count_tokens).summarize(session, 0, 4)
+
+    assert (summary.start, summary.end) == (0, 3)
+    with pytest.raises(UserError, match="being written"):
+        ConversationMemory(count_tokens).summarize(session, 3, 4)
 
 
 def test_what_is_new_is_read_and_nothing_twice(store, monkeypatch):
@@ -279,6 +308,27 @@ class TestWhatIsOlderThanTheMessagesThatAreHeld:
         assert "locker 30" not in recalled(
             ConversationMemory(count_tokens), branch, "Where is locker 30?", 34
         )
+
+    def test_is_not_shared_where_a_branch_may_write_it_anew(self, store):
+        session = store.create("ada")
+        told(session, 40)
+        self.indexed(session)
+
+        branch = session.branch(32)
+        remembered = self.indexed(branch)
+        recalled(remembered, branch, "Where is locker 3?", 32)
+        ended(branch, branch.begin_again(31), "It stands on the roof [300].")
+
+        assert 300 in covered(remembered, branch, 32).required_numbers
+
+    def test_stays_where_it_is_older_than_what_is_erased(self, store):
+        session = store.create("ada")
+        told(session, 40)
+        self.indexed(session)
+
+        session.erase(33)
+
+        assert session.words_until()[0] == 32
 
     def test_is_written_down_once(self, store):
         session = store.create("ada")

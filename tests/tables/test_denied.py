@@ -64,6 +64,8 @@ def test_what_says_that_it_supersedes_leads(ask):
 
     assert message.content.startswith('Memo: "The total revenue is EUR 1,310')
     assert "Otherwise sales" in message.content
+    assert {citation.number for citation in message.answer.citations} == {1, 2}
+    assert "[0]" not in message.content
 
 
 @pytest.mark.parametrize("name", ["agreed.md", "part.md", "unit.md", "other.md"])
