@@ -407,14 +407,14 @@ class Assistant:
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
         most_pairs, asked, refused = None, 0, None
-        sources = self._answering.worth_showing(evidence)
+        offered = self._answering.worth_showing(evidence)
         while True:
             try:
                 prepared = self._memory.prepare(
-                    session, turn, sources, most_pairs=most_pairs, wishes=draft.wishes
+                    session, turn, offered, most_pairs=most_pairs, wishes=draft.wishes
                 )
             except TooLarge as error:  # the question alone does not fit
-                alone = PreparedContext((), 0, tuple(sources.sources))
+                alone = PreparedContext((), 0, tuple(offered.sources))
                 yield from self._answering.without_model(session, alone, evidence, draft, error)
                 return alone.shown
             is_less = refused is None or prepared.tokens < asked

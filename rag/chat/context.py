@@ -199,10 +199,10 @@ class ContextBuilder:
 
     def _is_due(self, session: SessionHandle, state: State) -> bool:
         """Whether history passes the high-water mark, or its summary is to be written anew."""
-        summary = sum(summary.tokens for summary in state.summaries)
+        tokens = sum(summary.tokens for summary in state.summaries)
         room = self._history_room(state)
-        pairs = self._history_tokens(state) - summary
-        is_over = pairs > self._rules.high_water * max(0, room.budget - summary)
+        pairs = self._history_tokens(state) - tokens
+        is_over = pairs > self._rules.high_water * max(0, room.budget - tokens)
         is_many = len(state.recent) > self._rules.max_pairs
         return is_over or is_many or self._remembered.is_due(session.summaries())
 

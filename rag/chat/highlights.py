@@ -92,7 +92,7 @@ def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float
         rows = embed([question, *texts])
     except ModelError:
         return []
-    return [float(row) for row in rows[1:] @ rows[0]]
+    return [float(cosine) for cosine in rows[1:] @ rows[0]]
 
 
 def _shared(asked: frozenset[str], unit: Unit) -> float:

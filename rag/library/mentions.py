@@ -122,9 +122,7 @@ def part_called(
         for depth, title in enumerate(section.heading_path, start=1):
             if is_heading(heading, title):
                 above = section.heading_path[:depth]
-                within = tuple(
-                    section for section in sections if section.heading_path[:depth] == above
-                )
+                within = tuple(other for other in sections if other.heading_path[:depth] == above)
                 return DocumentStretch(document, within, title)
     return None
 
