@@ -15,7 +15,7 @@ from rag.cli.evaluate import evaluate
 from rag.records import EVERYTHING
 from rag.regression.replay import files_of
 from rag.regression.report import read_questions
-from rag.regression.script_file import read_script
+from rag.regression.script import read_script
 from rag.wiring.building import build
 
 DATA = Path(__file__).parents[2] / "data"
