@@ -283,7 +283,7 @@ def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
         sums = _running_sums(values, names)
         if not sums or sums[-1] != len(rows) - 1:
             continue
-        agreeing = [each for each in columns if _agrees(each, sums)]
+        agreeing = [column for column in columns if _agrees(column, sums)]
         is_certain = max(len(sums), len(agreeing)) > 1 or len(rows) > LEAST_ADDED
         is_certain |= names.count(True) == len(sums)
         if is_certain and len(agreeing) == len(columns):
@@ -356,7 +356,9 @@ def _adding_up(rows: Sequence[Sequence[str]], candidates: Sequence[bool]) -> lis
     block, every = [Decimal(0)] * width, [Decimal(0)] * width
     flags = []
     for row, is_candidate in zip(rows, candidates, strict=True):
-        figures = [(at, each.value) for at, each in enumerate(map(_figure, row)) if each and at]
+        figures = [
+            (at, quantity.value) for at, quantity in enumerate(map(_figure, row)) if quantity and at
+        ]
         flag = is_candidate and bool(figures) and _is_near(figures[-1], block, every)
         for at, value in figures if not flag else ():
             block[at] += value

@@ -188,8 +188,10 @@ class Verifier:
         sentence, question = witness.sentence, self.evidence.question(witness.message)
         language = language_of(sentence.quotation)
         is_one = len(sentence.claims) == 1
-        own = read_wording(sentence.text if is_one else witness.claim.text, language)
-        return carries(read_wording(clause, language), own, sentence.setting, question, language)
+        wording = read_wording(sentence.text if is_one else witness.claim.text, language)
+        return carries(
+            read_wording(clause, language), wording, sentence.setting, question, language
+        )
 
     def replacement(self, clause: str, witness: Witness) -> Witness | None:
         """A later sentence with another value of just this."""
@@ -379,11 +381,15 @@ def _spoken_share(clause: str, text: str) -> float:
     ours = read_wording(clause, language)
     if not ours.stems:
         return 0.0
-    every = [read_wording(sentence.text, language) for sentence in read_evidence(text)]
-    typed = {thing for each in every for thing in (*each.figures, *each.codes, *each.qualifiers)}
+    wordings = [read_wording(sentence.text, language) for sentence in read_evidence(text)]
+    typed = {
+        thing
+        for wording in wordings
+        for thing in (*wording.figures, *wording.codes, *wording.qualifiers)
+    }
     if not typed.issuperset((*ours.figures, *ours.codes, *ours.qualifiers)):
         return 0.0
-    stems = {one for each in every for one in each.stems}
+    stems = {one for wording in wordings for one in wording.stems}
     return len(stems.intersection(ours.stems)) / len(set(ours.stems))
 
 

@@ -71,8 +71,8 @@ class Reading:
     def named(self) -> tuple[Name, ...]:
         """The names where they stand: of those that overlap, the longest."""
         results: list[Name] = []
-        every = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
-        for name in sorted(every, key=lambda each: each.start - each.end):
+        names = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
+        for name in sorted(names, key=lambda each: each.start - each.end):
             if not any(other.start < name.end and name.start < other.end for other in results):
                 results.append(name)
         return tuple(results)

@@ -99,10 +99,10 @@ def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
 
     Of several rows that may be meant, those under the same lead-in that tell of most cells.
     """
-    every = [each for table in _tables(source) for each in (table, table.turned())]
+    row_lists = [table_rows for table in _tables(source) for table_rows in (table, table.turned())]
     told = [
         ((_shared(row.lead, table.lead), -found.count(None)), found)
-        for table in every
+        for table in row_lists
         for found in _compared(row, table)
     ]
     best = max((near for near, _ in told), default=None)

@@ -64,7 +64,7 @@ def nearest_windows(statement: ComparedStatement, source: SourceText) -> Iterato
         f"{statement.around} {statement.text}", source.lexicon, language_of(statement.text)
     ).words
     heading = source.source.document_title
-    near = (each.window for each in source.nearest(words)[:_NEAREST])
+    near = (place.window for place in source.nearest(words)[:_NEAREST])
     return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
 
 

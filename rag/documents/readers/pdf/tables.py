@@ -411,20 +411,20 @@ def _written(rows: Sequence[_FigureRow], columns: Columns) -> list[list[str]]:
 def _unwrapped(rows: Sequence[_FigureRow]) -> Iterator[_FigureRow]:
     drops = sorted(a.bottom - b.bottom for a, b in pairwise(rows))
     usual = drops[len(drops) // 2] if drops else 0.0
-    held: _FigureRow | None = None
+    figure_row: _FigureRow | None = None
     for row in rows:
-        if held is not None:
-            is_close = held.bottom - row.bottom < 0.9 * usual
-            goes_on = not held.label.endswith(":") and (is_close or row.label[:1].islower())
+        if figure_row is not None:
+            is_close = figure_row.bottom - row.bottom < 0.9 * usual
+            goes_on = not figure_row.label.endswith(":") and (is_close or row.label[:1].islower())
             if goes_on or not row.label:
-                row = _FigureRow((*held.labels, *row.labels), row.bottom, row.values)
+                row = _FigureRow((*figure_row.labels, *row.labels), row.bottom, row.values)
             else:
-                yield held
-        held = None if row.values else row
+                yield figure_row
+        figure_row = None if row.values else row
         if row.values:
             yield row
-    if held is not None:
-        yield held
+    if figure_row is not None:
+        yield figure_row
 
 
 # ── Rows of words ────────────────────────────────────────────────────────────────────────────
