@@ -156,7 +156,9 @@ Stretch = TypeVar("Stretch", Token, Term, Figure)
 
 def stretches_between(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
     """Those that begin between two places of a text."""
-    first, last = (bisect_left(every, at, key=lambda each: each.start) for at in (start, end))
+    first, last = (
+        bisect_left(every, position, key=lambda each: each.start) for position in (start, end)
+    )
     return every[first:last]
 
 

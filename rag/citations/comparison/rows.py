@@ -120,9 +120,9 @@ def _shared(text: str, there: str) -> int:
 def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
     """Each row of a table that is called so, cell by cell; none where no column is."""
     columns = [_called(column, table.columns[1:]) for column, _ in row.cells]
-    for at in _called(row.label, [row[0] for row in table.rows]):
+    for position in _called(row.label, [row[0] for row in table.rows]):
         results = [
-            _of_cell(value, table, table.rows[at], own[0] + 1) if own else None
+            _of_cell(value, table, table.rows[position], own[0] + 1) if own else None
             for (_, value), own in zip(row.cells, columns, strict=True)
         ]
         if any(result is not None for result in results):
