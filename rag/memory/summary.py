@@ -43,6 +43,7 @@ NOTES_FROM = 500  # tokens of history from which the summary says what it is
 MARGIN = 4  # tokens that texts put together may take more
 MOST_MESSAGES = 200  # of the user, and as many answers, that lines are taken from
 MOST_AGAIN = 40  # numbers that came up again
+TAKEN_UP = 0.5  # of the words of a request, by its answer
 MOST_MISSES = 20  # lines for which there was no room, before no more are tried
 WEIGHED_AT_ONCE = 60  # answers
 SUPPORTED, OPEN, WARNED = range(3)
@@ -165,9 +166,30 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     """The user's own sentences that ask nothing, the newest message first."""
     users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
     for user in islice(users, MOST_MESSAGES):
-        for sentence in evidence.sentences(user):
-            if not sentence.asks and len(sentence.text) <= LONGEST and sentence.says_something:
+        for sentence in _own(evidence, user):
+            if len(sentence.text) <= LONGEST:
                 yield _quoted(SummarySection.ABOUT, sentence.quotation, user)
+
+
+def _own(evidence: TurnEvidence, message: int) -> Iterator[SpokenSentence]:
+    """What a user says of himself: no question, and no request (`Tell me about the lease`).
+
+    A request is told by its answer, in any language: nothing in its message is a question, yet the
+    answer gives numbers, and says again half of what the sentence says behind its first word.
+    """
+    if evidence.messages[message].role != Role.USER:
+        return
+    sentences = evidence.sentences(message)
+    following = evidence.messages[message + 1 : min(message + 2, evidence.end)]
+    is_taken_up = following and following[0].numbers and not any(each.asks for each in sentences)
+    answer = following[0].text if is_taken_up else ""
+    for sentence in sentences:
+        if not sentence.asks and sentence.says_something:
+            _, _, words = sentence.text.partition(" ")
+            wanted = set(telling(words or sentence.text, language_of(sentence.text)))
+            shared = wanted.intersection(telling(answer, language_of(answer))) if answer else ()
+            if not answer or len(shared) < TAKEN_UP * len(wanted):
+                yield sentence
 
 
 def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:
@@ -177,7 +199,7 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
     """
     answers = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
     newest = list(islice(answers, MOST_MESSAGES))
-    own = (at for at in newest if at and _says_something(evidence, at - 1))
+    own = (at for at in newest if at and any(_own(evidence, at - 1)))
     for fromkey in dict.fromkeys(chain(first, own, newest)):
         sentence = _answering(evidence.question(fromkey), evidence.sentences(fromkey))
         quoted = evidence.quotation(fromkey, sentence) if sentence else ""
@@ -185,14 +207,6 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
             quoted = sentence.quotation
         if quoted and len(quoted) <= LONGEST:
             yield _quoted(SummarySection.ANSWERED, quoted, fromkey)
-
-
-def _says_something(evidence: TurnEvidence, message: int) -> bool:
-    """Whether a user's message holds a sentence that asks nothing."""
-    if evidence.messages[message].role != Role.USER:
-        return False
-    sentences = evidence.sentences(message)
-    return any(not sentence.asks and sentence.says_something for sentence in sentences)
 
 
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:

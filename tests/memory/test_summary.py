@@ -114,6 +114,49 @@ class TestItsShape:
         assert any("The plot has a well [1]." in line for line in answered[:2])
         assert len(lines) > 4, "what is said again has the room that is left"
 
+    @pytest.mark.parametrize(
+        ("own", "request_", "answer"),
+        [
+            (
+                "I am Ines Lund, rent is 740 euros.",
+                "Tell me about the notice period of a lease.",
+                "The notice period of a lease is three months [{n}].",
+            ),
+            (
+                "Ich bin Ines Lund und zahle 740 Euro Miete.",
+                "Zeig mir die Frist der Kündigung.",
+                "Die Frist der Kündigung beträgt drei Monate [{n}].",
+            ),
+            (
+                "Je m'appelle Ines Lund et je paie 740 euros.",
+                "Montre-moi le préavis du bail.",
+                "Le préavis du bail est de trois mois [{n}].",
+            ),
+            (
+                "イネス・ルンドです。家賃は740ユーロです。",
+                "解約予告期間を教えて",
+                "解約予告期間は三か月です [{n}]。",
+            ),
+        ],
+        ids=["en", "de", "fr", "ja"],
+    )
+    def test_takes_no_request_for_what_a_user_says_of_himself(self, own, request_, answer):
+        pairs = [(own, "Noted."), *((request_, answer.format(n=n)) for n in range(1, 9))]
+        past = past_of(pairs)
+        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+
+        about = " ".join(line.text for line in lines if line.section is SummarySection.ABOUT)
+        assert "740" in about
+        assert request_ not in about
+
+    def test_keeps_what_a_user_says_where_no_source_answers_it(self):
+        said = "My lease has a notice period of nine months."
+        past = past_of([(said, "A notice period of nine months, then."), ("And now?", "Wait [1].")])
+
+        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+
+        assert said in [line.text for line in lines if line.section is SummarySection.ABOUT]
+
     def test_shows_who_writes_a_clause_again_its_sentence_alone(self):
         pairs = [("How do I keep it?", "Keep it at 8 °C [1]. Dry it within 3 days of harvest [2].")]
         calls = []
