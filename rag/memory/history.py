@@ -15,10 +15,19 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.language.names import Lexicon, find_names
 from rag.language.sentences import asks, split_sentences
+from rag.language.words import language_of
 from rag.memory.evidence import SpokenMessage, TurnEvidence
 from rag.memory.paragraphs import Paragraph, read_paragraphs, size
 from rag.memory.phrases import SummaryPhrases, fenced, phrases_of
-from rag.memory.recall import PLACES, REST, Index, Meanings, OlderParagraphs
+from rag.memory.recall import (
+    LONGEST_QUESTION,
+    PLACES,
+    REST,
+    Index,
+    Meanings,
+    OlderParagraphs,
+    telling,
+)
 from rag.records import Role, Summary
 from rag.seams import TokenCounter
 
@@ -281,9 +290,8 @@ class History:
         is not shown again.
         """
         phrases = self.phrases
-        paragraphs = ShownParagraphs(
-            self, room - self.count(fenced(phrases.earlier)) - MARGIN, phrases
-        )
+        own_room = room - self.count(fenced(phrases.earlier)) - MARGIN
+        paragraphs = ShownParagraphs(self, own_room, phrases, wanted=question)
         ranked = self.ranked(question, before, meanings)
         for at in chain(self._named(question, before), ranked, self._newest(before)):
             if paragraphs.is_full:
@@ -299,8 +307,9 @@ class ShownParagraphs:
     FULL = 24  # tokens: what is left then is not worth looking for more
     MISSES = 60  # paragraphs for which there was no room
 
-    def __init__(self, past: History, room: int, phrases: SummaryPhrases) -> None:
+    def __init__(self, past: History, room: int, phrases: SummaryPhrases, wanted: str = "") -> None:
         self._past = past
+        self._wanted = set(_words(wanted[:LONGEST_QUESTION]))
         self._phrases = phrases
         self.left = room
         self.chosen: dict[int, None] = {}  # best first
@@ -311,13 +320,21 @@ class ShownParagraphs:
         return self.left < self.FULL or len(self._missed) > self.MISSES
 
     def take(self, position: int) -> bool:
-        """Show a paragraph with the question that it answers, if there is room for both."""
+        """Show a paragraph with the question that it answers, if there is room for both.
+
+        What gives no number may answer nothing: of what a user told before it only what bears on
+        what is wanted is shown.
+        """
         past, message = self._past, position // PLACES
         is_last = message + 1 == len(past.said)
         only_asks = past.said[message].only_asks and not is_last
         if only_asks and past.said[message + 1].role == Role.ASSISTANT:
             return False  # it tells nothing without its answer, and is shown with it
         asked = past.asked_at(message)
+        if asked is not None and not past.said[message].numbers:
+            before = past.paragraph(asked).text
+            bears = asks(before) or not self._wanted.isdisjoint(_words(before))
+            asked = asked if bears else None
         wanted = [
             each for each in (position, asked) if each is not None and each not in self.chosen
         ]
@@ -390,6 +407,10 @@ class MessageReader:
         only_asks = role == Role.USER and len(paragraphs) == 1 and _only_asks(text)
         names = _names(text, self.lexicon)
         return ParsedMessage(role, text, tuple(numbers), tokens, names, only_asks, paragraphs)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return telling(text, language_of(text))
 
 
 def _some(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:

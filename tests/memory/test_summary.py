@@ -10,8 +10,9 @@ from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.language.names import Lexicon
-from rag.memory.history import History
+from rag.memory.history import History, ShownParagraphs
 from rag.memory.phrases import CLOSES, OPENS
+from rag.memory.recall import PLACES
 from rag.memory.summariser import ModelReply, Summariser, corrected
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, spelled_out, summarise
 from rag.records import LineMark, SummarySection
@@ -454,3 +455,19 @@ class TestItsOwnOutput:
             found += f"runs {n + 10} hours on one charge [{n}]" in text
             assert sum(OPENS in m["content"] for m in sent) <= 2
         assert found == 6
+
+
+class TestWhatIsBroughtBack:
+    def test_an_answer_without_a_number_comes_without_what_was_told_before_it(self):
+        filler = [("We moved to Kirkby in spring.", "The heron nests in May.")]
+        asked = [("When does the heron nest?", "In May, near the weir.")]
+        past = past_of([*filler, *asked])
+
+        shown = ShownParagraphs(past, 200, past.phrases, wanted="When in May?")
+        assert shown.take(1 * PLACES)
+        assert shown.take(3 * PLACES)
+        text = shown.text()
+
+        assert "The heron nests in May." in text
+        assert "Kirkby" not in text
+        assert "When does the heron nest?" in text, "a question stays with its answer"
