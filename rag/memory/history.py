@@ -15,7 +15,7 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.language.names import Lexicon, find_names
 from rag.language.sentences import asks, split_sentences
-from rag.language.words import language_of
+from rag.language.words import UNSPACED, language_of
 from rag.memory.evidence import SpokenMessage, TurnEvidence
 from rag.memory.paragraphs import Paragraph, read_paragraphs, size
 from rag.memory.phrases import SummaryPhrases, fenced, phrases_of
@@ -32,7 +32,7 @@ from rag.records import Role, Summary
 from rag.seams import TokenCounter
 
 MARGIN = 3  # tokens that texts put together may take more
-LABEL_TOKENS = 3  # of "Assistant:", and of what stands for what is left out
+LABEL_MARGIN = 1  # token of the space behind who speaks, and of what stands for what is left out
 SKIPPED = "…\n"  # between paragraphs of one message
 LONGEST_READ = 8_000  # characters of a message of the user, to see whether it only asks
 LEAST_SAID = 24  # bytes of one that says something by itself
@@ -310,6 +310,8 @@ class ShownParagraphs:
     def __init__(self, past: History, room: int, phrases: SummaryPhrases, wanted: str = "") -> None:
         self._past = past
         self._wanted = set(_words(wanted[:LONGEST_QUESTION]))
+        labels = (past.count(f"{phrases.label(role)}:") for role in (Role.USER, Role.ASSISTANT))
+        self._label = max(labels) + LABEL_MARGIN
         self._phrases = phrases
         self.left = room
         self.chosen: dict[int, None] = {}  # best first
@@ -338,7 +340,7 @@ class ShownParagraphs:
         wanted = [
             each for each in (position, asked) if each is not None and each not in self.chosen
         ]
-        cost = sum(past.paragraph(each).tokens + LABEL_TOKENS for each in wanted)
+        cost = sum(past.paragraph(each).tokens + self._label for each in wanted)
         if cost > self.left:
             self._missed.add(position)
             return False
@@ -428,7 +430,8 @@ def _list_as_code(text: str) -> str:
 def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:
     """The product names that a text holds: those of the lexicon, and codes of models."""
     known = [name.text for name in lexicon.find(text)] if lexicon.names else []
-    codes = [name.text for name in find_names(text) if _is_code(name.text)]
+    parts = (part for name in find_names(text) for part in UNSPACED.split(name.text))
+    codes = [code for part in parts if _is_code(code := part.strip(" ,"))]
     return tuple(dict.fromkeys([*known, *codes]))
 
 

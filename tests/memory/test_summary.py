@@ -150,6 +150,26 @@ class TestItsShape:
         assert "740" in about
         assert request_ not in about
 
+    def test_has_what_a_user_says_of_himself_where_a_model_wrote_nothing_of_him(self):
+        pairs = [("I am Ines Lund and pay 740 euros.", "Noted.")]
+        pairs += [(f"Is lot {n} dry?", f"Lot {n} lies dry in May [{n}].") for n in range(1, 61)]
+        past, draft = drafted(
+            pairs, "Answered:\n" + "".join(f"- {answer} ‖ m3\n" for _, answer in pairs[1:])
+        )
+        lines = summarise(past, len(past.said), Room(500, 1000), draft).lines
+
+        assert [line.text for line in lines if line.section is SummarySection.ABOUT] == [
+            "I am Ines Lund and pay 740 euros."
+        ]
+        assert sum(line.section is SummarySection.ANSWERED for line in lines) > 5
+
+    def test_takes_no_japanese_sentence_for_a_name(self):
+        past = past_of([("AX-5400の保証期間は?", "AX-5400の保証期間は7か月です [1]。")])
+
+        assert list(past.names) == []
+        past.cover(len(past.said))
+        assert list(past.names) == ["AX-5400"]
+
     def test_keeps_what_a_user_says_where_no_source_answers_it(self):
         said = "My lease has a notice period of nine months."
         past = past_of([(said, "A notice period of nine months, then."), ("And now?", "Wait [1].")])
