@@ -52,7 +52,7 @@ def metrics() -> Response:
 def _check_right() -> None:
     """Raises NotAllowed."""
     wanted = application().settings.web.metrics_token
-    if wanted is None:
+    if not wanted:
         if not is_loopback(caller_address() or "127.0.0.1"):
             raise NotAllowed(
                 "Figures are told to this machine alone. Set web.metrics_token, and send it as "
