@@ -51,8 +51,8 @@ HUSH = "hush7319"
 NAMES = """token TOKEN access_token refresh-token sig signature X-Amz-Signature X-Amz-Security-Token
 X-Goog-Signature api_key apikey api-key apiKey key private_token PRIVATE-TOKEN auth authkey
 oauth_token authorization jwt pwd pass passwd password secret client_secret credential access_key
-accesskey subscription-key x-functions-key code pat sid session sessionid bearer hmac hash ticket sas otp pin
-private_key license_key webhook %74oken tok%65n to%6Ben token[] token%5B%5D token%00"""
+accesskey subscription-key x-functions-key code pat sid session sessionid bearer hmac hash ticket
+sas otp pin private_key license_key webhook %74oken tok%65n to%6Ben token[] token%5B%5D token%00"""
 WRITTEN = [
     *(f"https://h.test/x?lang=de&{name}={HUSH}" for name in NAMES.split()),
     f"https://ada:{HUSH}@h.test/x", f"HTTPS://ADA:{HUSH}@H.test/x", f"https://{HUSH}@h.test/x.git",
