@@ -21,7 +21,7 @@ from urllib.parse import unquote, urlsplit
 from pydantic import BaseModel, SecretStr
 from sqlalchemy import bindparam, text
 
-from rag.llm.connection import SECRET_FILE, SECRET_VARIABLE
+from rag.llm.discovery import SECRET_FILE, SECRET_VARIABLE
 from rag.settings import OidcSettings
 
 LEAST = 8  # characters: shorter ones stand anywhere

@@ -11,7 +11,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from pathlib import Path
 
 from rag.errors import SetupError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.search.cache.index_lock import holder_of
 from rag.settings import Settings
 

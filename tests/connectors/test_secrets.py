@@ -16,7 +16,7 @@ from rag.connectors.kinds import (
 )
 from rag.connectors.web import open_web
 from rag.errors import UserError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.seams import SourceOptions
 from tests.connectors.remote.site import Site, running
 

@@ -6,7 +6,7 @@ from flask import Response, current_app, request
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from rag.errors import NotAllowed
-from rag.web.access.guesses import GuessCounter
+from rag.web.access.counters import GuessCounter
 from rag.web.access.logins import digest
 from rag.web.access.owner import GUESSES, caller_address
 from rag.web.api.responses import StateModel
