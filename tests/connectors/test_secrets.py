@@ -70,6 +70,8 @@ WRITTEN = [
     f"https://h.test/x?blob={HUSH}0123456789abcdef", f"github://owner:name@main/?token={HUSH}",
 ]  # fmt: skip
 ECHOED = [
+    "%68%75%73%68%37%33%31%39", "hus%68731%39", "%25252568ush7319", "&amp;#104;ush7319",
+    "h\\u0075\\u0073\\u00687319", "&#x0068;&#x75;sh7319",
     HUSH, "%68ush7319", "h%75s%68%37319", "%2568ush7319", "%252568ush7319", "&#104;ush7319",
     "&#x68;ush7319", "&#0104;ush7319", "h&amp;#117;sh7319", "\\u0068ush7319", "h\\u0075sh7319",
     r"\\u0068ush7319", "&#X68;ush7319",
