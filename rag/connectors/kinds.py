@@ -218,7 +218,12 @@ def passwords_in_query(address: str) -> list[str]:
     if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
     values: list[str] = []
-    _with_secrets(address, lambda value: values.append(value) or value)
+
+    def note(value: str) -> str:
+        values.append(value)
+        return value
+
+    _with_secrets(address, note)
     return [match[1] for value in values if (match := NAMED_PASSWORD.fullmatch(value))]
 
 
@@ -342,7 +347,7 @@ def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
     """A text that is kept: each secret by its name, however it is spelled."""
     for value, name in secrets:
         if value:
-            text = _spellings(unquote(value)).sub(lambda _match, name=name: name, text)
+            text = _spellings(unquote(value)).sub(name.replace("\\", r"\\"), text)
     return text
 
 
