@@ -217,13 +217,7 @@ def passwords_in_query(address: str) -> list[str]:
     """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
     if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
-    values: list[str] = []
-
-    def note(value: str) -> str:
-        values.append(value)
-        return value
-
-    _with_secrets(address, note)
+    values = [each[2] for each in PARAMETER.finditer(address) if _is_secret(each[0])]
     return [match[1] for value in values if (match := NAMED_PASSWORD.fullmatch(value))]
 
 
