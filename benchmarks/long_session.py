@@ -29,7 +29,7 @@ from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.follow_ups import FollowUps
 from rag.chat.shown_sources import ShownSources
 from rag.db import migrate, open_engine
-from rag.llm.tokens import token_counter
+from rag.llm.windows import token_counter
 from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Readable
 from rag.seams import Matrix, ModelDelta, WriteRequest
@@ -88,7 +88,7 @@ class GivenSources:
 
     number: int = 0
 
-    def search(self, dense_query: str, within: Readable, **_: Any) -> list[Hit]:
+    def search(self, dense_query: str, readable: Readable, **_: Any) -> list[Hit]:
         return [self._hit(self.number * SOURCES + place) for place in range(SOURCES)]
 
     def _hit(self, number: int) -> Hit:
@@ -213,7 +213,7 @@ class _Session:
         self._sources = GivenSources()
         self._assistant = Assistant(
             self._sources,
-            FollowUps(lexicon=lambda within: PRODUCTS),
+            FollowUps(lexicon=lambda readable: PRODUCTS),
             self.memory,
             Answering(FirstSentence()),
             limits=TurnLimits(),

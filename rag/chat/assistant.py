@@ -55,9 +55,18 @@ from rag.records import (
     Text,
 )
 from rag.runtime.budget import hang_up_reason
-from rag.runtime.error_log import is_due
-from rag.runtime.metrics import Metrics
-from rag.seams import NO_OPTIONS, AnswerOptions, DirectAnswer, OpenTurn, Retriever, SessionHandle
+from rag.runtime.metrics import Metrics, is_due
+from rag.seams import (
+    NO_OPTIONS,
+    AnswerOptions,
+    DirectAnswer,
+    OpenTurn,
+    Retriever,
+    SessionHandle,
+    SessionMemory,
+    SessionTranscript,
+    SourceRegister,
+)
 from rag.seams.models import ENDLESS_SECONDS, Deadline
 
 GOES_ON = re.compile(
@@ -150,27 +159,27 @@ class Assistant:
         `readable` are some of the collections that the session asks.
         """
         question = unwrapped(question).question
-        last, within = self._last(session, self._past(session)), readable or session.within()
-        resolution = self._followups.resolve(question, last, within)
+        last, permitted = self._last(session, self._past(session)), readable or session.readable()
+        resolution = self._followups.resolve(question, last, permitted)
         return self._followups.search(
             question,
             last,
             resolution,
-            lambda asked: self._hits(asked, within, limit=limit, filters=filters),
+            lambda asked: self._hits(asked, permitted, limit=limit, filters=filters),
         )
 
-    def context(self, session: SessionHandle) -> dict[str, Any]:
+    def context(self, session: SessionMemory) -> dict[str, Any]:
         """The messages that would be sent now, the next question apart, and statistics."""
         messages, stats = self._memory.context(session)
         lines = [line for summary in session.summaries() for line in summary.lines]
         return {"messages": messages, "stats": stats, "lines": lines}
 
-    def context_messages(self, session: SessionHandle) -> tuple[ChatMessage, ...]:
+    def context_messages(self, session: SessionMemory) -> tuple[ChatMessage, ...]:
         """The messages of `context` alone."""
         return self._memory.context(session)[0]
 
     def compact(
-        self, session: SessionHandle, *, keep_turns: int | None = None
+        self, session: SessionMemory, *, keep_turns: int | None = None
     ) -> SummaryReport | None:
         """Summarise all but the newest turns now; None if there is nothing to summarise.
 
@@ -185,11 +194,11 @@ class Assistant:
         resolved = resolution.query if resolution.is_followup else ""
         return self._memory.preview(session, question, resolved)
 
-    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+    def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
         """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
         return self._memory.summarize(session, start, end)
 
-    def correct_summary(self, session: SessionHandle, line: str, text: str) -> Summary:
+    def correct_summary(self, session: SessionMemory, line: str, text: str) -> Summary:
         """Put a line of the summary in other words, or take it out; it does not come back.
 
         Raises NotFound where the summary has no such line (any more).
@@ -223,12 +232,12 @@ class Assistant:
                 raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
-        question, within = unwrapped(turn.question.content).question, session.within()
+        question, readable = unwrapped(turn.question.content).question, session.readable()
         self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
             messages = self._past(session, turn, draft.wishes)
             last = self._last(session, messages, is_stored=draft.wishes.past is None)
-            resolution = self._followups.resolve(question, last, within)
+            resolution = self._followups.resolve(question, last, readable)
             resolution = self._going_on(session, turn) or resolution
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
@@ -274,13 +283,13 @@ class Assistant:
             yield Judged(judged)
 
     def _weighed(
-        self, session: SessionHandle, direct: DirectAnswer | None, draft: Draft
+        self, session: SourceRegister, direct: DirectAnswer | None, draft: Draft
     ) -> DirectAnswer | None:
         """With what is found for the question that a figure was computed for."""
         if direct is None or direct.claim is None:
             return direct
         own = Resolution(direct.claim.question, is_followup=False, method="unchanged")
-        hits = self._hits(own, session.within(), draft)
+        hits = self._hits(own, session.readable(), draft)
         return self._answering.weighed(session, direct, [as_source(hit) for hit in hits])
 
     def _say(
@@ -297,7 +306,7 @@ class Assistant:
         self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, direct.sources), draft.stats)
 
-    def _going_on(self, session: SessionHandle, turn: OpenTurn) -> Resolution | None:
+    def _going_on(self, session: SessionTranscript, turn: OpenTurn) -> Resolution | None:
         """For "go on" after an answer that was cut: the question that it answered."""
         index = turn.question.index
         if not (GOES_ON.fullmatch(turn.question.content.strip()) and index):
@@ -332,7 +341,7 @@ class Assistant:
 
     def _past(
         self,
-        session: SessionHandle,
+        session: SessionTranscript,
         turn: OpenTurn | None = None,
         wishes: AnswerOptions = NO_OPTIONS,
     ) -> Sequence[Message]:
@@ -345,7 +354,7 @@ class Assistant:
     def _hits(
         self,
         resolution: Resolution,
-        within: Readable,
+        readable: Readable,
         draft: Draft | None = None,
         *,
         limit: int | None = None,
@@ -356,7 +365,7 @@ class Assistant:
         try:
             return self._retriever.search(
                 resolution.dense_query or resolution.query,
-                within,
+                readable,
                 lexical_query=words,
                 before=resolution.before,
                 limit=limit,
@@ -369,24 +378,24 @@ class Assistant:
             draft.notices += [] if notice in draft.notices else [notice]
             if is_due("words alone"):
                 log.warning("searched by words alone", extra={"error": type(error).__name__})
-            return self._retriever.by_words(words, within, before=resolution.before, limit=limit)
+            return self._retriever.by_words(words, readable, before=resolution.before, limit=limit)
 
     def _find(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         question: str,
         last: LastTurn,
         resolution: Resolution,
         draft: Draft,
     ) -> QuestionSources:
         """The sources that a question names, such as [3]; retrieval for any other question."""
-        within = session.within()
+        readable = session.readable()
         sources = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if sources:
             whole = {source.number: 1.0 for source in sources}
-            return QuestionSources(tuple(sources), whole, resolution, within)
+            return QuestionSources(tuple(sources), whole, resolution, readable)
         resolution, hits = self._followups.search(
-            question, last, resolution, lambda asked: self._hits(asked, within, draft)
+            question, last, resolution, lambda asked: self._hits(asked, readable, draft)
         )
         found = session.register(hits)
         about = resolution.before.documents if resolution.is_followup else ()
@@ -396,8 +405,8 @@ class Assistant:
         }
         if draft.cells:
             cells = dict.fromkeys((cell.number for cell in draft.cells), LOOKED_UP)
-            return QuestionSources((*draft.cells, *found), relevance | cells, resolution, within)
-        return QuestionSources(tuple(found), relevance, resolution, within)
+            return QuestionSources((*draft.cells, *found), relevance | cells, resolution, readable)
+        return QuestionSources(tuple(found), relevance, resolution, readable)
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, evidence: QuestionSources, draft: Draft
@@ -450,7 +459,7 @@ class Assistant:
                     span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
 
     def _of(
-        self, session: SessionHandle, answer: Answer, sources: Sequence[Source]
+        self, session: SourceRegister, answer: Answer, sources: Sequence[Source]
     ) -> tuple[Source, ...]:
         """The sources an answer cites, by number."""
         by_number = {source.number: source for source in sources}
@@ -482,7 +491,7 @@ def _verdicts(answer: Answer) -> Mapping[str, int]:
     return Counter(citation.verdict.value for citation in answer.citations)
 
 
-def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:
+def _keep(session: SessionTranscript, draft: Draft, reason: str) -> None:
     """Store what there is of a broken answer, unless its session was deleted meanwhile."""
     if not draft.has_ended:
         with suppress(NotFound), waiting_for_database():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rag.cli.source import as_json_option
+from rag.cli.source import as_json_option, printable
 
 if TYPE_CHECKING:
     from rag.operations.repository import BackupManifest
@@ -61,9 +61,9 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     Uploads that waited and syncs wait for `groundnote resume`.
     """
     from rag.errors import Conflict
-    from rag.llm.connection import SECRET_FILE, SECRET_VARIABLE
+    from rag.llm.discovery import SECRET_FILE, SECRET_VARIABLE
+    from rag.operations.backup import restore as put_back
     from rag.operations.repository import opened_for_restore
-    from rag.operations.restore import restore as put_back
     from rag.wiring.stores import empty_library
 
     if count := _vectors_elsewhere(settings):
@@ -92,7 +92,7 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
 @click.pass_obj
 def resume(settings: "Settings") -> None:
     """After a restore: let syncs and the uploads that waited go on."""
-    from rag.db.waiting import release_jobs
+    from rag.db.blobs import release_jobs
     from rag.wiring.stores import open_database
 
     waited = release_jobs(open_database(settings))
@@ -125,7 +125,7 @@ def originals(settings: "Settings", folders: tuple[Path, ...]) -> None:
     lacking = documents.without_original()
     click.echo(f"{brought} files were copied; {len(lacking)} documents have none.")
     for name in sorted(lacking.values()):
-        click.echo(f"no file: {name}")
+        click.echo(printable(f"no file: {name}"))
     if lacking:
         raise click.exceptions.Exit(1)
 
@@ -189,7 +189,8 @@ def _tell(manifest: "BackupManifest", what: str, as_json: bool) -> None:
         f"{counts['conversations']} conversations; {manifest.size / 2**20:,.1f} MiB."
     )
     for name, documents in manifest.missing.items():
-        click.echo(f"not in it, as it is gone: {name} ({', '.join(documents[:5])})")
+        held = printable(", ".join(documents[:5]))
+        click.echo(f"not in it, as it is gone: {name} ({held})")
 
 
 @contextmanager

@@ -11,10 +11,10 @@ import click
 
 from rag.cli.backup import backup, migrate, originals, restore, resume
 from rag.cli.models import models
-from rag.cli.source import as_json_option, source
+from rag.cli.source import as_json_option, printable, source
 from rag.cli.testing import evaluate, keep, regress
 from rag.errors import RagError
-from rag.runtime.error_log import ERRORS
+from rag.runtime.metrics import ERRORS
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rich.console import Console
@@ -167,7 +167,7 @@ def demo(settings: "Settings", port: int | None, long_talk: bool) -> None:
     """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
     from rag.cli.ingest import ingest_paths, was_ingested
     from rag.web.server import serve as serve_web
-    from rag.wiring.package_files import package_folder
+    from rag.wiring.components import package_folder
 
     web = settings.web.model_copy(update={} if port is None else {"port": port})
     own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
@@ -211,7 +211,8 @@ def sessions(settings: "Settings", owner: str | None, unwanted: str | None, as_j
         return
     for session in found:
         used = session.last_used_at.astimezone().strftime("%Y-%m-%d %H:%M")
-        click.echo(f"{session.id}  {used}  {session.message_count:>5}  {session.title}")
+        title = printable(session.title)
+        click.echo(f"{session.id}  {used}  {session.message_count:>5}  {title}")
 
 
 @main.command()
@@ -249,7 +250,7 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         findings.append(finding)
         if not as_json:
             sign = click.style("ok  ", "green") if finding.is_ok else click.style("not ok", "red")
-            click.echo(f"{sign} {finding.subject}: {finding.detail}")
+            click.echo(f"{sign} {printable(f'{finding.subject}: {finding.detail}')}")
     if as_json:
         click.echo(json.dumps([*map(asdict, findings)], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):

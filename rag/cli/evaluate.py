@@ -9,10 +9,9 @@ from rich.console import Console
 
 from rag.errors import UserError
 from rag.regression import report
-from rag.regression.page import as_page
 from rag.regression.player import OWNER
 from rag.regression.replay import Libraries, Replayer, ReplayOptions, files_of, settings_for
-from rag.regression.report import Check, Graded, PlayedTurn, Replay, grade, read_questions
+from rag.regression.report import Check, Graded, PlayedTurn, Replay, as_page, grade, read_questions
 from rag.settings import Settings
 
 AS_SET = ReplayOptions()
@@ -80,7 +79,7 @@ def run(
 ) -> tuple[int, str]:
     """Replay, show and write; the exit code, and the JSON for programs."""
     earlier = report.read_report(written.compare) if written.compare else None
-    outcomes = list(_shown(regress(settings, wanted, options), console))
+    outcomes = list(_show_outcomes(regress(settings, wanted, options), console))
     replays = [outcome.replay for outcome in outcomes]
     told = report.as_json(replays)
     if wanted.is_pair:
@@ -96,7 +95,7 @@ def run(
     return _code(replays), json.dumps(told, ensure_ascii=False)
 
 
-def _shown(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
+def _show_outcomes(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
     """One after the other, as soon as each is done."""
     status = console.status("replaying …")
     with status:

@@ -34,7 +34,7 @@ from rag.library.questions import (
 from rag.library.summary import QuotedStretch, key_statements, statements_of
 from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
-from rag.seams import LIBRARY, DirectAnswer, SessionHandle
+from rag.seams import LIBRARY, DirectAnswer, OwnedSession, SessionHandle, SourceRegister
 from rag.search.mentions import NameMentions
 from rag.search.passages import neighbourhood
 
@@ -74,36 +74,36 @@ class LibraryAnswers:
         if polite is not None:
             kind, language = polite
             own = Resolution(question, is_followup=False, method="unchanged")  # nothing is searched
-            return replace(_told(Phrases(language).say(kind)), resolution=own)
+            return replace(_direct(Phrases(language).say(kind)), resolution=own)
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
             return self._empty(session, Phrases(language_of(question, resolution.earlier)))
         speech = Phrases(asked.language)
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)
-        if self._documents.is_empty(session.within()):
-            return _told(speech.say("empty"), declined=True)
+        if self._documents.is_empty(session.readable()):
+            return _direct(speech.say("empty"), declined=True)
         if asked.kind in (LibraryTopic.CONTENTS, LibraryTopic.NEWEST):
             return self._contents(session, asked, speech)
         if asked.kind in (LibraryTopic.MENTIONS, LibraryTopic.TOPIC):
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
-    def _empty(self, session: SessionHandle, speech: Phrases) -> DirectAnswer | None:
+    def _empty(self, session: OwnedSession, speech: Phrases) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
-        if not self._is_without_model or not self._documents.is_empty(session.within()):
+        if not self._is_without_model or not self._documents.is_empty(session.readable()):
             return None
-        return _told(speech.say("empty"), declined=True)
+        return _direct(speech.say("empty"), declined=True)
 
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
-        documents = self._documents.documents(session.within())
-        if question.kind is LibraryTopic.NEWEST:
+        documents = self._documents.documents(session.readable())
+        if asked.kind is LibraryTopic.NEWEST:
             newest = sorted(documents, key=lambda document: document.ingested_at, reverse=True)
-            return _told(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
+            return _direct(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
         size = speech.size(documents)
         n = speech.counted("document", len(documents))
         said = [speech.say("contents", n=n, kinds=kinds_of(documents), size=size)]
@@ -111,32 +111,33 @@ class LibraryAnswers:
         failed = self._unread(session.owner)
         if failed:
             said += [speech.say("unread", n=speech.counted("file", len(failed))), _reasons(failed)]
-        return _told("\n\n".join(said))
+        return _direct("\n\n".join(said))
 
     def _not_read(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
-        if question.subject:
-            failed = files_named(question.subject, failed)
-            return _told(_reasons(failed)) if failed else None
+        if asked.subject:
+            failed = files_named(asked.subject, failed)
+            return _direct(_reasons(failed)) if failed else None
         if not failed:
-            return _told(speech.say("all_read"))
+            return _direct(speech.say("all_read"))
         head = speech.say("unread", n=speech.counted("file", len(failed)))
-        return _told(f"{head}\n\n{_reasons(failed)}")
+        return _direct(f"{head}\n\n{_reasons(failed)}")
 
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: SourceRegister, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
-        within = session.within()
+        readable = session.readable()
         results = {
-            asked_for: self._holding(asked_for, within) for asked_for in _wanted(question.subject)
+            asked_for: self._holding(asked_for, readable)
+            for asked_for in _sought_names(asked.subject)
         }
         if len(results) > 1 and not all(results.values()):
-            results = {question.subject: self._holding(_bare(question.subject), within)}
-        if question.kind is LibraryTopic.TOPIC and not all(results.values()):
+            results = {asked.subject: self._holding(_bare(asked.subject), readable)}
+        if asked.kind is LibraryTopic.TOPIC and not all(results.values()):
             return None
         said: list[str] = []
         sources: list[Source] = []
@@ -144,19 +145,19 @@ class LibraryAnswers:
             told, cited_here = self._documents_holding(session, words, chunks, speech)
             said.append(told)
             sources += cited_here
-        return _told("\n\n".join(said), tuple(sources), declined=not any(results.values()))
+        return _direct("\n\n".join(said), tuple(sources), declined=not any(results.values()))
 
-    def _holding(self, words: str, within: Readable) -> dict[str, list[Chunk]]:
+    def _holding(self, words: str, readable: Readable) -> dict[str, list[Chunk]]:
         """By the id of their document, in the order of its names."""
         found = sorted(
-            self._mentions.everywhere(words, within), key=lambda chunk: chunk.document_name
+            self._mentions.everywhere(words, readable), key=lambda chunk: chunk.document_name
         )
         of_each = groupby(found, key=lambda chunk: chunk.document_id)
         return {document_id: list(chunks) for document_id, chunks in of_each}
 
     def _documents_holding(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         words: str,
         chunks: dict[str, list[Chunk]],
         speech: Phrases,
@@ -168,7 +169,7 @@ class LibraryAnswers:
         sources = self._register(session, firsts)
         numbers = {source.document_id: source.marker for source in sources}
         documents = {
-            document.id: document for document in self._documents.documents(session.within())
+            document.id: document for document in self._documents.documents(session.readable())
         }
         entries = [
             f"- {named(documents[key])}: {speech.counted('place', len(those))}"
@@ -180,9 +181,9 @@ class LibraryAnswers:
         head = speech.say("mention_one" if len(chunks) == 1 else "mention", n=n, words=shown)
         return "\n".join([head, "", *entries]), sources
 
-    def _register(self, session: SessionHandle, chunks: Sequence[Chunk]) -> list[Source]:
+    def _register(self, session: SourceRegister, chunks: Sequence[Chunk]) -> list[Source]:
         keys = list(dict.fromkeys((chunk.document_id, chunk.section_index) for chunk in chunks))
-        texts = self._documents.section_texts(keys, session.within())
+        texts = self._documents.section_texts(keys, session.readable())
         hits = []
         for chunk in chunks:
             text = texts.get((chunk.document_id, chunk.section_index), chunk.text)
@@ -193,55 +194,57 @@ class LibraryAnswers:
     # ── One document ─────────────────────────────────────────────────────────────────────────
 
     def _of_document(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
-        failed = files_named(question.subject, self._unread(session.owner))
+        failed = files_named(asked.subject, self._unread(session.owner))
         if failed:
-            return _told(_reasons(failed), declined=True)
-        found = self._meant(session, question)
+            return _direct(_reasons(failed), declined=True)
+        found = self._stretches_of(session, asked)
         if not found:
             return None
         if len(found) > 1:
             if len(found) > MOST_TO_CHOOSE:
                 return None
             choice = speech.listed([each.document for each in found], MOST_LISTED)
-            return _told(f"{speech.say('which')}\n\n{choice}", declined=True)
-        if question.kind is LibraryTopic.SUMMARY:
+            return _direct(f"{speech.say('which')}\n\n{choice}", declined=True)
+        if asked.kind is LibraryTopic.SUMMARY:
             return self._summary(session, found[0], speech) or self._about(
                 session, found[0], speech
             )
         return self._about(session, found[0], speech)
 
-    def _meant(self, session: SessionHandle, question: LibraryQuestion) -> list[DocumentStretch]:
+    def _stretches_of(
+        self, session: SessionHandle, asked: LibraryQuestion
+    ) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
-        within = session.within()
-        if _THIS.fullmatch(question.subject):
-            return self._whole(self._spoken_of(session), within)
-        documents = self._documents.documents(within)
-        named = documents_named(question.subject, documents)
+        readable = session.readable()
+        if _THIS.fullmatch(asked.subject):
+            return self._whole(self._spoken_of(session), readable)
+        documents = self._documents.documents(readable)
+        named = documents_named(asked.subject, documents)
         if named:
-            return self._whole(named, within)
-        both = section_and_document(question.subject)
+            return self._whole(named, readable)
+        both = section_and_document(asked.subject)
         if both is not None:
             heading, document = both
             named = documents_named(document, documents) or documents_hinted(document, documents)
             if _THIS.fullmatch(document):
                 named = self._spoken_of(session)
-            parts = (part_called(heading, *self._read(each, within)) for each in named)
+            parts = (part_called(heading, *self._read(each, readable)) for each in named)
             return [part for part in parts if part is not None]
-        if question.kind is not LibraryTopic.SUMMARY:
+        if asked.kind is not LibraryTopic.SUMMARY:
             return []
-        return self._whole(documents_hinted(question.subject, documents), within)
+        return self._whole(documents_hinted(asked.subject, documents), readable)
 
-    def _whole(self, documents: Sequence[Document], within: Readable) -> list[DocumentStretch]:
-        return [DocumentStretch(*self._read(document, within)) for document in documents]
+    def _whole(self, documents: Sequence[Document], readable: Readable) -> list[DocumentStretch]:
+        return [DocumentStretch(*self._read(document, readable)) for document in documents]
 
-    def _read(self, document: Document, within: Readable) -> tuple[Document, tuple[Section, ...]]:
-        return document, tuple(self._documents.sections(document.id, within))
+    def _read(self, document: Document, readable: Readable) -> tuple[Document, tuple[Section, ...]]:
+        return document, tuple(self._documents.sections(document.id, readable))
 
     def _spoken_of(self, session: SessionHandle) -> list[Document]:
         """The document that the last answer cited first; the only one there is."""
-        documents = self._documents.documents(session.within())
+        documents = self._documents.documents(session.readable())
         for message in reversed(session.recent(6)):
             if message.role == Role.ASSISTANT and message.answer and message.answer.citations:
                 number = message.answer.citations[0].number
@@ -250,7 +253,7 @@ class LibraryAnswers:
         return documents if len(documents) == 1 else []
 
     def _about(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer:
         document, sections = stretch.document, stretch.sections
         pages = max((section.page or 0 for section in sections), default=0)
@@ -266,10 +269,10 @@ class LibraryAnswers:
         headings = outline(document, sections)
         if headings:
             said += [speech.say("outline"), headings]
-        return _told("\n\n".join(said), sources)
+        return _direct("\n\n".join(said), sources)
 
     def _summary(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer | None:
         statements = key_statements(stretch.sections, MOST_STATEMENTS)
         if len({statement.heading for statement in statements}) == 1:
@@ -281,13 +284,13 @@ class LibraryAnswers:
         if stretch.heading:
             title = speech.say("part", title=title, heading=in_words(stretch.heading))
         head = speech.say("summary", title=title)
-        return _told("\n\n".join([head, "\n".join(quoted)]), sources)
+        return _direct("\n\n".join([head, "\n".join(quoted)]), sources)
 
     def _quoted(
-        self, session: SessionHandle, document: Document, statements: Sequence[QuotedStretch]
+        self, session: SourceRegister, document: Document, statements: Sequence[QuotedStretch]
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
-        chunks = self._documents.chunks_of(document.id, session.within())
+        chunks = self._documents.chunks_of(document.id, session.readable())
         places = [(statement, _chunk_at(chunks, statement)) for statement in statements]
         held = [(each, chunk) for each, chunk in places if chunk is not None]
         sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in held)))
@@ -296,7 +299,7 @@ class LibraryAnswers:
         return entries, tuple(sources)
 
 
-def _told(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False) -> DirectAnswer:
+def _direct(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False) -> DirectAnswer:
     return DirectAnswer(text, sources, made_by=LIBRARY, declined=declined)
 
 
@@ -311,7 +314,7 @@ def _reasons(failed: Sequence[UnreadFile]) -> str:
     return "\n".join(f"- {in_words(file.reason)}" for file in failed)
 
 
-def _wanted(subject: str) -> list[str]:
+def _sought_names(subject: str) -> list[str]:
     """What is looked for: the subject, or each of two that are named; quotes hold it together."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
         return [subject.strip(_QUOTES)]

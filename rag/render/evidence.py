@@ -161,7 +161,7 @@ def _in_document(
     source: Source, chunk: Chunk, near: Sequence[Section], stated: Sequence[CitedStatement]
 ) -> Evidence:
     section = next(each for each in near if each.index == chunk.section_index)
-    spans = _said(source, chunk, section, _clauses(stated))
+    spans = _stated_spans(source, chunk, section, _clauses(stated))
     marks = _marks(section.text, Span(chunk.start, chunk.end), spans, stated)
     first = max(0, min(span.start for span in (marks.passage, *marks.said)) - AROUND_CHARS)
     last = max(span.end for span in (marks.passage, *marks.said)) + AROUND_CHARS
@@ -185,7 +185,7 @@ def _in_document(
     return Evidence(source, tuple(parts), section.index, section.page, quotes, rows=marked)
 
 
-def _said(
+def _stated_spans(
     source: Source, chunk: Chunk, section: Section, clauses: Sequence[str]
 ) -> tuple[Span, ...]:
     """Writers read more than the chunk: what they say may stand in the text around it."""
@@ -339,10 +339,10 @@ class _Writing:
             return escape(words.replace("\\|", "|"))
         return strong(words, self._deciding(cell))
 
-    def _deciding(self, within: Span) -> list[Span]:
+    def _deciding(self, span: Span) -> list[Span]:
         """The stretches that decide, by offsets into the stretch around them."""
-        runs = RUN.finditer(self.styles, within.start, within.end)
-        return [_shifted(Span(*r.span()), -within.start) for r in runs if r[1][0] == DECIDES]
+        runs = RUN.finditer(self.styles, span.start, span.end)
+        return [_shifted(Span(*r.span()), -span.start) for r in runs if r[1][0] == DECIDES]
 
     def _row_style(self, line: Span) -> Markup | str:
         style = max(self.styles[line.start : line.end])

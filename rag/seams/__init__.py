@@ -6,28 +6,39 @@ from rag.seams.conversations import (
     FoundMessages,
     OpenTurn,
     Overview,
+    OwnedSession,
     SessionHandle,
+    SessionMemory,
+    SessionTranscript,
+    SourceRegister,
     Versions,
 )
 from rag.seams.documents import (
     ChunkChanges,
     ChunkIndex,
+    Connector,
     DocumentStore,
     Embedder,
+    ListedFile,
     Matrix,
+    OpenSource,
     Reranker,
     Retriever,
+    SourceOptions,
 )
-from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
-from rag.seams.sources import Connector, ListedFile, OpenSource, SourceOptions
-from rag.seams.writers import (
+from rag.seams.models import (
     LIBRARY,
     NO_OPTIONS,
     TABLES,
     AnswerOptions,
+    ChatModel,
     ComputedFigure,
     DirectAnswer,
     DirectAnswers,
+    ModelDelta,
+    ModelRequest,
+    TokenCounter,
+    ToolSpec,
     Writer,
     WriteRequest,
 )

@@ -1,9 +1,10 @@
-"""The store of documents, embedding, and finding chunks."""
+"""The store of documents, embedding, finding chunks, and where documents come from."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from rag.records import (
@@ -43,15 +44,15 @@ class DocumentStore(Protocol):
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
 
-    def document(self, document_id: str, within: Readable) -> Document:
+    def document(self, document_id: str, readable: Readable) -> Document:
         """Raises NotFound."""
 
-    def documents(self, within: Readable) -> list[Document]:
+    def documents(self, readable: Readable) -> list[Document]:
         """All, by name."""
 
     def page(
         self,
-        within: Readable,
+        readable: Readable,
         *,
         limit: int,
         offset: int = 0,
@@ -64,28 +65,28 @@ class DocumentStore(Protocol):
         `order` is "name", "newest" or "largest".
         """
 
-    def chunks(self, chunk_ids: Sequence[str], within: Readable) -> dict[str, Chunk]:
+    def chunks(self, chunk_ids: Sequence[str], readable: Readable) -> dict[str, Chunk]:
         """Those that exist."""
 
-    def filtered(self, filters: Filters, within: Readable) -> FilteredDocuments:
+    def filtered(self, filters: Filters, readable: Readable) -> FilteredDocuments:
         """The documents that all filters let through. Raises UserError."""
 
-    def lexicon(self, within: Readable) -> tuple[str, ...]:
+    def lexicon(self, readable: Readable) -> tuple[str, ...]:
         """The product names of the documents, without repeats."""
 
-    def is_empty(self, within: Readable) -> bool:
+    def is_empty(self, readable: Readable) -> bool:
         """Whether there is no document at all."""
 
-    def sections(self, document_id: str, within: Readable) -> list[Section]:
+    def sections(self, document_id: str, readable: Readable) -> list[Section]:
         """All of a document, in reading order."""
 
     def chunks_of(
-        self, document_id: str, within: Readable, *, sections: range | None = None
+        self, document_id: str, readable: Readable, *, sections: range | None = None
     ) -> list[Chunk]:
         """All of a document, or of some of its sections, in reading order."""
 
     def section_texts(
-        self, keys: Sequence[tuple[str, int]], within: Readable
+        self, keys: Sequence[tuple[str, int]], readable: Readable
     ) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
 
@@ -143,7 +144,7 @@ class ChunkIndex(Protocol):
         """Remove; ids that are not there are no error."""
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         """For each row chunk ids with their cosine similarity (-1 to 1), best first."""
 
@@ -174,7 +175,7 @@ class Retriever(Protocol):
     def search(
         self,
         dense_query: str,
-        within: Readable,
+        readable: Readable,
         *,
         lexical_query: str = "",
         before: EarlierTopics = NO_EARLIER_TOPICS,
@@ -192,15 +193,64 @@ class Retriever(Protocol):
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
 
-    def confidence(self, query: str, within: Readable) -> Confidence:
+    def confidence(self, query: str, readable: Readable) -> Confidence:
         """Whether the documents answer a query at all, and which of its codes nobody has."""
 
     def by_words(
         self,
         query: str,
-        within: Readable,
+        readable: Readable,
         *,
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
     ) -> list[Hit]:
         """The same by words alone, which needs the database only."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFile:
+    """A file as its source lists it, not yet read."""
+
+    name: str  # within the source, with forward slashes; each name is listed once
+    mark: str  # the source's own for this version (time and size, ETag, commit); "" has none
+    size: int | None = None  # bytes, where the source says so
+    url: str = ""  # where people open it; "" where that is nowhere
+    is_settled: bool = True  # False while it is being written to: it is looked at again soon
+    # What the source says of it, where the file itself says nothing.
+    author: str = ""
+    date: str = ""  # a day, "2025-03-31"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What whoever adds a source may say besides its address."""
+
+    include: tuple[str, ...] = ()  # globs of names; none: all
+    exclude: tuple[str, ...] = ()
+    depth: int = 3  # of links that are followed from a page
+    most_files: int = 20_000
+    max_bytes: int = 64 * 1024 * 1024  # of one file
+    private_hosts: tuple[str, ...] = ()  # of this network, that may be asked all the same
+    aside: Path | None = None  # a folder of this source alone, for what it keeps between two syncs
+    # What of the address is secret, each with its name in {}: kept and told is the name alone.
+    secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+class Connector(Protocol):
+    """A folder, a share, a repository, a site: it is listed, and read file by file."""
+
+    def listed(self) -> Iterator[ListedFile]:
+        """All there is now, in any order. Raises SourceAway.
+
+        Where it cannot be seen whole it raises, at the latest at its end: what was not listed is
+        taken for removed.
+        """
+
+    def read(self, file: ListedFile) -> bytes:
+        """The bytes of a file that was listed. Raises UserError, and SourceAway."""
+
+    def close(self) -> None:
+        """Let go of connections and of what was put aside."""
+
+
+OpenSource = Callable[[str, SourceOptions], Connector]  # of an address; raises UserError

@@ -31,11 +31,10 @@ from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
 from rag.sessions import (
     branches,
     leases,
+    recall_rows,
     register_rows,
     summary_rows,
     transcript,
-    vector_rows,
-    word_rows,
 )
 from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 
@@ -56,8 +55,8 @@ _FAMILY_LOCKED = (
 )
 
 
-class SqlSession:
-    """One session of one owner; see `rag.seams.SessionHandle` for every promise."""
+class _OwnedRows:
+    """The rows of one session of one owner; see `rag.seams.conversations` for every promise."""
 
     def __init__(
         self,
@@ -128,61 +127,12 @@ class SqlSession:
         with self._engine.connect() as connection:
             return self._mine(connection, _MINE)
 
-    def overview(self) -> Overview:
-        return self._look(summary_rows.overview)
-
-    def rename(self, title: str) -> None:
-        self._set(title=storable(title))
-
-    def configure(self, config: ContextConfig) -> None:
-        self._set(config=asdict(config))
-
-    def within(self) -> Readable:
+    def readable(self) -> Readable:
         return self._readable(self.owner).only(self.read().collections)
 
-    def choose(self, collections: Sequence[str]) -> None:
-        self._set(collections=list(collections))
 
-    def pick_model(self, name: str) -> None:
-        self._set(model=storable(name) or None)
-
-    def shared(self) -> list[SessionHandle]:
-        handles: list[SessionHandle] = []
-        for session_id in self.read().config.share:
-            key = SessionKey(session_id, self.owner)
-            other = SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
-            with suppress(NotFound):
-                handles += [other] if session_id != self.id and other.read() else []
-        return handles
-
-    def prefer(self, preferences: ContextPreferences) -> None:
-        with self._writing() as (connection, _):
-            summary_rows.prefer(connection, self._key, preferences)
-
-    def note_matches(self, indices: Sequence[int]) -> None:
-        with self._writing() as (connection, _):
-            summary_rows.note_matches(connection, self._key, indices)
-
-    def delete(self) -> None:
-        with self._numbering() as (connection, _):
-            branches.leave(connection, [self.id])
-            connection.execute(delete(sessions).where(sessions.c.id == self.id))
-            record(connection, "session.deleted", self.id)
-
-    # Branches
-
-    def branch(self, index: int) -> "SqlSession":
-        branch_id = uuid4().hex
-        with self._numbering() as (connection, session):
-            branches.make(connection, session, branch_id, index, now=self._clock())
-        key = SessionKey(branch_id, self.owner)
-        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
-
-    def family(self) -> list[Session]:
-        with self._reading() as (connection, session):
-            return branches.family(connection, session)
-
-    # Turns
+class SqlTranscript(_OwnedRows):
+    """Its messages."""
 
     def begin(self, question: str) -> OpenTurn:
         with writing(self._engine) as connection:
@@ -209,7 +159,7 @@ class SqlSession:
             for holder in (session, *branches.sharing(connection, session, index)):
                 key = SessionKey(holder.id, self.owner)
                 transcript.erase(connection, key, holder, index)
-                word_rows.remove(connection, holder.id, index - 1)
+                recall_rows.remove_words(connection, holder.id, index - 1)
                 summary_rows.remove_over(connection, key, index - 1, index + 1)
 
     def judge(self, answer: Message) -> Message:
@@ -266,7 +216,9 @@ class SqlSession:
             transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
 
-    # Sources
+
+class SqlRegister(_OwnedRows):
+    """Its sources."""
 
     def register(self, hits: Sequence[Hit]) -> list[Source]:
         return self.register_sources([as_source(hit) for hit in hits])
@@ -281,8 +233,8 @@ class SqlSession:
         return [known[chunk_id] for chunk_id in wanted]
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
-        within = self._readable(self.owner)
-        sources = self._look(register_rows.of_chunks, within, chunk_ids)
+        readable = self._readable(self.owner)
+        sources = self._look(register_rows.of_chunks, readable, chunk_ids)
         return {source.chunk_id: source for source in sources}
 
     def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
@@ -293,20 +245,30 @@ class SqlSession:
         return self._look(register_rows.result, number)
 
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
-        within = self._readable(self.owner)
-        return self._look(register_rows.read, within, numbers)
+        readable = self._readable(self.owner)
+        return self._look(register_rows.read, readable, numbers)
 
     def source_count(self) -> int:
         return self._look(register_rows.source_count)
-
-    def expire(self, moment: datetime | None) -> None:
-        self._set(expires_at=moment)
 
     def reserve_numbers(self, highest: int) -> None:
         with self._numbering() as (connection, _):
             register_rows.reserve(connection, self.id, highest)
 
-    # Summaries
+
+class SqlMemory(_OwnedRows):
+    """Its summaries, and what finds its messages again."""
+
+    def overview(self) -> Overview:
+        return self._look(summary_rows.overview)
+
+    def prefer(self, preferences: ContextPreferences) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.prefer(connection, self._key, preferences)
+
+    def note_matches(self, indices: Sequence[int]) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.note_matches(connection, self._key, indices)
 
     def epoch(self) -> int:
         return self._look(summary_rows.epoch)
@@ -347,39 +309,82 @@ class SqlSession:
         with self._writing() as (connection, _):
             return summary_rows.forget(connection, self.id)
 
-    # Recall
-
     def save_vectors(self, vectors: Mapping[int, Any]) -> None:
         if vectors:
             with self._writing() as (connection, _):
-                vector_rows.save(connection, self.id, vectors)
+                recall_rows.save_vectors(connection, self.id, vectors)
 
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
-        return self._look(vector_rows.of, indices)
+        return self._look(recall_rows.vectors_of, indices)
 
     def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
-        return self._look(vector_rows.besides, known, since)
+        return self._look(recall_rows.vectors_besides, known, since)
 
     def words_until(self) -> tuple[int, bytes]:
-        return self._look(word_rows.newest)
+        return self._look(recall_rows.newest_block)
 
     def words(
         self, words: Sequence[str], *, last: int, most: int
     ) -> dict[str, list[tuple[int, bytes]]]:
-        return self._look(word_rows.of, words, last=last, most=most)
+        return self._look(recall_rows.blocks_of, words, last=last, most=most)
 
     def add_words(
         self, start: int, end: int, size: bytes, words: Mapping[str, bytes], *, epoch: int
     ) -> bool:
         with self._writing() as (connection, _):
-            is_next = word_rows.newest(connection, self._key)[0] == start
+            is_next = recall_rows.newest_block(connection, self._key)[0] == start
             if not is_next or epoch != summary_rows.epoch(connection, self._key):
                 return False
-            word_rows.add(connection, self.id, end, size, words)
+            recall_rows.add_words(connection, self.id, end, size, words)
             return True
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         return self._look(transcript.without_vectors, before=before, limit=limit)
+
+
+class SqlSession(SqlTranscript, SqlRegister, SqlMemory):
+    """All of it: see `rag.seams.SessionHandle`."""
+
+    def rename(self, title: str) -> None:
+        self._set(title=storable(title))
+
+    def configure(self, config: ContextConfig) -> None:
+        self._set(config=asdict(config))
+
+    def choose(self, collections: Sequence[str]) -> None:
+        self._set(collections=list(collections))
+
+    def pick_model(self, name: str) -> None:
+        self._set(model=storable(name) or None)
+
+    def shared(self) -> list[SessionHandle]:
+        handles: list[SessionHandle] = []
+        for session_id in self.read().config.share:
+            key = SessionKey(session_id, self.owner)
+            other = SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+            with suppress(NotFound):
+                handles += [other] if session_id != self.id and other.read() else []
+        return handles
+
+    def expire(self, moment: datetime | None) -> None:
+        self._set(expires_at=moment)
+
+    def delete(self) -> None:
+        with self._numbering() as (connection, _):
+            branches.leave(connection, [self.id])
+            connection.execute(delete(sessions).where(sessions.c.id == self.id))
+            record(connection, "session.deleted", self.id)
+
+    def branch(self, index: int) -> "SqlSession":
+        branch_id = uuid4().hex
+        with self._numbering() as (connection, session):
+            branches.make(connection, session, branch_id, index, now=self._clock())
+        key = SessionKey(branch_id, self.owner)
+        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+
+    def family(self) -> list[Session]:
+        with self._reading() as (connection, session):
+            return branches.family(connection, session)
 
 
 class SqlConversationStore:

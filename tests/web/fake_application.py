@@ -14,7 +14,7 @@ from rag.connectors.registry import SourceRegistry
 from rag.connectors.table import SourceTable
 from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.memory.conversation import ConversationMemory
 from rag.records import (
     Answer,
@@ -47,6 +47,7 @@ from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
 from rag.tokens import count_tokens
 from rag.wiring.components import open_collections
+from tests.canary import seeded
 from tests.fakes import HashEmbedder
 from tests.made import made_chunk, made_hit
 from tests.prepared import migrated
@@ -74,7 +75,9 @@ class FakeRetriever:
         self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
         self.asked = []
 
-    def search(self, dense_query, within, *, lexical_query="", before=None, limit=8, filters=None):
+    def search(
+        self, dense_query, readable, *, lexical_query="", before=None, limit=8, filters=None
+    ):
         self.asked.append((dense_query, lexical_query, limit))
         return self.hits[:limit]
 
@@ -225,7 +228,7 @@ def library():
 
 class FakeApplication:
     def __init__(self, settings, engine):
-        self.settings = settings
+        self.settings = seeded(settings)
         self.pickable_models = settings.llm.pickable
         self.engine = engine
         self.seen, self.tried = {}, threading.Event()

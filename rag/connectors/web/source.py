@@ -16,9 +16,13 @@ import httpx
 
 from rag.connectors.guard import Guard
 from rag.connectors.kinds import hidden, masked, revealed
-from rag.connectors.web.addresses import (
+from rag.connectors.web.fetch import (
     MADE_PAGES,
     PAGE_ENDINGS,
+    FetchedPage,
+    Fetcher,
+    HostLogin,
+    Robots,
     Scope,
     digest,
     distinguished,
@@ -29,7 +33,6 @@ from rag.connectors.web.addresses import (
     read_list,
     unpacked_list,
 )
-from rag.connectors.web.fetch import FetchedPage, Fetcher, HostLogin, Robots
 from rag.connectors.web.pages import CachedPage, WebPage, load_page_cache, page_of, save_page_cache
 from rag.documents.cleaning import word_set
 from rag.documents.kinds import BY_ENDING
@@ -87,12 +90,12 @@ class WebSource:
         data = unpacked_list(first.data, self._options.max_bytes)
         kind = kind_of_list(data)
         if kind:
-            yield from self._visit(self._named(kind, data, first.url), depth=0)
+            yield from self._visit(self._pages_of_list(kind, data, first.url), depth=0)
         else:
             yield from self._visit([normal(first.url)], depth=self._options.depth)
         save_page_cache(self._options.aside, self._now, self._options.secrets)
 
-    def _named(self, kind: str, data: bytes, url: str) -> list[str]:
+    def _pages_of_list(self, kind: str, data: bytes, url: str) -> list[str]:
         """Of a feed also what it named before: it shows its newest entries only."""
         if kind == "feed":
             named = [*read_list(data, url).pages, *self._before]

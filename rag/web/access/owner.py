@@ -1,26 +1,79 @@
-"""Who the caller is: everybody alike, who logged in, or whom the proxy in front names."""
+"""Who the caller is: everybody alike, who logged in, or whom the proxy in front names.
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+It is believed from addresses that `auth.trusted_proxies` names, in every mode. What the connection
+itself says is kept beside it: who may be believed is decided by that.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from flask import Flask, current_app, g, request
 from sqlalchemy import Engine
-from werkzeug.exceptions import TooManyRequests
 
 from rag.db.audit_trail import AuditTrail, act
 from rag.errors import NotAllowed, SetupError
+from rag.llm.discovery import SecretBox
+from rag.runtime.metrics import log_throttled
 from rag.settings import AuthSettings, Settings
-from rag.web.access.counters import NOWHERE, place_of_counters
-from rag.web.access.guesses import GuessCounter
+from rag.web.access.counters import GuessCounter, place_of_counters
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
-from rag.web.access.proxies import peer_address
-from rag.wiring.listeners import is_among, networks_of
+from rag.wiring.listeners import RELAY_HEADER, ListenerPolicy, is_among, networks_of, relayed_client
 
-if TYPE_CHECKING:  # an extra
-    from rag.web.access.oidc import LoginProvider
+if TYPE_CHECKING:
+    from rag.web.access.logins import LoginProvider
+
+PEER = "groundnote.peer"  # the address that the connection came from
+RELAYED = f"HTTP_{RELAY_HEADER.upper().replace('-', '_')}"  # by our own MCP server
+PEERS_HOST = "groundnote.host"  # the Host header as it came
+Environment = dict[str, Any]
+log = logging.getLogger(__name__)
+
+
+def believe_proxies(app: Flask, policy: ListenerPolicy, secrets: SecretBox) -> None:
+    """Have requests say what their client used, also those that our own MCP server passes on."""
+    networks, served = policy.proxies, app.wsgi_app
+
+    def answer(environ: Environment, start_response: Callable[..., Any]) -> Iterable[bytes]:
+        environ[PEER] = environ.get("REMOTE_ADDR") or ""
+        environ[PEERS_HOST] = environ.get("HTTP_HOST", "")
+        relayed = environ.get(RELAYED)
+        if relayed:
+            environ["REMOTE_ADDR"] = relayed_client(relayed, secrets) or environ[PEER]
+        elif is_among(environ[PEER], networks):
+            _believe(environ, policy)
+        elif "HTTP_X_FORWARDED_PROTO" in environ:
+            peer = f"auth.trusted_proxies does not name {environ[PEER] or 'this machine'}"
+            log_throttled(log, "What a proxy says of its clients is not believed", peer)
+        return served(environ, start_response)
+
+    app.wsgi_app = answer  # type: ignore[method-assign]
+
+
+def _believe(environ: Environment, policy: ListenerPolicy) -> None:
+    """The last word of each header is the nearest proxy's; what stands before may be anybody's."""
+    forwarded_for = environ.get("HTTP_X_FORWARDED_FOR", "")
+    environ["REMOTE_ADDR"] = policy.client_of(environ[PEER], forwarded_for)
+    scheme = _last(environ, "HTTP_X_FORWARDED_PROTO").lower()
+    if scheme in ("http", "https"):
+        environ["wsgi.url_scheme"] = scheme
+    host = _last(environ, "HTTP_X_FORWARDED_HOST")
+    if host:
+        environ["HTTP_HOST"] = host
+
+
+def _last(environ: Environment, name: str) -> str:
+    return str(environ.get(name, "")).rpartition(",")[2].strip()
+
+
+def peer_address() -> str:
+    """Where the connection of this request came from: the proxy, if there is one."""
+    return str(request.environ.get(PEER, request.remote_addr or ""))
+
 
 EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
+GUESSES = "groundnote-guesses"  # of tokens, wherever one is asked for
 COOKIE = "groundnote"  # holds a random secret; the database holds its digest
 DIGEST_PREFIX = "sha256:"
 
@@ -65,9 +118,8 @@ class LoginOwners:
         logins: LoginTable,
         provider: "LoginProvider | None" = None,
         *,
-        counters: str = NOWHERE,
+        guesses: GuessCounter | None = None,
     ) -> None:
-        """`counters` is where several processes count wrong tokens together, a URL of Redis."""
         if not tokens and provider is None:
             raise SetupError(
                 'auth.mode is "tokens", but auth.tokens is empty. Give at least one: '
@@ -78,7 +130,7 @@ class LoginOwners:
                 "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
             )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
-        self._guesses = GuessCounter(counters)
+        self._guesses = guesses or GuessCounter()
         self.has_tokens = bool(tokens)
         self.logins = logins
         self.provider = provider
@@ -106,16 +158,11 @@ class LoginOwners:
 
         Raises:
             NotAllowed: the token is not known.
-            TooManyRequests: too many wrong ones came from this address.
+            TooManyRequests: too many wrong ones came from this address (werkzeug's).
         """
         address = caller_address() if address is None else address
         given = digest(token)
-        wait = self._guesses.wait_seconds(address, given)
-        if wait > 0:
-            raise TooManyRequests(
-                "Too many unknown tokens came from this address. Wait a minute and try again.",
-                retry_after=int(wait) + 1,
-            )
+        self._guesses.refuse_many(address, given)
         owner = self._by_digest.get(given)
         if owner is None:
             self._guesses.was_wrong(address)
@@ -140,17 +187,18 @@ def has_login() -> bool:
 
 def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
     """Decide how callers are known. Raises SetupError for what would let anybody in."""
-    auth, counters = settings.auth, place_of_counters(settings)
+    auth, guesses = settings.auth, GuessCounter(place_of_counters(settings))
     app.extensions[AUDIT] = AuditTrail(engine)
+    app.extensions[GUESSES] = guesses
     match auth.mode:
         case "tokens":
             app.extensions[EXTENSION] = LoginOwners(
-                auth.tokens, LoginTable(engine), counters=counters
+                auth.tokens, LoginTable(engine), guesses=guesses
             )
         case "oidc":
             provider = login_provider(auth)
             app.extensions[EXTENSION] = LoginOwners(
-                auth.tokens, LoginTable(engine), provider, counters=counters
+                auth.tokens, LoginTable(engine), provider, guesses=guesses
             )
         case "proxy":
             app.extensions[EXTENSION] = named_by_header(auth)
@@ -167,7 +215,7 @@ def login_provider(auth: AuthSettings) -> "LoginProvider":
             '"https://…/.well-known/openid-configuration", "client_id": "…", "client_secret": "…"}.'
         )
     try:
-        from rag.web.access.oidc import LoginProvider
+        from rag.web.access.logins import LoginProvider
     except ImportError as error:
         raise SetupError(
             f'auth.mode is "oidc", which needs the extra groundnote[oidc] ({error}). Install it '
