@@ -219,10 +219,10 @@ class _LongTable:
         """Of a column without values of its own."""
         rows = f"(SELECT {self._values[column]} AS c, rowid AS r FROM texts WHERE NOT total)"
         known = "count(DISTINCT c), count(*) - count(c), min(c), max(c)"
-        (facts,) = self._run(f"SELECT {known} FROM {rows}")
+        ((distinct, blanks, low, high),) = self._run(f"SELECT {known} FROM {rows}")
         counts = f"SELECT c FROM {rows} WHERE c IS NOT NULL GROUP BY 1"
         frequent = self._run(f"{counts} ORDER BY count(*) DESC, min(r) LIMIT {EXAMPLES}")
-        return _Facts(*facts, [value for (value,) in frequent])
+        return _Facts(distinct, blanks, low, high, [value for (value,) in frequent])
 
     def pairs(self, column: int) -> list[tuple[Any, str]]:
         """Values with their texts, of the first rows."""

@@ -37,8 +37,8 @@ def stored(typed):
         path = Path(folder) / "rows.parquet"
         typed.write(path)
         found = connection.execute("FROM read_parquet(?)", [str(path)])
-        names, columns = [each[0] for each in found.description], zip(*found.fetchall(), strict=True)
-        data = dict(zip(names, map(list, columns), strict=True))
+        columns = map(list, zip(*found.fetchall(), strict=True))
+        data = dict(zip([each[0] for each in found.description], columns, strict=True))
     return SimpleNamespace(columns=typed.columns, row_count=typed.row_count, data=data)
 
 

@@ -302,7 +302,9 @@ def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline; what is nested in a cell is told as DuckDB writes it."""
     import duckdb
 
-    config = {"threads": 1, "memory_limit": "512MB", "autoload_known_extensions": False}
+    config: dict[str, Any] = {
+        "threads": 1, "memory_limit": "512MB", "autoload_known_extensions": False,
+    }  # fmt: skip
     with TemporaryDirectory(prefix="groundnote-parquet-") as folder:
         path = Path(folder) / "rows.parquet"
         path.write_bytes(data)
