@@ -5,30 +5,38 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
-from rag.db import message_vectors as table
+from rag.db import message_vectors
 from rag.sessions.rows import OWNED, SessionKey, found
 
-_ITS = (table.c.session_id == bindparam("its_id"), OWNED)
-_OF = select(table.c.index, table.c.vector).where(
-    *_ITS, table.c.index.in_(bindparam("wanted", expanding=True))
+_ITS = (message_vectors.c.session_id == bindparam("its_id"), OWNED)
+_OF = select(message_vectors.c.index, message_vectors.c.vector).where(
+    *_ITS, message_vectors.c.index.in_(bindparam("wanted", expanding=True))
 )
-_BEHIND = select(table.c.index, table.c.vector).where(*_ITS, table.c.index > bindparam("last"))
-_UNTIL = (*_ITS, table.c.index <= bindparam("last"), table.c.index >= bindparam("since"))
-_COUNTED = select(func.count()).select_from(table).where(*_UNTIL)
-_INDICES = select(table.c.index).where(*_UNTIL)
+_BEHIND = select(message_vectors.c.index, message_vectors.c.vector).where(
+    *_ITS, message_vectors.c.index > bindparam("last")
+)
+_UNTIL = (
+    *_ITS,
+    message_vectors.c.index <= bindparam("last"),
+    message_vectors.c.index >= bindparam("since"),
+)
+_COUNTED = select(func.count()).select_from(message_vectors).where(*_UNTIL)
+_INDICES = select(message_vectors.c.index).where(*_UNTIL)
 
 
 def save(connection: Connection, session_id: str, vectors: Mapping[int, Any]) -> None:
     """In place of those that are there."""
     import numpy as np
 
-    of_session = table.c.session_id == session_id
-    connection.execute(delete(table).where(of_session, table.c.index.in_(vectors)))
+    of_session = message_vectors.c.session_id == session_id
+    connection.execute(
+        delete(message_vectors).where(of_session, message_vectors.c.index.in_(vectors))
+    )
     rows = [
         {"session_id": session_id, "index": index, "vector": np.asarray(vector, "<f4").tobytes()}
         for index, vector in vectors.items()
     ]
-    connection.execute(insert(table), rows)
+    connection.execute(insert(message_vectors), rows)
 
 
 def of(connection: Connection, key: SessionKey, indices: Sequence[int]) -> dict[int, Any]:

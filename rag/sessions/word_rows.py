@@ -9,17 +9,16 @@ from functools import lru_cache
 
 from sqlalchemy import Connection, TextClause, bindparam, delete, insert, select, text
 
-from rag.db import message_words as table
-from rag.db import storable
+from rag.db import message_words, storable
 from rag.sessions.rows import OWNED, SessionKey, check, found
 
 AT_ONCE = 200  # words of one statement; SQLite takes 500 parts
 LONGEST = 200  # characters of a word; longer ones are not looked up
 SIZE = ""  # the word whose postings tell the size of the index
 _NEWEST = (
-    select(table.c.end, table.c.postings)
-    .where(table.c.session_id == bindparam("its_id"), table.c.word == SIZE, OWNED)
-    .order_by(table.c.end.desc())
+    select(message_words.c.end, message_words.c.postings)
+    .where(message_words.c.session_id == bindparam("its_id"), message_words.c.word == SIZE, OWNED)
+    .order_by(message_words.c.end.desc())
     .limit(1)
 )
 _OF_ONE = """
@@ -68,10 +67,10 @@ def add(
         for word, postings in every.items()
         if len(word) <= LONGEST
     ]
-    connection.execute(insert(table), rows)
+    connection.execute(insert(message_words), rows)
 
 
 def remove(connection: Connection, session_id: str, first: int) -> None:
     """The blocks of a session that hold a message or what follows it: they are made anew."""
-    behind = (table.c.session_id == session_id) & (table.c.end > first)
-    connection.execute(delete(table).where(behind))
+    behind = (message_words.c.session_id == session_id) & (message_words.c.end > first)
+    connection.execute(delete(message_words).where(behind))

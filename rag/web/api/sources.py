@@ -10,7 +10,14 @@ from rag.connectors.kinds import LONGEST_ADDRESS, masked
 from rag.connectors.registry import SourceStatus
 from rag.records import DEFAULT_COLLECTION, DocumentSource, SyncCounts, SyncState
 from rag.web.access import rights
-from rag.web.access import sources as managed
+from rag.web.access.sources import (
+    add_source,
+    adding_owner,
+    managed_source,
+    managed_sources,
+    source_registry,
+    with_source,
+)
 from rag.web.api.requests import STORABLE, Body, RequestBody, ShortText
 from rag.web.openapi import Described, DescribedApi
 
@@ -133,7 +140,7 @@ def list_sources(query: SourcesQuery) -> DocumentSourcesModel:
     """The sources of the collections that the caller manages."""
     wanted = rights.chosen([query.collection]) if query.collection else ()
     return DocumentSourcesModel(
-        sources=[shown_source(source) for source in managed.managed_sources(wanted)]
+        sources=[shown_source(source) for source in managed_sources(wanted)]
     )
 
 
@@ -147,75 +154,75 @@ def create_source(body: NewSourceBody) -> tuple[DocumentSourceModel, int]:
         "",
         "",
         place,
-        managed.own(),
+        adding_owner(),
         tuple(body.include),
         tuple(body.exclude),
         body.depth,
         body.every or None,
         body.watch,
     )
-    return shown_source(managed.add_source(wish)), 201
+    return shown_source(add_source(wish)), 201
 
 
 @api.get("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def read_source(path: ManagedPath) -> DocumentSourceModel:
     """One source, and how it stands."""
-    return shown_source(managed.managed_source(path.source_id))
+    return shown_source(managed_source(path.source_id))
 
 
 @api.patch("/sources/<source_id>", responses={"200": DocumentSourceModel})
 def change_source(path: ManagedPath, body: SourceBody) -> DocumentSourceModel:
     """Say what of it is wanted, and how often it is looked at."""
     change = partial(
-        managed.book().change,
+        source_registry().change,
         include=body.include,
         exclude=body.exclude,
         every_seconds=body.every,
         watch=body.watch,
     )
-    managed.with_source(path.source_id, change)
-    return shown_source(managed.managed_source(path.source_id))
+    with_source(path.source_id, change)
+    return shown_source(managed_source(path.source_id))
 
 
 @api.delete("/sources/<source_id>", responses={"202": None})
 def delete_source(path: ManagedPath, query: LeavingQuery) -> tuple[str, int]:
     """Take a source away, with its documents unless they are to stay."""
-    remove = partial(managed.book().remove, keep_documents=query.keep_documents)
-    managed.with_source(path.source_id, remove)
+    remove = partial(source_registry().remove, keep_documents=query.keep_documents)
+    with_source(path.source_id, remove)
     return "", 202
 
 
 @api.post("/sources/<source_id>/sync", responses={"202": DocumentSourceModel})
 def sync_source(path: ManagedPath, body: SyncBody) -> tuple[DocumentSourceModel, int]:
     """Look at it soon."""
-    sync = partial(managed.book().sync, thorough=body.thorough)
-    managed.with_source(path.source_id, sync)
-    return shown_source(managed.managed_source(path.source_id)), 202
+    sync = partial(source_registry().sync, thorough=body.thorough)
+    with_source(path.source_id, sync)
+    return shown_source(managed_source(path.source_id)), 202
 
 
 @api.post("/sources/<source_id>/confirm", responses={"202": CountModel})
 def confirm_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Say yes to the removals that wait."""
-    count = managed.with_source(path.source_id, managed.book().confirm)
+    count = with_source(path.source_id, source_registry().confirm)
     return _counted(path, count), 202
 
 
 @api.post("/sources/<source_id>/decline", responses={"200": CountModel})
 def decline_removals(path: ManagedPath) -> CountModel:
     """Say no to the removals that wait: those documents stay until they are deleted."""
-    count = managed.with_source(path.source_id, managed.book().decline)
+    count = with_source(path.source_id, source_registry().decline)
     return _counted(path, count)
 
 
 @api.post("/sources/<source_id>/undo", responses={"202": CountModel})
 def undo_removals(path: ManagedPath) -> tuple[CountModel, int]:
     """Have back what was removed last; it stays until it is deleted by hand."""
-    count = managed.with_source(path.source_id, managed.book().undo)
+    count = with_source(path.source_id, source_registry().undo)
     return _counted(path, count), 202
 
 
 def _counted(path: ManagedPath, count: int) -> CountModel:
-    return CountModel(count=count, source=shown_source(managed.managed_source(path.source_id)))
+    return CountModel(count=count, source=shown_source(managed_source(path.source_id)))
 
 
 def shown_source(status: SourceStatus) -> DocumentSourceModel:

@@ -155,8 +155,8 @@ class AskingBody(BaseModel):
         extra = {**(self.model_extra or {})}
         if isinstance(extra.get("include"), list):
             extra["include"] = [each for each in extra["include"] if "logprobs" in str(each)]
-        for name, harmless in REFUSED_UNLESS.items():
-            if extra.get(name) not in harmless:
+        for name, allowed in REFUSED_UNLESS.items():
+            if extra.get(name) not in allowed:
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)

@@ -14,7 +14,14 @@ from rag.documents.reports import counted
 from rag.errors import UserError
 from rag.records import DocumentSource, Right, SyncCounts, SyncState
 from rag.web.access import rights
-from rag.web.access import sources as managed
+from rag.web.access.sources import (
+    add_source,
+    adding_owner,
+    managed_source,
+    managed_sources,
+    source_registry,
+    with_source,
+)
 from rag.web.pages.layout import PageResult, show_page, wanted_index, words
 from rag.web.request_context import checked_id
 
@@ -50,7 +57,7 @@ def sources(collection_id: str) -> str:
 def add(collection_id: str) -> PageResult:
     """One more, looked at soon."""
     try:
-        managed.add_source(_wish(checked_id(collection_id, "collection")))
+        add_source(_wish(checked_id(collection_id, "collection")))
     except UserError as error:
         if error.http_status == 404:
             raise
@@ -65,7 +72,7 @@ def change(source_id: str) -> Response:
     return _done(
         source_id,
         partial(
-            managed.book().change,
+            source_registry().change,
             include=_globs("include"),
             exclude=_globs("exclude"),
             every_seconds=_seconds(every) or 0,
@@ -77,7 +84,7 @@ def change(source_id: str) -> Response:
 @source_pages.post("/document-sources/<source_id>/<act>")
 def do(source_id: str, act: str) -> Response:
     """Look now, say yes or no to removals, have back, take away."""
-    book = managed.book()
+    book = source_registry()
     acts: dict[str, Callable[[str], Any]] = {
         "sync": book.sync,
         "confirm": book.confirm,
@@ -121,15 +128,15 @@ def every_in_words(source: DocumentSource) -> str:
 
 
 def _done(source_id: str, act: Callable[[str], Any]) -> Response:
-    collection_id = managed.managed_source(source_id).source.collection_id
-    managed.with_source(source_id, act)
+    collection_id = managed_source(source_id).source.collection_id
+    with_source(source_id, act)
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
 
 
 def _wish(collection_id: str) -> DocumentSource:
     every, depth = words("every"), wanted_index("depth", {"depth": words("depth")})
     return DocumentSource(
-        "", words("address").strip(), "", "", collection_id, managed.own(),
+        "", words("address").strip(), "", "", collection_id, adding_owner(),
         _globs("include"), _globs("exclude"),
         min(DEFAULT_DEPTH if depth is None else depth, DEEPEST), _seconds(every), every == WATCH,
     )  # fmt: skip
@@ -149,7 +156,7 @@ def _given() -> dict[str, str]:
 
 def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None = None) -> str:
     held = rights.held_collection(collection_id, least=Right.MANAGE)
-    told: list[SourceStatus] = managed.managed_sources([held.id])
+    told: list[SourceStatus] = managed_sources([held.id])
     busy = (SyncState.RUNNING, SyncState.REMOVING)
     return show_page(
         "document_sources.html",
