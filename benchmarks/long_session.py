@@ -29,7 +29,7 @@ from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.follow_ups import FollowUps
 from rag.chat.shown_sources import ShownSources
 from rag.db import migrate, open_engine
-from rag.llm.tokens import token_counter
+from rag.llm.windows import token_counter
 from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Hit, ImportedMessage, MessageStatus, Readable
 from rag.seams import Matrix, ModelDelta, WriteRequest

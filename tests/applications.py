@@ -21,8 +21,7 @@ from rag.tokens import count_tokens
 from rag.web import create_app
 from rag.wiring.application import Application
 from rag.wiring.building import build
-from rag.wiring.components import load_limits
-from rag.wiring.lazy import once
+from rag.wiring.components import load_limits, once
 from tests.canary import seeded, watch_answers, watch_files
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sqlalchemy import bindparam, text
 
-from rag.llm.connection import SECRET_FILE
+from rag.llm.discovery import SECRET_FILE
 from tests.openai_server import KEY
 
 LEAST = 8  # characters: shorter ones stand anywhere

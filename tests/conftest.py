@@ -14,7 +14,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from rag.db import collections, metadata, migrate, open_engine, reading
-from rag.runtime import error_log
+from rag.runtime import metrics
 from tests import canary
 from tests.done_once import do_once
 from tests.prepared import migrated
@@ -124,7 +124,7 @@ def pytest_unconfigure():
 @pytest.fixture(autouse=True)
 def nothing_told_before():
     """What is told once a minute is told in each test."""
-    error_log._told.clear()
+    metrics._told.clear()
 
 
 @pytest.fixture(autouse=True)

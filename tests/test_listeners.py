@@ -8,7 +8,7 @@ import pytest
 from rag.cli.mcp import serve_mcp
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.web.access.guesses import network_of
+from rag.web.access.counters import network_of
 from rag.web.server import _listener, serve
 from rag.web.serving.http_server import open_server
 from rag.wiring.listeners import is_loopback, listener_policy

@@ -55,8 +55,7 @@ from rag.records import (
     Text,
 )
 from rag.runtime.budget import hang_up_reason
-from rag.runtime.error_log import is_due
-from rag.runtime.metrics import Metrics
+from rag.runtime.metrics import Metrics, is_due
 from rag.seams import NO_OPTIONS, AnswerOptions, DirectAnswer, OpenTurn, Retriever, SessionHandle
 from rag.seams.models import ENDLESS_SECONDS, Deadline
 

@@ -61,9 +61,9 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     Uploads that waited and syncs wait for `groundnote resume`.
     """
     from rag.errors import Conflict
-    from rag.llm.connection import SECRET_FILE, SECRET_VARIABLE
+    from rag.llm.discovery import SECRET_FILE, SECRET_VARIABLE
+    from rag.operations.backup import restore as put_back
     from rag.operations.repository import opened_for_restore
-    from rag.operations.restore import restore as put_back
     from rag.wiring.stores import empty_library
 
     if count := _vectors_elsewhere(settings):
@@ -92,7 +92,7 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
 @click.pass_obj
 def resume(settings: "Settings") -> None:
     """After a restore: let syncs and the uploads that waited go on."""
-    from rag.db.waiting import release_jobs
+    from rag.db.blobs import release_jobs
     from rag.wiring.stores import open_database
 
     waited = release_jobs(open_database(settings))

@@ -14,7 +14,7 @@ from rag.cli.models import models
 from rag.cli.source import as_json_option, source
 from rag.cli.testing import evaluate, keep, regress
 from rag.errors import RagError
-from rag.runtime.error_log import ERRORS
+from rag.runtime.metrics import ERRORS
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rich.console import Console
@@ -164,7 +164,7 @@ def demo(settings: "Settings", port: int | None, long_talk: bool) -> None:
     """Serve the sample library; it is kept apart from yours, in `demo` of the data folder."""
     from rag.cli.ingest import ingest_paths, was_ingested
     from rag.web.server import serve as serve_web
-    from rag.wiring.package_files import package_folder
+    from rag.wiring.components import package_folder
 
     web = settings.web.model_copy(update={} if port is None else {"port": port})
     own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})

@@ -9,10 +9,9 @@ from rich.console import Console
 
 from rag.errors import UserError
 from rag.regression import report
-from rag.regression.page import as_page
 from rag.regression.player import OWNER
 from rag.regression.replay import Libraries, Replayer, ReplayOptions, files_of, settings_for
-from rag.regression.report import Check, Graded, PlayedTurn, Replay, grade, read_questions
+from rag.regression.report import Check, Graded, PlayedTurn, Replay, as_page, grade, read_questions
 from rag.settings import Settings
 
 AS_SET = ReplayOptions()

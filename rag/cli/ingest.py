@@ -16,7 +16,7 @@ from rag.cli.terminal import progress_bar
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
 from rag.errors import UserError
-from rag.ingestion.rereading import kept_files
+from rag.ingestion.pipeline import kept_files
 from rag.records import DEFAULT_COLLECTION, EVERYTHING
 from rag.runtime.progress import Progress as FileProgress
 from rag.runtime.progress import Stage

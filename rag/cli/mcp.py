@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rag.cli.remote import token_from_environment
 from rag.errors import SetupError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.settings import Settings
 from rag.wiring.listeners import listener_policy, running_server
 

@@ -21,7 +21,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 from pydantic import SecretStr
 
 from rag.errors import Forbidden, SetupError, UserError, needs_extra
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.seams import Connector, OpenSource, SourceOptions
 from rag.settings import SourceSettings
 

@@ -23,7 +23,7 @@ from rag.connectors.kinds import (
 from rag.connectors.table import LastSync, SourceTable, next_due
 from rag.documents.store import SqlDocumentStore
 from rag.errors import Conflict, Forbidden, SourceAway, UserError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.records import DocumentSource, SourceFile, Standing, SyncState
 from rag.seams import SourceOptions
 from rag.settings import SourceSettings

@@ -27,23 +27,27 @@ from rag.connectors.kinds import (
     without_login,
     without_secrets,
 )
-from rag.connectors.plan import SyncPlan, compare, free_name, may_have_moved, moves
 from rag.connectors.transfer import (
     MayRead,
     Parts,
     PendingFile,
     Report,
     SourceRemoved,
+    SyncPlan,
     SyncRun,
     Tally,
     Transfer,
     claimed_files,
+    compare,
+    free_name,
+    may_have_moved,
+    moves,
 )
 from rag.db.audit_trail import acting
 from rag.documents.collections import Collections
 from rag.documents.store_rows import batches
 from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.records import Document, DocumentSource, Right, SourceFile, Standing, SyncCounts, SyncState
 from rag.runtime.lanes import Lane
 from rag.seams import Connector, ListedFile, SourceOptions

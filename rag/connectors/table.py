@@ -32,7 +32,7 @@ from rag.db import (
     writing,
 )
 from rag.db.audit_trail import record
-from rag.db.waiting import restored_at
+from rag.db.blobs import restored_at
 from rag.documents.store_rows import batches
 from rag.errors import Conflict, NotFound
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts, SyncState

@@ -38,8 +38,7 @@ from rag.db import (
 from rag.db import sections as section_table
 from rag.db import tables as table_table
 from rag.db.audit_trail import record
-from rag.db.blobs import FolderBlobs
-from rag.db.waiting import deletions_wait
+from rag.db.blobs import FolderBlobs, deletions_wait
 from rag.documents.chunking import document_id_for
 from rag.documents.document_lists import DocumentLists, document_from
 from rag.documents.files import IncomingFile

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
 from queue import SimpleQueue
 
 from rag.documents.embedding_claims import EmbeddingClaims
@@ -295,3 +296,20 @@ def _waiting_reports(reports: SimpleQueue[Progress]) -> Iterator[Progress]:
     """What is there to be told."""
     while not reports.empty():
         yield reports.get()
+
+
+def kept_files(store: SqlDocumentStore, documents: Iterable[Document]) -> Iterator[IncomingFile]:
+    """The file of each, to be read although nothing of it changed; none where none was kept."""
+    for document in documents:
+        path = store.original(document)
+        if path is not None:
+            yield replace(
+                IncomingFile.from_path(path, name=document.name),
+                document_id=document.id,
+                collection_id=document.collection_id,
+                owner=document.owner,
+                url=document.url,
+                is_again=True,
+                author=document.report.author,
+                date=document.report.date,
+            )

@@ -16,14 +16,13 @@ from rag.connectors.kinds import FOLDER
 from rag.connectors.table import SYNC
 from rag.db import reading, uploads, writing
 from rag.db.audit_trail import acting
-from rag.db.waiting import deletions_wait
+from rag.db.blobs import deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable, UserError
 from rag.jobs.queue import AWAY, GaveWay, JobQueue, QueueStopped, RetryLater, RunningJob
 from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
 from rag.runtime.budget import Budget, limited
-from rag.runtime.error_log import log_throttled
-from rag.runtime.metrics import Metrics
+from rag.runtime.metrics import Metrics, log_throttled
 from rag.runtime.progress import Progress, Stage
 from rag.seams import ConversationStore, SessionHandle
 

@@ -5,9 +5,13 @@ owners take turns, and none has all workers of a process. What a killed process 
 again: at the start where this process is alone with its database, else once nobody has touched the
 row for a while. So a job is done at least once; every kind of job can be run again. Jobs of one
 kind about one subject are done one after the other, in the order they were submitted.
+
+The rows of the database are the queue. A call that is lost costs a beat, and never a job.
 """
 
+import fcntl
 import logging
+import os
 import threading
 import time
 from collections import Counter
@@ -17,15 +21,105 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sqlalchemy.exc import InterfaceError, OperationalError, SQLAlchemyError
 
 from rag.db import storable
-from rag.errors import IndexAway, ModelUnavailable, RagError, StorageFailed
+from rag.errors import IndexAway, ModelUnavailable, RagError, SetupError, StorageFailed
 from rag.jobs.table import JobTable
-from rag.jobs.wakeup import AloneLock, RedisCall, WorkersCall
 from rag.records import DEFAULT_COLLECTION, Job, JobState
-from rag.runtime.error_log import ERRORS, log_throttled
+from rag.runtime.metrics import ERRORS, log_throttled
+
+if TYPE_CHECKING:
+    from redis.client import PubSub
+
+REDIS_TIMEOUTS = {"socket_timeout": 5, "socket_connect_timeout": 3}
+EARLIER_QUEUE = "jobs.db"  # versions before kept calls in it, each for a row that is done anyway
+
+
+class AloneLock:
+    """Says who is the first process of a machine; the others share it, and the dead have no part.
+
+    Whoever is first has it alone until `share`, and they wait so long.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Whether we are the first; asked again, it is as if for the first time."""
+        self.release()
+        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.share()
+            return False
+        self._path.with_name(EARLIER_QUEUE).unlink(missing_ok=True)
+        return True
+
+    def share(self) -> None:
+        """Let others have it as well."""
+        if self._descriptor is not None:
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH)
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+class WorkersCall:
+    """Wakes the workers of this process."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self.count = 0
+
+    def send(self) -> None:
+        with self._changed:
+            self.count += 1
+            self._changed.notify_all()
+
+    def wait(self, seen: int) -> None:
+        """Until there were more calls than `seen`."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.count != seen)
+
+
+class RedisCall:
+    """Wakes the workers of all hosts; raises what `errors` names while Redis is away."""
+
+    def __init__(self, url: str, name: str) -> None:
+        """Raises SetupError where the URL is none."""
+        from redis import Redis
+        from redis.exceptions import RedisError
+
+        self.errors: tuple[type[Exception], ...] = (RedisError, OSError)
+        self._name = name
+        self._subscription: PubSub | None = None
+        try:
+            self._redis = Redis.from_url(url, **REDIS_TIMEOUTS)
+        except ValueError as error:
+            raise SetupError(f"jobs.url is no URL of a Redis server: {error}.") from error
+
+    def send(self) -> None:
+        self._redis.publish(self._name, "")
+
+    def ping(self) -> None:
+        self._redis.ping()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether somebody called."""
+        if self._subscription is None:
+            subscription = self._redis.pubsub(ignore_subscribe_messages=True)  # type: ignore[no-untyped-call]
+            subscription.subscribe(self._name)
+            self._redis.delete(f"huey.redis.{self._name.replace('-', '')}")  # see EARLIER_QUEUE
+            self._subscription = subscription
+        return self._subscription.get_message(timeout=seconds) is not None
+
 
 Handler = Callable[["RunningJob"], None]
 After = Callable[[Job], None]

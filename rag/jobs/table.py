@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 
 from rag.db import as_utc, jobs, reading, storable, writing
-from rag.db.waiting import restored_at
+from rag.db.blobs import restored_at
 from rag.errors import NotFound
 from rag.records import DEFAULT_COLLECTION, Job, JobState
 

@@ -34,8 +34,7 @@ from rag.llm.dialects import (
     unread_call,
 )
 from rag.llm.reasoning import ReplyParser
-from rag.llm.replies import ArrivingReply, BoundedReply
-from rag.llm.sse import ServerComplaint, read_events
+from rag.llm.replies import ArrivingReply, BoundedReply, ServerComplaint, read_events
 from rag.records import ToolCall, Usage
 from rag.runtime.budget import hang_up_reason, has_hung_up, on_hang_up
 from rag.runtime.lanes import PATIENCE_SECONDS, Lane

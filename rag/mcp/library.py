@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import httpx
 
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.wiring.listeners import relayed
 
 if TYPE_CHECKING:  # Flask is loaded only where the application is here

@@ -1,5 +1,6 @@
 """What must exist beside the database and in it: told as it is, and made again where it can be."""
 
+from rag.operations.backup import Differences, check_room, compare, repair
 from rag.operations.manifest import (
     Manifest,
     Places,
@@ -9,5 +10,4 @@ from rag.operations.manifest import (
     refuse_foreign,
     set_back,
 )
-from rag.operations.restore import Differences, check_room, compare, repair
 from rag.operations.snapshot import documents_of, tables_without_rows

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, BinaryIO
 from sqlalchemy import Connection, Engine, MetaData, create_engine, text
 
 from rag.db import metadata, migrate, open_engine, restored_schema
-from rag.db.blobs import BLOCK, blocks
+from rag.db.blobs import BLOCK, blocks, hold_jobs
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
-from rag.db.waiting import hold_jobs
 from rag.errors import SetupError, StorageFailed
 from rag.operations.manifest import Noted, Places, is_as_noted
 from rag.records import EVERYTHING

@@ -22,8 +22,16 @@ from rag.errors import RagError, SetupError, UserError
 from rag.records import ToolCall, Usage
 from rag.regression.player import OWNER, Player, Position, configure
 from rag.regression.report import PlayedTurn, Replay
-from rag.regression.script import Restart, Strict, documents_of
-from rag.regression.script_file import ENDINGS, ScriptFile, read_script, read_source, validated
+from rag.regression.script import (
+    ENDINGS,
+    Restart,
+    ScriptFile,
+    Strict,
+    documents_of,
+    read_script,
+    read_source,
+    validated,
+)
 from rag.runtime.progress import Stage
 from rag.seams import ChatModel, Embedder, ModelDelta, ModelRequest
 from rag.settings import Settings

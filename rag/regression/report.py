@@ -4,11 +4,12 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 from xml.etree import ElementTree
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import BaseModel, ConfigDict, Field
 from rich.console import Console
 from rich.markup import escape
@@ -16,8 +17,9 @@ from rich.markup import escape
 from rag.errors import UserError
 from rag.language.languages import ENGLISH
 from rag.records import Event, Failed, Finished
-from rag.regression.script_file import ScriptFile, read_text, validated
+from rag.regression.script import ScriptFile, read_text, validated
 from rag.seams import SessionHandle
+from rag.wiring.components import package_folder
 
 # ── What came of a replayed conversation, turn by turn ────────────────────────────────────────────
 
@@ -420,3 +422,41 @@ def show_measures(graded: Sequence[Graded], console: Console) -> None:
     for name, value in summary_of(graded).items():
         shown = "-" if value is None else f"{value:g}"
         console.print(f"{name.replace('_', ' '):<22} {shown:>8}", highlight=False)
+
+
+WIDTH, HEIGHT, LEFT, FOOT = 900, 150, 48, 22  # of the plot
+
+
+def as_page(replays: Sequence[Replay]) -> str:
+    """A table of the conversations, and each with its turns; those that failed come first."""
+    files = FileSystemLoader(package_folder("templates"))
+    templates = Environment(loader=files, autoescape=True, undefined=StrictUndefined)
+    return templates.get_template("report.html").render(
+        replays=sorted(replays, key=lambda replay: replay.passed), failure=_failure, tokens=_plot
+    )
+
+
+def _failure(turn: PlayedTurn, check: Check) -> str:
+    """Of what is folded below nothing is repeated."""
+    return difference(replace(turn, answer="", resolved="", cited=()), check).partition("\n")[2]
+
+
+def _plot(turns: Sequence[PlayedTurn]) -> dict[str, Any]:
+    """Tokens that a model would be sent after each turn, as a line; summaries are marked."""
+    most = max((turn.tokens for turn in turns), default=0)
+    if len(turns) < 2 or not most:
+        return {}
+    step = (WIDTH - LEFT - 8) / (len(turns) - 1)
+    points = [
+        (f"{LEFT + index * step:.1f}", f"{(HEIGHT - FOOT) * (1 - turn.tokens / most) + 6:.1f}")
+        for index, turn in enumerate(turns)
+    ]
+    return {
+        "width": WIDTH, "height": HEIGHT, "left": LEFT, "foot": HEIGHT - FOOT, "most": most,
+        "last": turns[-1].number, "line": " ".join(",".join(point) for point in points),
+        "marks": [
+            (*point, turn.number)
+            for turn, point in zip(turns, points, strict=True)
+            if turn.action == "compress"
+        ],
+    }  # fmt: skip

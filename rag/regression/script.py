@@ -1,12 +1,20 @@
 """Scripted conversations, version 1: what is asked and done, and what must hold.
 
-Turns are counted from 1, whatever they do. `rag.regression.script_file` reads them from files.
+Turns are counted from 1, whatever they do. `rag.regression.script` reads them from files.
+
+YAML is read as its version 1.2 says, so that `no`, `12:30` and `2026-01-01` are words.
 """
 
+import difflib
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag
+import yaml
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, StrictBool, Tag, ValidationError
 
 from rag.errors import UserError
 from rag.records import ContextConfig, Verdict
@@ -243,3 +251,299 @@ def documents_of(script: Script, path: Path) -> Path:
 
 def _fields(config: ContextConfig) -> dict[str, Any]:
     return {name: getattr(config, name) for name in ContextConfig.__dataclass_fields__}
+
+
+ENDINGS = (".json", ".yaml", ".yml")
+MOST_BYTES = 5_000_000
+MOST_VALUES = 200_000  # of one file; with aliases a few lines can stand for billions
+KeyPath = tuple[str | int, ...]
+Model = TypeVar("Model", bound=BaseModel)
+PLAIN = {"null": None, "~": None, "": None, "true": True, "false": False}
+NUMBER = re.compile(r"[-+]?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
+SAID_TWICE = re.compile(r"'(.+?)'")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptFile:
+    """A file with its values, and the line of each."""
+
+    path: Path
+    data: Any
+    lines: Mapping[KeyPath, int] = field(default_factory=dict)  # from 1
+
+    def error(self, place: KeyPath, message: str) -> UserError:
+        """What is wrong at a place, for people."""
+        known = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.lines)
+        turn = f", turn {int(place[1]) + 1}" if _is_turn(place) else ""
+        keys = [str(each) for each in place[2 if turn else 0 :] if isinstance(each, str)]
+        at = f', "{keys[-1]}"' if keys else ""
+        return UserError(f"{self.path}, line {self.lines[known]}{turn}{at}: {message}.")
+
+
+def read_script(path: Path) -> tuple[Script, ScriptFile]:
+    """Read and check one scripted conversation.
+
+    Raises:
+        UserError: it is missing or no script; says the line, the key and what was expected.
+    """
+    source = read_source(path)
+    script = validated(Script, source)
+    _check_turns(script, source)
+    return script, source
+
+
+def read_source(path: Path) -> ScriptFile:
+    """The values of a JSON or YAML file. Raises UserError."""
+    text = read_text(path)
+    try:
+        data = json.loads(text, object_pairs_hook=_once) if path.suffix == ".json" else None
+        node = yaml.compose(text.replace("\t", " "), Loader=_MarkedYaml)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{path}, line {error.lineno}: not JSON; {_plain(error.msg)}.") from error
+    except _Twice as error:
+        line = _line_of_second(text, str(error))
+        raise UserError(f'{path}, line {line}, "{error}": this key stands twice.') from error
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        raise UserError(f"{path}, line {line}: not YAML; {error.problem}.") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise UserError(f"{path} cannot be read: {error}.") from error
+    lines: dict[KeyPath, int] = {(): 1}
+    try:
+        made = _Built(path, lines).value(node, ()) if node is not None else None
+    except RecursionError as error:
+        raise UserError(f"{path} holds something that holds itself, or too deep a list.") from error
+    return ScriptFile(path, made if path.suffix != ".json" else data, lines)
+
+
+def read_text(path: Path) -> str:
+    """A text file in UTF-8. Raises UserError."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise UserError(f"{path} is larger than {MOST_BYTES:,} bytes; split it.")
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text in UTF-8: {error}.") from error
+
+
+# ── Values with their lines ──────────────────────────────────────────────────────────────────
+
+
+class _MarkedYaml(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
+    """Only its parser is used."""
+
+
+class _Twice(ValueError):
+    """A key that stands twice in one object."""
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    results: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in results:
+            raise _Twice(key)
+        results[key] = value
+    return results
+
+
+def _line_of_second(text: str, key: str) -> int:
+    places = [match.start() for match in re.finditer(re.escape(json.dumps(key)) + r"\s*:", text)]
+    return text.count("\n", 0, places[-1]) + 1 if places else 1
+
+
+@dataclass(slots=True)
+class _Built:
+    """Makes values of nodes, and notes their lines."""
+
+    path: Path
+    lines: dict[KeyPath, int]
+    count: int = 0
+
+    def value(self, node: yaml.Node, place: KeyPath) -> Any:
+        self.count += 1
+        if self.count > MOST_VALUES:
+            raise UserError(f"{self.path} holds more than {MOST_VALUES:,} values; split it.")
+        self.lines[place] = node.start_mark.line + 1
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(each, (*place, index)) for index, each in enumerate(node.value)]
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        assert isinstance(node, yaml.ScalarNode)
+        return scalar(node.value, is_plain=not node.style)
+
+    def _mapping(self, node: yaml.MappingNode, place: KeyPath) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        for key, value in node.value:
+            name, line = str(key.value), key.start_mark.line + 1
+            if name in results:
+                raise UserError(f'{self.path}, line {line}, "{name}": this key stands twice.')
+            results[name] = self.value(value, (*place, name))
+            self.lines[*place, name] = line
+        return results
+
+
+def scalar(text: str, *, is_plain: bool) -> Any:
+    """A word, a number, true, false or null, by the core schema of YAML 1.2."""
+    if not is_plain:
+        return text
+    if text.lower() in PLAIN:
+        return PLAIN[text.lower()]
+    if not NUMBER.fullmatch(text):
+        return text
+    return float(text) if {".", "e", "E"} & set(text) else int(text)
+
+
+# ── What is wrong, in plain words ────────────────────────────────────────────────────────────
+
+
+def validated(model: type[Model], source: ScriptFile) -> Model:
+    """The values as a record. Raises UserError for the first few that are wrong."""
+    try:
+        return model.model_validate(source.data)
+    except ValidationError as error:
+        problems = [_told(each, source) for each in error.errors() if not _is_side(each)]
+        problems.sort(key=lambda each: source.lines.get(each[0], 0))
+        said = list(dict.fromkeys(str(source.error(*problem)) for problem in problems))
+        raise UserError("\n".join(said[:5])) from error
+
+
+def _is_side(problem: Mapping[str, Any]) -> bool:
+    """Of two that may stand there, words were not meant; what has wrong entries is not empty."""
+    is_object = problem["type"] == "string_type" and isinstance(problem["input"], dict)
+    return is_object or (problem["type"] == "too_short" and bool(problem["input"]))
+
+
+def _told(problem: Mapping[str, Any], source: ScriptFile) -> tuple[KeyPath, str]:
+    """Where a problem is, and what."""
+    place, value = _place(problem["loc"], source.data, problem["type"])
+    return place, _message(problem, value, place, source.data)
+
+
+def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any]:
+    """The place in the file: a validator's own steps left out."""
+    place: list[str | int] = []
+    if loc[:1] == ("turns",):
+        loc = (*loc[:2], *loc[3:])  # what the turn does
+    for index, step in enumerate(loc):
+        is_there = (isinstance(data, dict) and step in data) or (
+            isinstance(data, list) and isinstance(step, int) and step < len(data)
+        )
+        if is_there:
+            data = data[step]
+        if is_there or (index == len(loc) - 1 and kind == "missing"):
+            place.append(step)
+    return tuple(place), data
+
+
+def _message(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
+    kind, limits = problem["type"], problem.get("ctx", {})
+    if kind == "extra_forbidden":
+        return "there is no such key here" + _nearest(place, data)
+    if kind.startswith("union_tag"):
+        return _actions(value)
+    told = {
+        "missing": "this key is missing",
+        "string_too_short": "some words were expected, nothing came",
+        "too_short": "at least one entry was expected, none came",
+        "string_type": f"words were expected, {_shown(value)} came; put it in quotes",
+        "tuple_type": f"a list was expected, {_shown(value)} came; put it in square brackets",
+        "greater_than_equal": f"{limits.get('ge')} or more was expected, {_shown(value)} came",
+        "literal_error": f"{limits.get('expected')} was expected, {_shown(value)} came",
+        "int_type": f"a whole number was expected, {_shown(value)} came",
+        "bool_type": f"true or false was expected, {_shown(value)} came",
+        "value_error": str(limits.get("error", "")).rstrip("."),
+    }
+    return told.get(kind, f"an object with keys was expected, {_shown(value)} came")
+
+
+def _nearest(place: KeyPath, data: Any) -> str:
+    if len(place) > 3 or "turns" not in data:
+        return ""
+    model = ACTIONS.get(_action(place, data), Script)
+    known = [(each.alias or name) for name, each in model.model_fields.items()]
+    near = difflib.get_close_matches(str(place[-1]), known, n=1)
+    if near:
+        return f': "{near[0]}" is one'
+    return f"; known are {', '.join(known)}"
+
+
+def _action(place: KeyPath, data: Any) -> str:
+    turn = data["turns"][place[1]] if _is_turn(place) else {}
+    return next((name for name in ACTIONS if name in turn), "")
+
+
+def _is_turn(place: KeyPath) -> bool:
+    return len(place) > 1 and place[0] == "turns" and isinstance(place[1], int)
+
+
+def _actions(turn: Any) -> str:
+    if not isinstance(turn, dict):
+        return f'a turn was expected, such as {{"ask": …}}, {_shown(turn)} came'
+    named = [name for name in ACTIONS if name in turn]
+    if len(named) > 1:
+        return f"a turn does one thing, this one has {' and '.join(named)}; make two turns of it"
+    near = [n for key in turn for n in difflib.get_close_matches(key, ACTIONS, n=1)]
+    meant = f' ("{near[0]}", perhaps)' if near else ""
+    return f"a turn needs one of {', '.join(ACTIONS)}{meant}"
+
+
+def _shown(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+def _plain(message: str) -> str:
+    return SAID_TWICE.sub(r'"\1"', message[:1].lower() + message[1:])
+
+
+# ── Turns that speak of others ───────────────────────────────────────────────────────────────
+
+
+def _check_turns(script: Script, source: ScriptFile) -> None:
+    for index, turn in enumerate(script.turns):
+        place: KeyPath = ("turns", index)
+        newest = max(_speaking(script.turns[:index]), default=0)
+        for key, number in _named(turn):
+            _check_earlier(script, index, number, source, (*place, key))
+            if isinstance(turn, Compress) and number == newest:
+                message = f"turn {number} is the newest: it is not summarised, and stays as it was"
+                raise source.error((*place, key), message)
+        if isinstance(turn, Add) and (turn.add.text is None) == (turn.add.file is None):
+            raise source.error((*place, "add"), 'it needs either "text" or "file"')
+        if isinstance(turn, Regenerate) and not _answers(script.turns[:index]):
+            raise source.error((*place, "regenerate"), "nothing was asked before")
+
+
+def _named(turn: ScriptTurn) -> Iterator[tuple[str, int]]:
+    """The turns that one names, with the key that does."""
+    if isinstance(turn, Ask | Regenerate) and turn.same_number_as:
+        yield "same_number_as", turn.same_number_as.turn
+    if isinstance(turn, Compress):
+        yield from (("states", state.turn) for state in turn.states if state.turn)
+        yield from (("keeps_sources_of", number) for number in turn.keeps_sources_of)
+        yield from (("keeps_names_of", number) for number in turn.keeps_names_of)
+        yield from (("recalls", recall.turn) for recall in turn.recalls)
+
+
+def _check_earlier(
+    script: Script, position: int, number: int, source: ScriptFile, place: KeyPath
+) -> None:
+    if number > len(script.turns):
+        raise source.error(place, f"there is no turn {number}: there are {len(script.turns)}")
+    if number > position:
+        raise source.error(place, f"turn {number} comes later; name an earlier one")
+    named = script.turns[number - 1]
+    if not isinstance(named, Ask | Regenerate | Import):
+        raise source.error(place, f"turn {number} says nothing: it neither asks nor imports")
+
+
+def _speaking(turns: Iterable[ScriptTurn]) -> list[int]:
+    spoken = (Ask, Regenerate, Import)
+    return [number for number, turn in enumerate(turns, start=1) if isinstance(turn, spoken)]
+
+
+def _answers(turns: Iterable[ScriptTurn]) -> bool:
+    return any(isinstance(turn, Ask) for turn in turns)

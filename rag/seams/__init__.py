@@ -12,22 +12,29 @@ from rag.seams.conversations import (
 from rag.seams.documents import (
     ChunkChanges,
     ChunkIndex,
+    Connector,
     DocumentStore,
     Embedder,
+    ListedFile,
     Matrix,
+    OpenSource,
     Reranker,
     Retriever,
+    SourceOptions,
 )
-from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
-from rag.seams.sources import Connector, ListedFile, OpenSource, SourceOptions
-from rag.seams.writers import (
+from rag.seams.models import (
     LIBRARY,
     NO_OPTIONS,
     TABLES,
     AnswerOptions,
+    ChatModel,
     ComputedFigure,
     DirectAnswer,
     DirectAnswers,
+    ModelDelta,
+    ModelRequest,
+    TokenCounter,
+    ToolSpec,
     Writer,
     WriteRequest,
 )

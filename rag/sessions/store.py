@@ -31,11 +31,10 @@ from rag.seams import FoundMessages, OpenTurn, Overview, SessionHandle
 from rag.sessions import (
     branches,
     leases,
+    recall_rows,
     register_rows,
     summary_rows,
     transcript,
-    vector_rows,
-    word_rows,
 )
 from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 
@@ -209,7 +208,7 @@ class SqlSession:
             for holder in (session, *branches.sharing(connection, session, index)):
                 key = SessionKey(holder.id, self.owner)
                 transcript.erase(connection, key, holder, index)
-                word_rows.remove(connection, holder.id, index - 1)
+                recall_rows.remove_words(connection, holder.id, index - 1)
                 summary_rows.remove_over(connection, key, index - 1, index + 1)
 
     def judge(self, answer: Message) -> Message:
@@ -352,30 +351,30 @@ class SqlSession:
     def save_vectors(self, vectors: Mapping[int, Any]) -> None:
         if vectors:
             with self._writing() as (connection, _):
-                vector_rows.save(connection, self.id, vectors)
+                recall_rows.save_vectors(connection, self.id, vectors)
 
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
-        return self._look(vector_rows.of, indices)
+        return self._look(recall_rows.vectors_of, indices)
 
     def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
-        return self._look(vector_rows.besides, known, since)
+        return self._look(recall_rows.vectors_besides, known, since)
 
     def words_until(self) -> tuple[int, bytes]:
-        return self._look(word_rows.newest)
+        return self._look(recall_rows.newest_block)
 
     def words(
         self, words: Sequence[str], *, last: int, most: int
     ) -> dict[str, list[tuple[int, bytes]]]:
-        return self._look(word_rows.of, words, last=last, most=most)
+        return self._look(recall_rows.blocks_of, words, last=last, most=most)
 
     def add_words(
         self, start: int, end: int, size: bytes, words: Mapping[str, bytes], *, epoch: int
     ) -> bool:
         with self._writing() as (connection, _):
-            is_next = word_rows.newest(connection, self._key)[0] == start
+            is_next = recall_rows.newest_block(connection, self._key)[0] == start
             if not is_next or epoch != summary_rows.epoch(connection, self._key):
                 return False
-            word_rows.add(connection, self.id, end, size, words)
+            recall_rows.add_words(connection, self.id, end, size, words)
             return True
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:

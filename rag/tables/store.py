@@ -13,8 +13,7 @@ from sqlalchemy import Engine, select
 from rag.db import documents as document_table
 from rag.db import inside, reading
 from rag.db import tables as table_table
-from rag.db.blobs import FolderBlobs, RemoteBlobs, blocks, local_path, open_blobs
-from rag.db.waiting import deletions_wait
+from rag.db.blobs import FolderBlobs, RemoteBlobs, blocks, deletions_wait, local_path, open_blobs
 from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType, RawTable, Readable, Section, Table, TableColumn
 from rag.tables.wordforms import table_words, words_of

@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING
 from flask import Flask
 from flask_openapi3.models.info import Info
 
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.sessions.recognition import FingerprintTable
 from rag.web import turns
-from rag.web.access.limits import limit_rates
-from rag.web.access.origins import admit_origins
-from rag.web.access.owner import find_owners
-from rag.web.access.proxies import believe_proxies
-from rag.web.access.security import protect
+from rag.web.access.owner import believe_proxies, find_owners
+from rag.web.access.security import admit_origins, limit_rates, protect
 from rag.web.api import (
     collections,
-    context,
     documents,
     evidence,
     messages,
@@ -27,14 +23,13 @@ from rag.web.api import (
     sources,
     tables,
 )
-from rag.web.api.uploads import BYTES_PER_MB
+from rag.web.api.documents import BYTES_PER_MB
 from rag.web.openai import chat, completion, responses
 from rag.web.openapi import DescribedApp
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import collection_pages, document_pages
 from rag.web.pages.login import login
-from rag.web.pages.long_talk import long_talk
-from rag.web.pages.sessions import session_pages
+from rag.web.pages.sessions import long_talk, session_pages
 from rag.web.pages.settings import model_pages, preferences
 from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
@@ -42,8 +37,8 @@ from rag.web.problems import Problem, handle_errors, refuse_fields
 from rag.web.request_context import EXTENSION, JsonRequest
 from rag.web.serving.http_server import log_as_json
 from rag.web.serving.requests import compress_texts, give_budgets, limit_answers
+from rag.wiring.components import package_folder
 from rag.wiring.listeners import listener_policy
-from rag.wiring.package_files import package_folder
 
 if TYPE_CHECKING:
     from rag.wiring.application import Application
@@ -91,7 +86,7 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, context, tables, evidence, sources):
+    for module in (documents, collections, sessions, messages, sessions, tables, evidence, sources):
         app.register_api(module.api)
     for module in (chat, responses, operations):
         app.register_api(module.api)

@@ -22,7 +22,7 @@ from rag.search.cache.index_lock import holder_of, holding
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.counters import NOWHERE, limiter, place_of_counters
-from rag.web.api.uploads import BYTES_PER_MB
+from rag.web.api.documents import BYTES_PER_MB
 from rag.web.serving.http_server import BACKLOG, SHARED, open_server, run_fleet
 from rag.wiring.application import Application
 from rag.wiring.building import build

@@ -18,7 +18,7 @@ from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.documents.embedding_claims import EmbeddingClaims
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
-from rag.ingestion.rereading import kept_files
+from rag.ingestion.pipeline import kept_files
 from rag.language.lazy_patterns import compile_all
 from rag.operations import (
     Differences,
@@ -32,14 +32,14 @@ from rag.operations import (
 )
 from rag.operations.measurements import SharedFigures
 from rag.records import EVERYTHING
-from rag.runtime.error_log import log_throttled
-from rag.runtime.metrics import Metrics, Traces
+from rag.runtime.metrics import Metrics, Traces, log_throttled
 from rag.runtime.progress import Progress
 from rag.seams import ChunkIndex, Embedder
 from rag.sessions.store import SqlConversationStore
 from rag.settings import Settings
 from rag.wiring.components import (
     kept_places,
+    once,
     open_collections,
     open_embedder,
     open_index,
@@ -50,7 +50,6 @@ from rag.wiring.components import (
     open_tables,
     open_window,
 )
-from rag.wiring.lazy import once
 from rag.wiring.model_connection import ConnectedModel
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
 from rag.wiring.stores import book_of, open_database, syncs_of, watch_of
@@ -63,8 +62,7 @@ if TYPE_CHECKING:  # each is loaded by the part that is made of it
     from rag.ingestion.pipeline import Ingestion
     from rag.jobs.background import BackgroundJobs
     from rag.llm.openai_compatible import OpenAIChatModel
-    from rag.llm.tokens import CalibratedCounter
-    from rag.llm.windows import ModelWindow
+    from rag.llm.windows import CalibratedCounter, ModelWindow
     from rag.memory.conversation import ConversationMemory
     from rag.search.hybrid import HybridRetriever
     from rag.search.lexical import LexicalIndex
@@ -175,7 +173,7 @@ class Application:
 
     @once
     def count(self) -> "CalibratedCounter":
-        from rag.llm.tokens import CalibratedCounter, token_counter
+        from rag.llm.windows import CalibratedCounter, token_counter
 
         return CalibratedCounter(token_counter(self.settings.llm.model or ""))
 

@@ -1,10 +1,13 @@
 """Single parts by their settings, for the application and for commands that need no more."""
 
 import os
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
+from importlib.metadata import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy import Engine
 
@@ -17,9 +20,9 @@ from rag.operations import Places
 from rag.runtime.shared import SCHEME
 from rag.seams import ChunkIndex, Embedder
 from rag.seams.models import JUDGEMENT
-from rag.settings import Settings
+from rag.settings import HOME, Settings
 
-if TYPE_CHECKING:  # each is loaded by whoever needs it: a command that checks does not answer
+if TYPE_CHECKING:
     from rag.connectors.reading_server import ReadingServer
     from rag.documents.limits import LoadLimits
     from rag.documents.sandbox import GuardedLoader
@@ -273,3 +276,42 @@ def open_judge(settings: Settings) -> "Judge | None":
     model = open_model(settings, None if wanted.model == "auto" else wanted.model)
     patience = JUDGEMENT.set_to(wanted.timeout_seconds)
     return ModelJudge(model, patience=patience) if model else None
+
+
+Made = TypeVar("Made")
+_MAKING = RLock()  # one for all: what is made may need others, in any order
+
+
+class once(Generic[Made]):  # noqa: N801 - it is read as a decorator
+    """Calls the method once, whatever thread asks first, and keeps what it returns.
+
+    What only one attribute needs is imported in its method, and so loaded with it.
+    """
+
+    def __init__(self, make: Callable[[Any], Made]) -> None:
+        self._make = make
+        self._name = make.__name__
+
+    def __get__(self, owner: Any, kind: type) -> Made:
+        # Only until it is made: from then on it is found in the object itself.
+        with _MAKING:
+            if self._name not in owner.__dict__:
+                owner.__dict__[self._name] = self._make(owner)
+            made: Made = owner.__dict__[self._name]
+            return made
+
+
+SHARED = "share/groundnote"
+
+
+def package_folder(name: str, *, beside: Path = HOME, package: str = "groundnote") -> Path:
+    """A folder: `templates`, `static`, or the sample `library`. Raises SetupError."""
+    for place in (beside / name, beside / "data" / name):
+        if place.is_dir():
+            return place
+    mark = f"{SHARED}/{name}/"
+    for file in files(package) or ():
+        path = Path(str(file.locate())).as_posix()
+        if mark in path:
+            return Path(path[: path.index(mark) + len(mark)]).resolve()
+    raise SetupError(f"This installation lacks its folder {name}. Install groundnote again.")

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from rag.errors import SetupError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.search.cache.index_lock import holder_of
 from rag.settings import Settings
 

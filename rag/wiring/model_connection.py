@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from sqlalchemy import Engine
 
 from rag.errors import SetupError, UserError
-from rag.llm.connection import IN_USE, TRIED, ModelConnection, ModelConnections, SecretBox
-from rag.runtime.error_log import log_throttled
+from rag.llm.discovery import IN_USE, TRIED, ModelConnection, ModelConnections, SecretBox
+from rag.runtime.metrics import log_throttled
 from rag.settings import PREFIX, Settings
 
 if TYPE_CHECKING:

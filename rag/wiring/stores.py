@@ -23,13 +23,12 @@ from rag.db.audit_trail import AuditTrail
 from rag.db.blobs import FolderBlobs, open_blobs
 from rag.db.engine import UNREADABLE, damage_in_words, is_damage
 from rag.errors import SetupError, StorageFailed
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.operations import refuse_emptied, refuse_foreign
-from rag.operations.backup import Library, back_up
+from rag.operations.backup import EmptyLibrary, Library, back_up, refuse_unfinished
 from rag.operations.repository import BackupManifest, BackupRepository
-from rag.operations.restore import EmptyLibrary, refuse_unfinished
 from rag.records import DocumentSource, SyncState
-from rag.runtime.error_log import log_throttled
+from rag.runtime.metrics import log_throttled
 from rag.settings import Settings
 from rag.wiring.components import load_limits, local_originals
 
@@ -113,9 +112,8 @@ def book_of(application: "Application") -> SourceRegistry:
 
 def syncs_of(application: "Application") -> "Syncs":
     """What does the syncs."""
-    from rag.connectors.plan import Limits
     from rag.connectors.sync import Syncs
-    from rag.connectors.transfer import Parts
+    from rag.connectors.transfer import Limits, Parts
 
     settings = application.settings.sources
 

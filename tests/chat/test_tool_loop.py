@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag.chat.model_writer import ModelWriter
 from rag.chat.tool_loop import RoundLimits, sent_tokens, tool_rounds
 from rag.errors import ModelInterrupted
-from rag.llm.tokens import token_counter
+from rag.llm.windows import token_counter
 from rag.memory.context import MESSAGE_TOKENS
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
 from rag.seams import ToolSpec, WriteRequest

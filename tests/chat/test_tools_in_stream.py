@@ -6,7 +6,7 @@ from io import BytesIO
 import pytest
 
 from rag.chat.tool_loop import sent_tokens
-from rag.llm.tokens import token_counter
+from rag.llm.windows import token_counter
 from rag.memory.context import MESSAGE_TOKENS, REQUEST_TITLE
 from rag.records import ChatMessage, Role, ToolCall
 from tests.model_application import World, calling, final, of

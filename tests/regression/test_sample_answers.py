@@ -17,7 +17,7 @@ from rag.cli.ingest import ingest_paths
 from rag.records import EVERYTHING
 from rag.regression.replay import files_of
 from rag.regression.report import read_questions
-from rag.regression.script_file import read_script
+from rag.regression.script import read_script
 from rag.settings import Settings
 from rag.wiring.building import build
 

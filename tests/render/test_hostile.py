@@ -9,8 +9,7 @@ from reportlab.pdfgen.canvas import Canvas
 from selectolax.lexbor import LexborHTMLParser
 
 from rag.documents.files import IncomingFile
-from rag.regression.page import as_page
-from rag.regression.report import Check, CitedSource, PlayedTurn, Replay
+from rag.regression.report import Check, CitedSource, PlayedTurn, Replay, as_page
 from rag.settings import Settings
 from tests.applications import app_of, application_of
 from tests.render.attacks import KINDS, attacks

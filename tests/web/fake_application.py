@@ -14,7 +14,7 @@ from rag.connectors.registry import SourceRegistry
 from rag.connectors.table import SourceTable
 from rag.documents.store import SqlDocumentStore
 from rag.errors import NotFound, UserError
-from rag.llm.connection import SecretBox
+from rag.llm.discovery import SecretBox
 from rag.memory.conversation import ConversationMemory
 from rag.records import (
     Answer,

@@ -4,7 +4,7 @@ import openai
 import pytest
 
 from rag.errors import ModelUnavailable
-from rag.web.openai.answer_fields import UNSEEN
+from rag.web.openai.completion import UNSEEN
 
 CHAT = "/v1/chat/completions"
 

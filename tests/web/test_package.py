@@ -12,8 +12,8 @@ import pytest
 
 from rag.errors import SetupError
 from rag.settings import HOME
-from rag.wiring import package_files as places
-from rag.wiring.package_files import package_folder
+from rag.wiring import components as places
+from rag.wiring.components import package_folder
 
 
 def test_every_page_and_script_is_packed():

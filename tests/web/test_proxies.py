@@ -4,7 +4,7 @@ import pytest
 
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.web.access.guesses import WRONG_PER_MINUTE, GuessCounter
+from rag.web.access.counters import WRONG_PER_MINUTE, GuessCounter
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 

@@ -7,8 +7,8 @@ import pytest
 
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
-from rag.web.access import links
-from rag.web.openai.answer_fields import UNSEEN
+from rag.web.access import rights
+from rag.web.openai.completion import UNSEEN
 from rag.web.request_context import EXTENSION
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
@@ -138,9 +138,9 @@ class TestSignedLinks:
     def test_end_with_their_time(self, made, web, monkeypatch):
         client = made(web=web)
         link = link_in(client.post(CHAT, json=ASKED, headers=ANNA))
-        later = links.URLSafeTimedSerializer.loads
+        later = rights.URLSafeTimedSerializer.loads
         monkeypatch.setattr(
-            links.URLSafeTimedSerializer,
+            rights.URLSafeTimedSerializer,
             "loads",
             lambda self, token, max_age: later(self, token, max_age=-1),
         )

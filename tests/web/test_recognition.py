@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from rag.web.openai.answer_fields import UNSEEN
+from rag.web.openai.completion import UNSEEN
 from tests.web.kit import (
     assistant,
     numbers,

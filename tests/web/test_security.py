@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rag.db.audit_trail import AuditTrail
 from rag.errors import SetupError
 from rag.settings import Settings, WebSettings
-from rag.web.access.guesses import GuessCounter
+from rag.web.access.counters import GuessCounter
 from rag.web.access.logins import Entrant, LoginTable, digest
 from rag.web.access.owner import LoginOwners
 from rag.wiring.listeners import host_name, listener_policy

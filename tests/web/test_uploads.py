@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from werkzeug.datastructures import FileStorage
 
 from rag.errors import TooLarge, Unreadable
-from rag.web.api.uploads import library_name, sort_upload
+from rag.web.api.documents import library_name, sort_upload
 
 
 class TestNames:

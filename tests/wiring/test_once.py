@@ -4,7 +4,7 @@ from threading import Barrier, Thread
 
 import pytest
 
-from rag.wiring.lazy import once
+from rag.wiring.components import once
 
 
 class House:

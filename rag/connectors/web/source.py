@@ -16,9 +16,13 @@ import httpx
 
 from rag.connectors.guard import Guard
 from rag.connectors.kinds import hidden, masked, revealed
-from rag.connectors.web.addresses import (
+from rag.connectors.web.fetch import (
     MADE_PAGES,
     PAGE_ENDINGS,
+    FetchedPage,
+    Fetcher,
+    HostLogin,
+    Robots,
     Scope,
     digest,
     distinguished,
@@ -29,7 +33,6 @@ from rag.connectors.web.addresses import (
     read_list,
     unpacked_list,
 )
-from rag.connectors.web.fetch import FetchedPage, Fetcher, HostLogin, Robots
 from rag.connectors.web.pages import CachedPage, WebPage, load_page_cache, page_of, save_page_cache
 from rag.documents.cleaning import word_set
 from rag.documents.kinds import BY_ENDING

@@ -4,16 +4,20 @@ Each counts for itself besides: counters that are away stop nobody, and let nobo
 """
 
 import logging
+import threading
 import time
+from collections import OrderedDict
 from functools import cached_property, partial
+from ipaddress import IPv6Address, ip_network
 from typing import TYPE_CHECKING
 
 from rag.errors import SetupError
-from rag.runtime.error_log import log_throttled
+from rag.runtime.metrics import log_throttled
 from rag.runtime.shared import SCHEME, SharedObject
 from rag.settings import Settings
+from rag.wiring.listeners import address_of
 
-if TYPE_CHECKING:  # loaded with the first that is counted
+if TYPE_CHECKING:
     from limits import RateLimitItem
     from limits.strategies import MovingWindowRateLimiter
 
@@ -95,3 +99,53 @@ def _wait_seconds(
     if counted.test(allowed, who):
         return 0.0
     return max(0.001, counted.get_window_stats(allowed, who).reset_time - time.time())
+
+
+WRONG_PER_MINUTE = 10  # from one address
+REMEMBERED = 10_000  # tokens that were right
+
+
+class GuessCounter:
+    """Counts wrong tokens by address; a token that was right before is never held up.
+
+    So a guesser behind a shared address slows down only those there who come for the first time.
+    """
+
+    def __init__(self, counters: str = NOWHERE) -> None:
+        """Raises SetupError."""
+        self._counters = Counters(counters)
+        self._lock = threading.Lock()
+        self._right: OrderedDict[str, None] = OrderedDict()
+
+    @cached_property
+    def _allowed(self) -> "RateLimitItem":
+        from limits import RateLimitItemPerMinute
+
+        return RateLimitItemPerMinute(WRONG_PER_MINUTE, namespace="groundnote-guesses")
+
+    def wait_seconds(self, address: str, token_digest: str) -> float:
+        """How long this caller has to wait before the token is even looked at; 0 for most."""
+        with self._lock:
+            if token_digest in self._right:
+                return 0.0
+        return self._counters.wait_seconds(self._allowed, network_of(address))
+
+    def was_wrong(self, address: str) -> None:
+        """Count one against the address."""
+        self._counters.count(self._allowed, network_of(address))
+
+    def was_right(self, token_digest: str) -> None:
+        """Remember a token that is known, by its digest."""
+        with self._lock:
+            self._right[token_digest] = None
+            self._right.move_to_end(token_digest)
+            while len(self._right) > REMEMBERED:
+                self._right.popitem(last=False)
+
+
+def network_of(address: str) -> str:
+    """Who has one IPv6 address has 2⁶⁴ of them."""
+    parsed = address_of(address)
+    if isinstance(parsed, IPv6Address):
+        return str(ip_network((parsed, 64), strict=False))
+    return str(parsed or address)

@@ -1,15 +1,29 @@
 """What a caller may do: every route that finds, opens or changes documents asks here."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
-from flask import g
+from flask import g, request
+from itsdangerous import BadData, URLSafeTimedSerializer
 
+from rag.connectors.registry import SourceRegistry, SourceStatus
 from rag.documents.collections import CollectionOf
 from rag.errors import Forbidden, NotFound, UserError
 from rag.operations import check_room
-from rag.records import DEFAULT_COLLECTION, Collection, Document, Job, Readable, Right
+from rag.records import (
+    DEFAULT_COLLECTION,
+    Collection,
+    Document,
+    DocumentSource,
+    Job,
+    Readable,
+    Right,
+    Source,
+    SourceState,
+)
 from rag.seams import SessionHandle
+from rag.settings import WebSettings
 from rag.web.access.owner import current_owner, note
 from rag.web.request_context import application, checked_id, default_config
 
@@ -198,3 +212,88 @@ def open_or_begin_session(session_id: str) -> SessionHandle:
     return application().store.open_or_create(
         session_id, owner=current_owner(), config=default_config()
     )
+
+
+FromSources = TypeVar("FromSources")
+
+
+def source_registry() -> SourceRegistry:
+    """All sources, whoever asks."""
+    return application().sources
+
+
+def managed_sources(collection_ids: Sequence[str] = ()) -> list[SourceStatus]:
+    """Of the collections that the caller manages, or of these among them; by address."""
+    managed = [key for key, right in rights().items() if right >= Right.MANAGE]
+    wanted = [key for key in managed if not collection_ids or key in collection_ids]
+    return source_registry().statuses(source_registry().table.sources(wanted))
+
+
+def managed_source(source_id: str) -> SourceStatus:
+    """Raises NotFound, also where the caller does not manage its collection."""
+    source = source_registry().table.source(checked_id(source_id, "source"))
+    if rights().get(source.collection_id, Right.NONE) < Right.MANAGE:
+        raise NotFound(f"There is no source {source_id!r}.")
+    return source_registry().statuses([source])[0]
+
+
+def add_source(wish: DocumentSource) -> SourceStatus:
+    """Raises NotFound, Forbidden, UserError and Conflict."""
+    held_collection(wish.collection_id, least=Right.MANAGE)
+    if wish.is_operators:
+        raise Forbidden("Only whoever runs the server adds a source in its name.")
+    source = source_registry().add(wish)
+    return source_registry().statuses([source])[0]
+
+
+def adding_owner() -> str:
+    """The owner of what the caller adds."""
+    return "" if is_one() else current_owner()
+
+
+def with_source(source_id: str, do: Callable[[str], FromSources]) -> FromSources:
+    """Do something with a source that the caller manages."""
+    return do(managed_source(source_id).source.id)
+
+
+SALT = "groundnote source"
+GONE = "This link is not valid, or not any more. Ask for the answer again."
+
+
+def public_root() -> str:
+    """Where people open the library, with a slash at its end."""
+    told = application().settings.web.public_url
+    return f"{told.rstrip('/')}/" if told else request.host_url
+
+
+def source_links(session: SessionHandle) -> Callable[[int], str]:
+    """The address of each source of a session, as it is told outside."""
+    root, signer, owner = public_root(), _signer(application().settings.web), session.owner
+    if signer is None:
+        return lambda number: f"{root}sessions/{session.id}/sources/{number}"
+    return lambda number: f"{root}links/{signer.dumps([session.id, owner, number])}"
+
+
+def linked_source(token: str) -> Source:
+    """The source of a signed link, while whoever was given it may read it. Raises NotFound."""
+    web = application().settings.web
+    signer = _signer(web)
+    try:
+        if signer is None:
+            raise NotFound(GONE)
+        session_id, owner, number = signer.loads(token, max_age=int(web.link_hours * 3600))
+        session = application().store.open(session_id, owner=owner)
+    except (BadData, NotFound) as error:
+        raise NotFound(GONE) from error
+    for source in session.sources([number]):
+        if source.state is not SourceState.DELETED:
+            return source
+    raise NotFound(GONE)
+
+
+def _signer(web: WebSettings) -> URLSafeTimedSerializer | None:
+    """The first key signs, all are believed: a new one is put before the old."""
+    if not web.link_keys:
+        return None
+    keys = [key.get_secret_value() for key in reversed(web.link_keys)]
+    return URLSafeTimedSerializer(keys, salt=SALT)

@@ -1,14 +1,21 @@
-"""What every request is checked for, and every response carries, whatever its route."""
+"""What every request is checked for, and every response carries, whatever its route.
+
+Browsers say of each where it comes from, and let it read no answer unless we say so. Those that the
+operator names are let in, with a token, and nowhere but to /v1.
+"""
 
 import hmac
+import re
 
 from flask import Flask, Response, g, request
-from werkzeug.exceptions import Forbidden, MisdirectedRequest
+from werkzeug.exceptions import Forbidden, MisdirectedRequest, TooManyRequests
 
 from rag.db.audit_trail import act, act_no_more
+from rag.errors import NotAllowed, SetupError
+from rag.settings import Settings
+from rag.web.access.counters import NOWHERE, Counters, place_of_counters
 from rag.web.access.logins import digest
-from rag.web.access.owner import COOKIE, caller_address, current_owner, is_cookie_caller
-from rag.web.access.proxies import PEERS_HOST
+from rag.web.access.owner import COOKIE, PEERS_HOST, caller_address, current_owner, is_cookie_caller
 from rag.wiring.listeners import ListenerPolicy, host_name, is_own_origin
 
 LOOKED_AT_BY_MACHINES = ("operations.healthz", "operations.readyz")  # under any name
@@ -123,3 +130,107 @@ def harden(response: Response) -> Response:
     if request.endpoint != "static":
         response.headers.setdefault("Cache-Control", "no-store")
     return response
+
+
+_ORIGIN = re.compile(r"null|[a-z][a-z0-9+.-]*://[^/\s*?#]+")
+METHODS, ALLOWED_HEADERS = "GET, POST, DELETE", "Authorization, Content-Type"
+KEPT_SECONDS = "600"  # that a browser remembers what it was told before it asks
+
+
+def admit_origins(app: Flask, settings: Settings) -> None:
+    """Raises SetupError where pages of other origins would act without a token of their own."""
+    origins = frozenset(settings.web.allowed_origins)
+    _check(settings)
+
+    @app.before_request
+    def admit() -> Response | None:
+        if not _comes_from(origins):
+            return None
+        if request.method == "OPTIONS":  # the browser itself asks, and has no token
+            return Response(status=204)
+        if not request.headers.get("Authorization"):
+            raise NotAllowed("An app of another origin sends a token: `Authorization: Bearer …`.")
+        g.is_admitted = True
+        return None
+
+    @app.after_request
+    def tell(response: Response) -> Response:
+        return _readable(response) if _comes_from(origins) else response
+
+
+def _check(settings: Settings) -> None:
+    origins, mode = settings.web.allowed_origins, settings.auth.mode
+    if origins and mode not in ("tokens", "oidc"):
+        raise SetupError(
+            f"web.allowed_origins names {origins[0]!r}, but auth.mode is {mode}: without tokens "
+            "any page of that origin would have all rights. Set auth.mode to tokens, or remove it."
+        )
+    wrong = [origin for origin in origins if not _ORIGIN.fullmatch(origin)]
+    if wrong:
+        raise SetupError(
+            f"web.allowed_origins holds {wrong[0]!r}. Expected an origin by its name, such as "
+            '"app://obsidian.md", "http://localhost:3000" or "null"; no path, and no *.'
+        )
+
+
+def _comes_from(origins: frozenset[str]) -> bool:
+    return request.path.startswith("/v1/") and request.headers.get("Origin") in origins
+
+
+def _readable(response: Response) -> Response:
+    """What lets the browser hand an answer to the app that asked."""
+    response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
+    response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    response.vary.add("Origin")
+    if request.method == "OPTIONS":
+        wanted = request.headers.get("Access-Control-Request-Headers", ALLOWED_HEADERS)
+        response.headers["Access-Control-Allow-Headers"] = wanted
+        response.headers["Access-Control-Allow-Methods"] = METHODS
+        response.headers["Access-Control-Max-Age"] = KEPT_SECONDS
+    return response
+
+
+def limit_rates(app: Flask, settings: Settings) -> None:
+    """Count by owner; who is nobody yet is counted by address.
+
+    Raises:
+        SetupError: the limit or the place of the counters is none.
+    """
+    wanted, place = settings.web.rate_limit, place_of_counters(settings)
+    if wanted is None and place == NOWHERE:
+        return
+    from limits import parse_many
+
+    try:
+        allowed = parse_many(wanted) if wanted else []
+    except ValueError as error:
+        raise SetupError(
+            f"web.rate_limit is {wanted!r}; expected such as `60 per minute`."
+        ) from error
+    counters = Counters(place)
+
+    @app.before_request
+    def count() -> None:
+        if is_exempt():
+            return
+        who = caller()
+        for each in (each for each in allowed if not counters.count(each, who)):
+            seconds = int(counters.wait_seconds(each, who)) + 1
+            raise TooManyRequests(
+                f"At most {each} are answered. Ask again in {seconds} seconds.",
+                retry_after=seconds,
+            )
+
+
+def caller() -> str:
+    """Who is counted."""
+    try:
+        return current_owner()
+    except NotAllowed:
+        return request.remote_addr or "127.0.0.1"
+
+
+def is_exempt() -> bool:
+    """Health checks, figures and static files cost nothing worth counting."""
+    endpoint = request.endpoint or "static"
+    return endpoint == "static" or endpoint.startswith("operations.")

@@ -10,7 +10,7 @@ from rag.connectors.kinds import LONGEST_ADDRESS, masked
 from rag.connectors.registry import SourceStatus
 from rag.records import DEFAULT_COLLECTION, DocumentSource, SyncCounts, SyncState
 from rag.web.access import rights
-from rag.web.access.sources import (
+from rag.web.access.rights import (
     add_source,
     adding_owner,
     managed_source,

@@ -16,8 +16,17 @@ from rag.web.access import rights
 from rag.web.access.rights import open_session
 from rag.web.api.sse import data_line, failure
 from rag.web.openai import tasks
-from rag.web.openai.answer_fields import DONE, call_items, calls_of, counted, head, is_whole, used
-from rag.web.openai.completion import AnswerToClient, answered
+from rag.web.openai.completion import (
+    DONE,
+    AnswerToClient,
+    answered,
+    call_items,
+    calls_of,
+    counted,
+    head,
+    is_whole,
+    used,
+)
 from rag.web.openai.requests import (
     MODEL,
     MODEL_OF_ONE,

@@ -23,10 +23,15 @@ from rag.web.access.owner import note
 from rag.web.access.rights import open_session
 from rag.web.api.sse import Frames, event_stream, failure, frame
 from rag.web.openai import tasks
-from rag.web.openai.answer_fields import answer_text, calls_of, counted, is_whole
-from rag.web.openai.completion import AnswerToClient, answered
-from rag.web.openai.messages import ClientMessage, ClientRequest
-from rag.web.openai.requests import MODEL, REFUSED, ResponseBody
+from rag.web.openai.completion import (
+    AnswerToClient,
+    answer_text,
+    answered,
+    calls_of,
+    counted,
+    is_whole,
+)
+from rag.web.openai.requests import MODEL, REFUSED, ClientMessage, ClientRequest, ResponseBody
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application

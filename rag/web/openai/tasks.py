@@ -24,10 +24,8 @@ from rag.render.gate import sanitise
 from rag.seams import ModelRequest
 from rag.seams.models import CLIENTS_TASK
 from rag.web.api.sse import data_line, event_stream
-from rag.web.openai.answer_fields import DONE, call_items, head, used
-from rag.web.openai.completion import knows
-from rag.web.openai.messages import ClientRequest
-from rag.web.openai.requests import MODEL_PLAIN, AskingBody, ChatBody
+from rag.web.openai.completion import DONE, call_items, head, knows, used
+from rag.web.openai.requests import MODEL_PLAIN, AskingBody, ChatBody, ClientRequest
 from rag.web.request_context import application
 
 TOOLS_TO_CHOOSE = "Available Tools:"  # Open WebUI has some chosen so

@@ -22,7 +22,7 @@ from rag.render.evidence import NOWHERE, Marks, moment_html, text_html
 from rag.render.statements import places_of
 from rag.web.access import rights
 from rag.web.access.owner import current_owner
-from rag.web.api.uploads import (
+from rag.web.api.documents import (
     PDF,
     RefusedFile,
     has_original,
@@ -30,10 +30,10 @@ from rag.web.api.uploads import (
     original_of,
     take_upload,
 )
+from rag.web.pages.conversations import HOW_MANY, starters, table_offer, topics
 from rag.web.pages.layout import PageResult, show_page, wanted_index, wanted_search, words
-from rag.web.pages.starters import HOW_MANY, starters, table_offer, topics
 from rag.web.request_context import application, checked_id
-from rag.wiring.package_files import package_folder
+from rag.wiring.components import package_folder
 
 document_pages = Blueprint("document_pages", __name__)
 document_pages.add_app_template_filter(size_in_words, "size")

@@ -1,18 +1,22 @@
 """The pages around a conversation: list, search, settings, summaries, delete."""
 
+import json
 from collections.abc import Iterator
-from functools import partial
+from dataclasses import dataclass
+from functools import lru_cache, partial
 from itertools import islice
+from typing import Any
 
-from flask import Blueprint, redirect, request, stream_template, url_for
+from flask import Blueprint, redirect, render_template, request, stream_template, url_for
 from werkzeug.wrappers import Response
 
 from rag.citations.markers import cited_numbers
 from rag.errors import UserError
 from rag.memory.phrases import OPENS
-from rag.records import Source, Summary
+from rag.records import Source, Summary, SummaryReport
 from rag.render.answers import Register, answer_html
 from rag.seams import FoundMessage, FoundMessages, SessionHandle
+from rag.tokens import count_tokens
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
 from rag.web.pages.layout import (
@@ -26,6 +30,7 @@ from rag.web.pages.layout import (
 )
 from rag.web.pages.transcript import ShownMessage, kept_in, register_for, whole_transcript
 from rag.web.request_context import application
+from rag.wiring.components import package_folder
 
 session_pages = Blueprint("session_pages", __name__)
 SESSIONS_ON_A_PAGE = 50
@@ -265,3 +270,80 @@ def _lines(summary: Summary, session: SessionHandle, register: Register) -> list
     listed = kept if not summary.lines else [each for each in kept if cited_numbers(each)]
     lines += [{"html": answer_html(line, register)} for line in listed if OPENS not in line]
     return lines
+
+
+long_talk = Blueprint("long_talk", __name__)
+WINDOWS = (1_000, 2_000, 4_000)  # tokens of a history, to choose from
+RULES = "Answer from the sources alone, each statement with its number [n]."
+
+
+@dataclass(frozen=True, slots=True)
+class SentTurn:
+    """What one question was sent with."""
+
+    messages: tuple[dict[str, Any], ...]  # in the protocol's form, the question last
+    tokens: tuple[int, ...]  # of each
+    report: SummaryReport | None  # None before anything fell out
+
+    @property
+    def total(self) -> int:
+        return sum(self.tokens)
+
+    @property
+    def verbatim_from(self) -> int:
+        """How many of the messages behind the first are whole turns of before."""
+        return len(self.messages) - 2
+
+
+@lru_cache(maxsize=1)
+def read_talk() -> dict[str, Any]:
+    """The talk that is shipped: its note, products, sources, and turns of question and answer."""
+    talk: dict[str, Any] = json.loads(
+        (package_folder("long-talk") / "talk.json").read_text(encoding="utf-8")
+    )
+    return talk
+
+
+@lru_cache(maxsize=len(WINDOWS))
+def replay(window: int) -> tuple[SentTurn, ...]:
+    """Every question of the talk with what is sent for it, in order, by one trimmer."""
+    from rag.memory.trimmer import HistoryTrimmer
+
+    talk = read_talk()
+    trimmer = HistoryTrimmer(
+        max_tokens=window, recent_message_count=4, products=talk["products"], summarise=False
+    )
+    history: list[dict[str, Any]] = [{"role": "system", "content": RULES}]
+    sent = []
+    for turn in talk["turns"]:
+        history.append({"role": "user", "content": turn["question"]})
+        trimmed = trimmer.trim(history)
+        messages = tuple(trimmed.messages)
+        tokens = tuple(count_tokens(message["content"]) + 4 for message in messages)
+        sent.append(SentTurn(messages, tokens, trimmed.report))
+        history.append({"role": "assistant", "content": turn["answer"]})
+    return tuple(sent)
+
+
+@long_talk.get("/long-talk")
+def show() -> str:
+    """One turn of the talk; `turn` counts from 1, `window` is one of `WINDOWS`."""
+    talk = read_talk()
+    window = wanted_index("window", request.args) or WINDOWS[1]
+    if window not in WINDOWS:
+        choices = ", ".join(map(str, WINDOWS))
+        raise UserError(f"window is {window}; one of {choices} is expected.")
+    turns = replay(window)
+    falls = [index for index, turn in enumerate(turns, start=1) if turn.report is not None]
+    wanted = wanted_index("turn", request.args)
+    turn = min(max(1, falls[0] if wanted is None and falls else wanted or 1), len(turns))
+    return render_template(
+        "long_talk.html",
+        talk=talk,
+        turn=turn,
+        turns=turns,
+        sent=turns[turn - 1],
+        first_fall=falls[0] if falls else None,
+        window=window,
+        windows=WINDOWS,
+    )

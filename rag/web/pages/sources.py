@@ -14,7 +14,7 @@ from rag.documents.reports import counted
 from rag.errors import UserError
 from rag.records import DocumentSource, Right, SyncCounts, SyncState
 from rag.web.access import rights
-from rag.web.access.sources import (
+from rag.web.access.rights import (
     add_source,
     adding_owner,
     managed_source,

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from rag.connectors.web import open_web
-from rag.connectors.web.addresses import Scope, normal
+from rag.connectors.web.fetch import Scope, normal
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
 from rag.errors import SourceAway, TooLarge, Unreadable, UserError

@@ -7,7 +7,7 @@ import pytest
 
 from rag.records import EVERYTHING, Section
 from rag.web import edition
-from rag.wiring.package_files import package_folder
+from rag.wiring.components import package_folder
 from tests.browser.paged_application import UNSUPPORTED, answer_to
 
 

@@ -134,7 +134,7 @@ class TestNewConversation:
     def test_offers_a_question_of_a_document_that_the_search_answers(
         self, application, get, monkeypatch, relevance, offered
     ):
-        monkeypatch.setattr(sys.modules["rag.web.pages.starters"], "_tried", OrderedDict())
+        monkeypatch.setattr(sys.modules["rag.web.pages.conversations"], "_tried", OrderedDict())
         application.add("faq.md", "Questions", list(self.ASKING), ["dry"] * 3)
         (faq,) = [d for d in application.documents.documents(EVERYTHING) if d.name == "faq.md"]
         chunk = made_chunk("faq", self.TEXT, document_id=faq.id)

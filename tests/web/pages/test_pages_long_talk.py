@@ -5,7 +5,7 @@ import re
 import pytest
 
 from rag.tokens import count_tokens
-from rag.web.pages.long_talk import WINDOWS, read_talk, replay
+from rag.web.pages.sessions import WINDOWS, read_talk, replay
 
 
 @pytest.mark.parametrize("window", WINDOWS)
