@@ -86,8 +86,9 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, sessions, tables, evidence, sources):
+    for module in (documents, collections, sessions, messages, tables, evidence, sources):
         app.register_api(module.api)
+    app.register_api(sessions.context_api)
     for module in (chat, responses, operations):
         app.register_api(module.api)
     app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
