@@ -19,7 +19,7 @@ from rag.seams.documents import (
     Retriever,
 )
 from rag.seams.models import ChatModel, ModelDelta, ModelRequest, TokenCounter, ToolSpec
-from rag.seams.sources import Connector, ListedFile, OpenSource, SourceOptions
+from rag.seams.sources import Connector, ListedFile, OpenSource, Resumable, SourceOptions
 from rag.seams.writers import (
     LIBRARY,
     NO_OPTIONS,
