@@ -19,6 +19,7 @@ from rag.seams.documents import (
     Matrix,
     OpenSource,
     Reranker,
+    Resumable,
     Retriever,
     SourceOptions,
 )
