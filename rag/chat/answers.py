@@ -8,12 +8,12 @@ from typing import Protocol
 
 from rag.chat.composition import (
     all_cited,
-    given,
     is_for_a_program,
     notices_beside,
     quotation,
     quoted,
     set_aside,
+    unchecked,
 )
 from rag.chat.decision import decide
 from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
@@ -258,7 +258,7 @@ class Answering:
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
         if is_for_a_program(draft):
-            return self._given(session, draft, shown)
+            return self._for_a_program(session, draft, shown)
         if draft.card is not None:
             answer = quoted(draft, draft.card, shown)
         else:
@@ -273,8 +273,10 @@ class Answering:
         remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
 
-    def _given(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
-        answer = given(draft, RegisteredNumbers(session, shown))
+    def _for_a_program(
+        self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]
+    ) -> Answer:
+        answer = unchecked(draft, RegisteredNumbers(session, shown))
         sources = {source.number: source for source in session.sources(cited_numbers(answer.text))}
         user = _said_by_user(session, draft)
         checked = check(answer.text, sources, embedder=self._checks.embedder, user=user)

@@ -52,14 +52,14 @@ class Remarks:
         if sources and (missing := self._unnamed(question, session.within())):
             notices.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
         said = other_language(question, sources) if self._knows_english_only else ""
-        if said and not self._was_told(session, said):
+        if said and not self._repeats(session, said):
             notices.append(Notice(NoticeKind.OTHER_LANGUAGE, said))
         if not is_sure:
             failed = files_named(question, self._unread(session.owner))
             notices += [Notice(NoticeKind.UNREAD, file.reason) for file in failed]
         return notices
 
-    def _was_told(self, session: SessionHandle, text: str) -> bool:
+    def _repeats(self, session: SessionHandle, text: str) -> bool:
         """Lately: once is enough."""
         answers = (message.answer for message in session.recent(LATELY))
         return any(notice.text == text for answer in answers if answer for notice in answer.notices)

@@ -77,7 +77,7 @@ class TableAnswers:
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
-        told = partial(self._told, session, earlier=resolution.earlier)
+        told = partial(self._answer_of, session, earlier=resolution.earlier)
         choice = self._taken(session, question, within) or self._changed(session, question, within)
         if choice is not None:
             return told(self._result(choice, question), is_followup=True)
@@ -117,7 +117,7 @@ class TableAnswers:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
         last = next(
-            (message for message in reversed(messages) if message.answer and _is_told(message)),
+            (message for message in reversed(messages) if message.answer and _is_finished(message)),
             None,
         )
         if last is None or last.answer is None or last.answer.result is None:
@@ -144,15 +144,15 @@ class TableAnswers:
         result = result_from(stored)
         rest = question.replace(f"[{numbers[0]}]", " ")
         if all(word in SHOW for word in normalised(rest).split()):
-            return self._told(session, result)
+            return self._answer_of(session, result)
         entry = TableTurn(rest, rest, result, "", "")
         choice = self._follow_up(rest, [entry], session.within())
-        return None if choice is None else self._told(session, self._result(choice, rest))
+        return None if choice is None else self._answer_of(session, self._result(choice, rest))
 
     def _taken(self, session: SessionHandle, reply: str, within: Readable) -> Choice | None:
         """An offer that is taken: its words are the question."""
         for message in reversed(session.recent(4)):
-            if not _is_told(message) or message.answer is None:
+            if not _is_finished(message) or message.answer is None:
                 continue
             for offer in message.answer.offers:
                 if normalised(offer.label) == normalised(reply):
@@ -273,7 +273,7 @@ class TableAnswers:
         result = self.library.run(choice.table, choice.plan, question=question)
         return replace(result, notes=_notes(choice))
 
-    def _told(
+    def _answer_of(
         self,
         session: SessionHandle,
         result: TableResult,
@@ -346,7 +346,7 @@ def _notes(choice: Choice) -> tuple[str, ...]:
     return tuple(f"{column.name}: {column.note}." for column in used)
 
 
-def _is_told(message: Message) -> bool:
+def _is_finished(message: Message) -> bool:
     return message.role == Role.ASSISTANT and message.status is MessageStatus.COMPLETE
 
 
