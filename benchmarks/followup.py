@@ -42,6 +42,7 @@ OWN = {
     **FOLDERS,
     "francais": HERE / "follow_ups" / "francais",
 }
+FOREIGN = ("agency", "startup")  # folders of DIR: see benchmarks/README.md
 STEPS = (3, 7)  # behind which question of the folder another one is put
 LIMIT = 10
 KEPT_TURNS = 10
@@ -232,24 +233,25 @@ def pairs_of(folder: str, *, is_held_out: bool) -> Iterator[Pair]:
 
     Held out are pairs that were written after the bounds were chosen.
     """
-    pairs = rows_of(HERE / "follow_ups" / f"{'held_out' if is_held_out else 'pairs'}.jsonl")
+    name = "foreign" if folder in FOREIGN else "held_out" if is_held_out else "pairs"
+    pairs = rows_of(HERE / "follow_ups" / f"{name}.jsonl")
     asked = [row for row in pairs if row["folder"] == folder]
     yield from (Pair(r["language"], r["first"], r["then"], r["value"]) for r in asked)
     facts = [row for row in rows_of(HERE / "wordings.jsonl") if row["folder"] == folder]
     alone = [] if is_held_out else [(row["wordings"][0], row["wordings"][2]) for row in facts]
-    alone += [(row["first"], row["first"]) for row in asked]
+    alone += dict.fromkeys((row["first"], row["first"]) for row in asked)
     for place, (first, _) in enumerate(alone):
         for step in STEPS:
             yield Pair("off topic", first, alone[(place + step) % len(alone)][1], "")
 
 
-def own_folders(names: Sequence[str], *, is_held_out: bool, is_verbose: bool) -> None:
+def folders_of(folders: Mapping[str, Path], *, is_held_out: bool = False, is_verbose: bool) -> None:
     """Whether the next answer shows it, first or at all, and which questions were joined."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     with tempfile.TemporaryDirectory() as place:
         libraries = Libraries(Settings(data_dir=Path(place)))
-        for name in names:
-            with libraries.copied(OWN[name]) as data, libraries.opened(data) as application:
+        for name, folder in folders.items():
+            with libraries.copied(folder) as data, libraries.opened(data) as application:
                 for pair in pairs_of(name, is_held_out=is_held_out):
                     counted = outcome(application, pair)
                     counts[pair.language] += counted
@@ -307,13 +309,26 @@ def turns_of(messages: Sequence[Mapping[str, Any]]) -> Turns:
 @click.option("--domain", "domains", multiple=True, default=DOMAINS, help="Sets of mtrag.")
 @click.option("--sample", type=int, default=0, help="Search among so many passages of each.")
 @click.option("--folder", "folders", multiple=True, default=tuple(OWN), help="Own folders.")
+@click.option(
+    "--foreign", type=click.Path(path_type=Path), help="Where the handbooks of others are; alone."
+)
 @click.option("--held-out", is_flag=True, help="The pairs on which nothing was chosen.")
 @click.option("--verbose", is_flag=True, help="What became of each pair.")
 def main(
-    data: Path | None, folders: Sequence[str], *, held_out: bool, verbose: bool, **mtrag: Any
+    data: Path | None,
+    foreign: Path | None,
+    folders: Sequence[str],
+    *,
+    held_out: bool,
+    verbose: bool,
+    **mtrag: Any,
 ) -> None:
     """Print both tables."""
-    own_folders(folders, is_held_out=held_out, is_verbose=verbose)
+    if foreign is not None:
+        folders_of({name: foreign / name for name in FOREIGN}, is_verbose=verbose)
+        return
+    own = {name: OWN[name] for name in folders}
+    folders_of(own, is_held_out=held_out, is_verbose=verbose)
     if data is not None:
         print("\nRecall@10    raw    ours  rewrite   of gap")
         retrieval(

@@ -11,19 +11,23 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rag.documents.files import IncomingFile
+from rag.errors import RagError
 from rag.records import EVERYTHING, Message
 from rag.settings import Settings
 from rag.tables.execution.result import TableResult, result_from
+from rag.tables.library import TableLibrary
+from rag.tables.plan import Choice
 from rag.wiring.application import Application
 from rag.wiring.building import build
 
 QUESTIONS = Path(__file__).parent / "strangers" / "asked.jsonl"
-PARTS = ("first", "second", "third", "fourth", "fifth", "sixth")
+PARTS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")
 NEAR = 0.002  # of a figure: what rounding for people changes
 Asked = dict[str, Any]
 
@@ -67,14 +71,28 @@ def _outcome(application: Application, asked: Asked) -> Outcome:
     can_say = bool(asked["accept"])
     text = end.message.content
     if found is None:
-        return Outcome(asked["question"], can_say, _unclaimed(end.message), text)
+        return Outcome(
+            asked["question"], can_say, _unclaimed(application, asked, end.message), text
+        )
     is_right = can_say and is_answer(found, asked["accept"])
     return Outcome(asked["question"], can_say, "right" if is_right else "wrong", text)
 
 
-def _unclaimed(message: Message) -> str:
-    is_offered = bool(message.answer and getattr(message.answer, "offers", ()))
-    return "offered" if is_offered else "shown"
+def _unclaimed(application: Application, asked: Asked, message: Message) -> str:
+    """Passages, or buttons: whether one of these computes an accepted answer."""
+    if not (message.answer and message.answer.offers):
+        return "shown"
+    library, question = application.asked.library, asked["question"]
+    offered = application.asked.offered(question, library.understand(question, EVERYTHING))
+    results = [_run(library, choice) for choice in offered]
+    is_right = any(result and is_answer(result, asked["accept"]) for result in results)
+    return "offered right" if is_right else "offered"
+
+
+def _run(library: TableLibrary, choice: Choice) -> TableResult | None:
+    with suppress(RagError):
+        return library.run(choice.table, choice.plan)
+    return None
 
 
 def is_answer(result: TableResult, accepted: Sequence[Any]) -> bool:
@@ -118,7 +136,7 @@ def report(counts: Counter[tuple[bool, str]], asked: int) -> None:
     """Shares of the questions that one table can answer, of the others, and of the claims."""
     for can_say, name in ((True, "one table can answer"), (False, "no table can answer")):
         total = sum(count for key, count in counts.items() if key[0] is can_say)
-        for grade in ("right", "wrong", "offered", "shown"):
+        for grade in ("right", "wrong", "offered right", "offered", "shown"):
             count = counts[can_say, grade]
             print(f"| {name} | {grade} | {count} of {total} | {count / max(1, total):.1%} |")
     wrong = sum(count for key, count in counts.items() if key[1] == "wrong")

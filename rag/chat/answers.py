@@ -8,12 +8,12 @@ from typing import Protocol
 
 from rag.chat.composition import (
     all_cited,
-    given,
     is_for_a_program,
     notices_beside,
     quotation,
     quoted,
     set_aside,
+    unchecked,
 )
 from rag.chat.decision import decide
 from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
@@ -52,7 +52,10 @@ from rag.seams import (
     Embedder,
     Matrix,
     ModelDelta,
+    OwnedSession,
     SessionHandle,
+    SessionTranscript,
+    SourceRegister,
     Writer,
     WriteRequest,
 )
@@ -129,7 +132,7 @@ class Answering:
         return None
 
     def weighed(
-        self, session: SessionHandle, direct: DirectAnswer, sources: Sequence[Source]
+        self, session: SourceRegister, direct: DirectAnswer, sources: Sequence[Source]
     ) -> DirectAnswer:
         """A computed figure in one list with what passages say of the same, and decided on.
 
@@ -242,7 +245,7 @@ class Answering:
         if draft.remains:
             yield Text(quotation(draft.remains, REMAINS))
 
-    def _writer_of(self, session: SessionHandle) -> Writer:
+    def _writer_of(self, session: OwnedSession) -> Writer:
         others = self._beside.others
         picked = session.read().model if others else None
         return others.get(picked or "", self._writer)
@@ -258,7 +261,7 @@ class Answering:
     def checked(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
         """Add citations that the writer forgot, and mark what its sources do not carry."""
         if is_for_a_program(draft):
-            return self._given(session, draft, shown)
+            return self._for_a_program(session, draft, shown)
         if draft.card is not None:
             answer = quoted(draft, draft.card, shown)
         else:
@@ -273,8 +276,10 @@ class Answering:
         remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
 
-    def _given(self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]) -> Answer:
-        answer = given(draft, RegisteredNumbers(session, shown))
+    def _for_a_program(
+        self, session: SessionHandle, draft: "Draft", shown: Sequence[Source]
+    ) -> Answer:
+        answer = unchecked(draft, RegisteredNumbers(session, shown))
         sources = {source.number: source for source in session.sources(cited_numbers(answer.text))}
         user = _said_by_user(session, draft)
         checked = check(answer.text, sources, embedder=self._checks.embedder, user=user)
@@ -291,7 +296,7 @@ class Answering:
 
     def gated(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         evidence: "QuestionSources",
         draft: "Draft",
         answer: Answer,
@@ -399,7 +404,7 @@ def _by_words(texts: Sequence[str]) -> Matrix:
     raise ModelError("Words alone decide.")
 
 
-def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
+def _said_by_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
     """The question, as it was resolved and as it was asked, and the questions just before it.
 
     They are read when a figure stands in no source.

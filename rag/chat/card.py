@@ -10,7 +10,7 @@ from rag.chat.markdown import markdown_of
 from rag.chat.prompts import says_declined
 from rag.citations.markers import as_it_stands, neutralise
 from rag.language.languages import Language
-from rag.language.names import Lexicon
+from rag.language.names import Lexicon, typed_names
 from rag.language.sentences import cells_of
 from rag.language.words import language_of
 from rag.records import (
@@ -51,17 +51,20 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
-    names, spoken = Lexicon(lexicon), language_of(request.question, request.earlier, *texts)
+    spoken = language_of(_without_names(request.question, lexicon), request.earlier, *texts)
+    names = Lexicon(lexicon)
     if confidence.missing:
-        return Card(tuple(map(_shown, sources, texts)), _unknown_codes(spoken, confidence.missing))
+        return Card(
+            tuple(map(_passage_of, sources, texts)), _unknown_codes(spoken, confidence.missing)
+        )
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
     is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
     if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
         first = spoken.speech["offered" if request.has_offers else "hardly"]
-        return Card(tuple(map(_shown, sources, texts)), first)
+        return Card(tuple(map(_passage_of, sources, texts)), first)
     named = dict.fromkeys(name.text for name in names.find(request.question))
     told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
-    passages = tuple(map(_shown, sources, texts, [*marked, *[()] * len(sources)]))
+    passages = tuple(map(_passage_of, sources, texts, [*marked, *[()] * len(sources)]))
     reader = EvidenceReader(request.question, lexicon, spoken, earlier=request.earlier)
     evidence = reader.read(sources, embed)
     lead = decide(evidence, sources, spoken)
@@ -72,6 +75,13 @@ def card_of(
         perhaps="" if lead.text else _choices(spoken, sources, confidence),
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
     )
+
+
+def _without_names(question: str, lexicon: Sequence[str]) -> str:
+    """What tells a language: `pro` of "aero 5 pro" is no German."""
+    for name in reversed(typed_names(tuple(lexicon)).find(question)):
+        question = question[: name.start] + question[name.end :]
+    return question
 
 
 def _once(
@@ -120,7 +130,7 @@ def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
     return max(request.relevance.get(source.number, UNKNOWN_RELEVANCE) for source in sources)
 
 
-def _shown(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:
+def _passage_of(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:
     told = dict.fromkeys((source.document_title, *source.heading_path))
     heading = " › ".join(filter(None, told))
     return ShownPassage(source.number, neutralise(heading), text, marked)

@@ -142,7 +142,7 @@ def is_for_a_program(draft: Draft) -> bool:
     return bool(draft.calls) or draft.wishes.wants_json
 
 
-def given(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
+def unchecked(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
     """The answer as it is given, and what it says to people; nothing is added to it."""
     rounds, text, json_text = draft.wishes.rounds, draft.preface + draft.text, ""
     if draft.calls:

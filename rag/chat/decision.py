@@ -20,10 +20,12 @@ from rag.records import Source
 
 SURE = 0.9  # likeness from which evidence is said
 NEAR, AHEAD = 0.7, 0.4  # or from which it is, so much nearer than all that says otherwise
+SEEN_TWICE = 0.6  # in place of NEAR where another document says the same
 BESIDE_ITSELF = 0.1  # nearer than so, another case of the same document may be meant
 UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what they are of
 BESIDE = 0.35  # less of it, and evidence may still deny what is said
 MOST_DENIALS = 2
+MOST_CASES = 2  # of one document that are said together
 _SUPERSEDES = re.compile(rf"\b(?:{phrases('prevails')}|{phrases('supersedes')})\b", re.IGNORECASE)
 _QUOTES = str.maketrans('“”„"', "''''")
 
@@ -34,11 +36,7 @@ class Lead:
 
     text: str = ""
     said: tuple[SourceEvidence, ...] = ()  # what it quotes, what holds first
-
-    @property
-    def is_denied(self) -> bool:
-        """Whether other evidence says otherwise."""
-        return len(self.said) > 1
+    is_denied: bool = False  # whether other evidence says otherwise
 
 
 NOTHING = Lead()
@@ -50,33 +48,55 @@ def decide(
     language: Language = ENGLISH,
 ) -> Lead:
     """The lead in a language; nothing where no evidence is near enough to be said."""
-    if not evidence or not _is_sure(evidence):
+    cases = _sure(evidence)
+    if not cases:
         return NOTHING
-    best = evidence[0]
+    best = cases[0]
     least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
     is_computed = best.kind == COMPUTED
-    others = [each for each in evidence if is_computed or each.likeness >= least]
-    denials = _of_each_document([other for other in others if denies(best, other)])
-    if not denials:
-        return Lead(_quoted(best), (best,))
+    rest = [each for each in evidence if is_computed or each.likeness >= least]
+    denying = (e for e in rest if denies(best, e) and not _is_among(e, cases[1:]))
+    denials = _of_each_document(list(denying))
     first, *rest = _by_precedence([best, *denials], sources)
-    words = language.speech["otherwise"]
-    rest = rest[:MOST_DENIALS]
-    told_after = "; ".join(map(_quoted, rest))
-    return Lead(words.format(first=_quoted(first), others=told_after), (first, *rest))
+    said = (first, *rest[:MOST_DENIALS])
+    quoted, *others = (_quoted(*(cases if each is best else [each])) for each in said)
+    if not denials:
+        return Lead(quoted, tuple(cases))
+    text = language.speech["otherwise"].format(first=quoted, others="; ".join(others))
+    return Lead(text, said, is_denied=True)
 
 
-def _is_sure(evidence: Sequence[SourceEvidence]) -> bool:
-    """Whether the nearest may be said: near enough by itself, or by far the nearest."""
+def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
+    """The nearest, where it may be said: near enough by itself, or by far the nearest.
+
+    Behind it another case of its text, which may be meant as well; none where there are more, or
+    they are rows: the question may ask for all of them.
+    """
+    if not evidence:
+        return []
     best, *rest = evidence
-    told = [best, *(each for each in rest if denies(best, each))]
-    others = [each for each in rest if not any(_agree(one, each) for one in told)]
-    ahead = best.likeness - max((each.likeness for each in others), default=0.0)
-    cases = [e for e in others if _place(e) == _place(best)]
-    case = max((e.likeness for e in cases if _is_alike(best, e)), default=0.0)
-    if best.likeness >= SURE:
-        return best.likeness - case >= BESIDE_ITSELF
-    return best.likeness >= NEAR and ahead >= AHEAD
+    if best.likeness < SURE:
+        denying = [best, *(each for each in rest if denies(best, each))]
+        others = [each for each in rest if not _is_among(each, denying)]
+        ahead = best.likeness - max((each.likeness for each in others), default=0.0)
+        least = SEEN_TWICE if any(_repeats(best, each) for each in rest) else NEAR
+        return [best] if best.likeness >= least and ahead >= AHEAD else []
+    cases = [best]
+    for each in (e for e in rest if best.likeness - e.likeness < BESIDE_ITSELF):
+        if _place(each) == _place(best) and _is_alike(best, each) and not _is_among(each, cases):
+            cases.append(each)
+    return cases if len(cases) == 1 or (len(cases) <= MOST_CASES and best.kind != "row") else []
+
+
+def _is_among(evidence: SourceEvidence, others: Sequence[SourceEvidence]) -> bool:
+    """Whether one of the others gives its value."""
+    return any(_agree(other, evidence) for other in others)
+
+
+def _repeats(one: SourceEvidence, other: SourceEvidence) -> bool:
+    """Whether another document gives the same, nearly as near."""
+    is_near = one.likeness - other.likeness < BESIDE
+    return is_near and one.source.document_id != other.source.document_id and _agree(one, other)
 
 
 def _agree(one: SourceEvidence, other: SourceEvidence) -> bool:
@@ -175,15 +195,20 @@ def _newest(source: Source) -> float:
     return max((date.value for date in dates(text) if date.value > 1e6), default=0.0)
 
 
-def _quoted(evidence: SourceEvidence) -> str:
-    """`title: "words" [n]`; of a row what stands in the cell is marked."""
-    source = evidence.source
+def _quoted(*cases: SourceEvidence) -> str:
+    """`title: "words" [n]; "words" [n]`, of one document."""
+    source = cases[0].source
+    title = neutralise(source.document_title or source.document_name)
+    return f"{title}: {'; '.join(map(_quotation, cases))}"
+
+
+def _quotation(evidence: SourceEvidence) -> str:
+    """`"words" [n]`; of a row what stands in the cell is marked."""
     words, cell = (
         neutralise(" ".join(text.split())).translate(_QUOTES)
         for text in (evidence.quote, evidence.cell)
     )
     if cell and "*" not in cell and words.endswith(cell):
         words = f"{words.removesuffix(cell)}**{cell}**"
-    title = neutralise(source.document_title or source.document_name)
-    told = words if evidence.kind == COMPUTED else f'"{words}"'
-    return f"{title}: {told} {source.marker}"
+    words = words if evidence.kind == COMPUTED else f'"{words}"'
+    return f"{words} {evidence.source.marker}"

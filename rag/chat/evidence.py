@@ -148,7 +148,7 @@ class EvidenceReader:
                 tables[unit.above].append(unit)
             elif len(unit.text) <= LONGEST:
                 said = " ".join(unit.text.split())
-                values = self._said(_NUMBERING.sub("", said), headed)
+                values = self._figures_of_it(_NUMBERING.sub("", said), headed)
                 told = said if unit.kind == "sentence" else f"{unit.above}: {said}"
                 if values:
                     yield _QuotedUnit(told, said, values, unit.kind)
@@ -163,7 +163,7 @@ class EvidenceReader:
         subject = self.asked.subject
         return any(subject == name or f"({subject})" in name for name in names)
 
-    def _said(self, text: str, headed: Sequence[str]) -> tuple[Figure, ...]:
+    def _figures_of_it(self, text: str, headed: Sequence[str]) -> tuple[Figure, ...]:
         """The figures of a sentence that are of what is asked about.
 
         `Aero 5` is not `Aero 5 Mini`; one without a unit only where what it counts is asked for.

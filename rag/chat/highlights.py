@@ -41,13 +41,13 @@ def marked_in(
 
     Nothing is marked where nothing stands out, nor what names others than the question does.
     """
-    asked, named = _words(question), _named(question, names)
+    asked, named = _words(question), _names_in(question, names)
     read = [
         [u for u in units_of(passage) if not _words(u.text) <= asked and _is_about(named, u, names)]
         for passage in passages
     ]
     shared = [[_shared(asked, unit) for unit in units] for units in read]
-    alike = _alike(question, [_told(unit) for units in read for unit in units], embed)
+    alike = _alike(question, [_in_words(unit) for units in read for unit in units], embed)
     scores = iter(alike or list(chain.from_iterable(shared)))
     marks = [
         _marks([(next(scores) + share, unit) for share, unit in zip(*both, strict=True)])
@@ -69,17 +69,17 @@ def once(embed: EmbedTexts) -> EmbedTexts:
     return embedded
 
 
-def _named(text: str, names: Lexicon) -> frozenset[str]:
+def _names_in(text: str, names: Lexicon) -> frozenset[str]:
     return frozenset(name.text.casefold() for name in names.find(text))
 
 
 def _is_about(named: frozenset[str], unit: Unit, names: Lexicon) -> bool:
     """`Aero 5 Pro` is another than `Aero 5`; what names none may be about any."""
-    others = _named(unit.text, names) if named else frozenset()
+    others = _names_in(unit.text, names) if named else frozenset()
     return not others or not named.isdisjoint(others)
 
 
-def _told(unit: Unit) -> str:
+def _in_words(unit: Unit) -> str:
     """A row or an entry with what it stands below."""
     return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
@@ -96,7 +96,7 @@ def _alike(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float
 
 
 def _shared(asked: frozenset[str], unit: Unit) -> float:
-    return WORDS * len(asked & _words(_told(unit))) / max(1, len(asked))
+    return WORDS * len(asked & _words(_in_words(unit))) / max(1, len(asked))
 
 
 def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:

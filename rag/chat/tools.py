@@ -66,15 +66,15 @@ class Toolbox:
     def run(self, call: ToolCall) -> ToolResult:
         """Check a call's arguments and make it."""
         try:
-            tool = self._named(call.name)
+            tool = self._tool_of(call.name)
             return tool(**_arguments(tool, call.arguments))
         except (BadArguments, RagError) as error:
             return ToolResult(f"Error: {error}", f"refused: {error}"[:300])
 
-    def _named(self, name: str) -> Tool:
+    def _tool_of(self, name: str) -> Tool:
         if name not in self._tools:
             known = ", ".join(self._tools)
-            raise BadArguments(f"there is no tool {_shown(name)}. Use one of: {known}.")
+            raise BadArguments(f"there is no tool {_clipped(name)}. Use one of: {known}.")
         return self._tools[name]
 
 
@@ -84,7 +84,7 @@ def _arguments(tool: Tool, text: str) -> dict[str, Any]:
     unknown = [name for name in parsed if name not in signature.parameters]
     if unknown:
         known = ", ".join(signature.parameters)
-        raise BadArguments(f"there is no argument {_shown(unknown[0])}; it takes: {known}.")
+        raise BadArguments(f"there is no argument {_clipped(unknown[0])}; it takes: {known}.")
     for name, parameter in signature.parameters.items():
         if parameter.default is parameter.empty and name not in parsed:
             raise BadArguments(f"the argument {name!r} is missing. Call again with it.")
@@ -112,10 +112,10 @@ def _parsed(text: str) -> dict[str, Any]:
         parsed = json.loads(text.strip() or "{}")
     except (ValueError, RecursionError) as error:
         raise BadArguments(
-            f"the arguments are no JSON: {_shown(text)}. Call again with one JSON object."
+            f"the arguments are no JSON: {_clipped(text)}. Call again with one JSON object."
         ) from error
     if not isinstance(parsed, dict):
-        raise BadArguments(f"the arguments are {_shown(text)}; expected a JSON object.")
+        raise BadArguments(f"the arguments are {_clipped(text)}; expected a JSON object.")
     return parsed
 
 
@@ -125,7 +125,7 @@ def _checked(name: str, value: Any, wanted: type) -> Any:
     fits = isinstance(value, wanted) and not (wanted is not bool and isinstance(value, bool))
     if not fits:
         raise BadArguments(
-            f"{name!r} came as {_shown(json.dumps(value))}; expected a JSON {JSON_TYPES[wanted]}."
+            f"{name!r} came as {_clipped(json.dumps(value))}; expected a JSON {JSON_TYPES[wanted]}."
         )
     if isinstance(value, str):
         return _checked_text(name, value)
@@ -142,7 +142,7 @@ def _checked_text(name: str, value: str) -> str:
     return value.strip()
 
 
-def _shown(text: str) -> str:
+def _clipped(text: str) -> str:
     return repr(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
 
 
@@ -174,7 +174,7 @@ class SessionTools:
     def __init__(self, session: SessionHandle, actions: Actions, shown: Iterable[int] = ()) -> None:
         self._session = session
         self._actions = actions
-        self._shown = set(shown)
+        self._clipped = set(shown)
 
     def toolbox(self) -> Toolbox:
         """All of them."""
@@ -192,9 +192,9 @@ class SessionTools:
         where = f" of {only}" if only else ""
         if not sources:
             return ToolResult(f"Nothing in the documents{where} fits.", f"found nothing{where}")
-        new = [source for source in sources if source.number not in self._shown]
-        old = [source.marker for source in sources if source.number in self._shown]
-        self._shown |= {source.number for source in new}
+        new = [source for source in sources if source.number not in self._clipped]
+        old = [source.marker for source in sources if source.number in self._clipped]
+        self._clipped |= {source.number for source in new}
         texts = [_numbered(source) for source in new]
         texts += [f"{', '.join(old)}: given above."] if old else []
         marks = ", ".join(source.marker for source in sources)

@@ -62,8 +62,10 @@ def parts_of(text: str, start: int, end: int, markers: Sequence[Marker]) -> tupl
     """The parts of the sentence `text[start:end]`, which holds these markers."""
     groups = _grouped(text, markers)
     if len(groups) < 2:
-        return _kept([_part(text, group.markers, start, end, groups) for group in groups])
-    return _kept(_shared(text, start, end, groups))
+        return _with_words(
+            [_clause_between(text, group.markers, start, end, groups) for group in groups]
+        )
+    return _with_words(_shared(text, start, end, groups))
 
 
 def _grouped(text: str, markers: Sequence[Marker]) -> list[_Group]:
@@ -87,7 +89,7 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[C
         own = _opens(text, taken, group, following, led=opened is not None or not position)
         if opened is not None:
             stop = own if own is not None else _divided(text, opened.end, group.start)
-            results.append(_part(text, opened.markers, opened.end, stop, groups))
+            results.append(_clause_between(text, opened.markers, opened.end, stop, groups))
             taken = stop
         if own is not None:
             opened, taken = group, group.end
@@ -97,12 +99,12 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[C
             opened, taken = None, group.end
         else:
             stop = _goes_on(text, group, following) if following < end else group.start
-            results.append(_part(text, group.markers, taken, stop, groups))
+            results.append(_clause_between(text, group.markers, taken, stop, groups))
             opened, taken = None, max(stop, group.end)
     if opened is not None:  # what stands after the last group belongs to it
-        results.append(_part(text, opened.markers, opened.end, end, groups))
+        results.append(_clause_between(text, opened.markers, opened.end, end, groups))
     elif _WORD.search(text, groups[-1].end, end):
-        results[-1] = _part(text, results[-1].markers, results[-1].start, end, groups)
+        results[-1] = _clause_between(text, results[-1].markers, results[-1].start, end, groups)
     return results
 
 
@@ -139,7 +141,7 @@ def _divided(text: str, start: int, end: int) -> int:
     return fit[-1].start() if fit else end
 
 
-def _part(
+def _clause_between(
     text: str, markers: tuple[Marker, ...], start: int, end: int, groups: Sequence[_Group]
 ) -> Clause:
     """Without the blanks, commas and markers at either end."""
@@ -158,7 +160,7 @@ def _part(
     return Clause(markers, start, max(start, start + len(text[start:end].rstrip())))
 
 
-def _kept(parts: Sequence[Clause]) -> tuple[Clause, ...]:
+def _with_words(parts: Sequence[Clause]) -> tuple[Clause, ...]:
     """Those with words, so that each marker is of one; those of others go to a neighbour."""
     clauses: list[Clause] = []
     waiting: tuple[Marker, ...] = ()

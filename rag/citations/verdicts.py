@@ -41,7 +41,7 @@ class JudgedPart:
     """Words of an answer, and the verdict over them for each number that they carry."""
 
     statement: Statement
-    part: Clause
+    clause: Clause
     said: ComparedStatement
     verdicts: Mapping[int, Judgement]
 
@@ -89,7 +89,7 @@ def check(
         and not above.repeats(each)
         and not _is_carried(bare(text, each), known)
     )
-    recomputed = [(part.part.start, part.part.end) for part in judged if part.is_computed]
+    recomputed = [(part.clause.start, part.clause.end) for part in judged if part.is_computed]
     figures = check_figures(text, statements, sources, user=user, recomputed=recomputed)
     return CheckedAnswer(citations, tuple(unsourced), figures)
 
@@ -104,7 +104,7 @@ def judge_parts(
     results: list[JudgedPart] = []
     for statement in paced(statements, weight=16):
         for part in statement.parts:
-            said = _said(text, statement, part)
+            said = _compared(text, statement, part)
             cited = {number: sources[number] for number in part.numbers if number in sources}
             verdicts = dict.fromkeys(part.numbers, Judgement(Verdict.OPEN))
             if statement.states:
@@ -149,13 +149,13 @@ def _with_judge(
         return judged
     told = dict(zip(asked, judge.judge([*asked.values()]), strict=True))
     return [
-        replace(part, verdicts={n: _told(told.get((index, n)), e, judge) for n, e in own})
+        replace(part, verdicts={n: _judged(told.get((index, n)), e, judge) for n, e in own})
         for index, part in enumerate(judged)
         for own in [part.verdicts.items()]
     ]
 
 
-def _told(judged: JudgeVerdict | None, by_words: Judgement, judge: Judge) -> Judgement:
+def _judged(judged: JudgeVerdict | None, by_words: Judgement, judge: Judge) -> Judgement:
     """The judge's word; a warning that it shares keeps what words say of the source."""
     is_shared = by_words.verdict.is_warning and judged and judged.verdict is by_words.verdict
     if judged is None or is_shared:
@@ -168,16 +168,16 @@ def _open_statement(statement: ComparedStatement, number: int, source: SourceTex
     return OpenStatement(text, tuple(nearest_windows(statement, source)), number)
 
 
-def _said(text: str, statement: Statement, part: Clause) -> ComparedStatement:
+def _compared(text: str, statement: Statement, part: Clause) -> ComparedStatement:
     """What a part says, with what it cannot be understood without."""
     own = without_markers(text[part.start : part.end])
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
     if statement.kind == "row":
-        return _said_in_row(text, statement, part, lead)
+        return _compared_in_row(text, statement, part, lead)
     return ComparedStatement(own, without_markers(lead).strip(" #*:"))
 
 
-def _said_in_row(text: str, statement: Statement, part: Clause, head: str) -> ComparedStatement:
+def _compared_in_row(text: str, statement: Statement, part: Clause, head: str) -> ComparedStatement:
     """Cells with the label of their row and the headers of their columns."""
     own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
     raw = text[statement.start : statement.end]
@@ -200,7 +200,7 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
     """
     told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
     for part in sorted(judged, key=lambda part: part.is_label):
-        for marker in part.part.markers:
+        for marker in part.clause.markers:
             for number in marker.numbers:
                 judgements = told[marker.start, number]
                 if not (judgements and part.is_label):
@@ -233,22 +233,22 @@ class _Above:
         self, text: str, judged: Sequence[JudgedPart], sources: Mapping[int, SourceText]
     ) -> None:
         self.text = text
-        cited = {number for part in judged for number in part.part.numbers}
+        cited = {number for part in judged for number in part.clause.numbers}
         told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
         told += [
             read_alone(f"{part.said.around} {part.said.text}")
             for part in judged
             if not part.is_warned
         ]
-        self._told = told
+        self._judged = told
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(word for each in self._told for word in each.words)
+        return frozenset(word for each in self._judged for word in each.words)
 
     @cached_property
     def figures(self) -> list[Figure]:
-        return [figure for each in self._told for figure in each.figures]
+        return [figure for each in self._judged for figure in each.figures]
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""

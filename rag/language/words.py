@@ -48,12 +48,13 @@ def language_of(text: str, *around: str) -> Language:
     """The language that most function words of a text belong to; English where none tells.
 
     A few words may hold one of another language by chance ("aero 5 pro warranty"): where they tell
-    too little, what stands `around` decides, such as the passages that were found.
+    too little, what stands `around` decides, such as the last question or the passages that were
+    found: by itself, or together with the text.
     """
     language, is_sure = _language_told(text)
     if is_sure:
         return language
-    others = (_language_told(each) for each in around)
+    others = (_language_told(each) for one in around for each in (one, f"{text} {one}"))
     return next((other for other, is_told in others if is_told), language)
 
 

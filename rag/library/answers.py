@@ -34,7 +34,7 @@ from rag.library.questions import (
 from rag.library.summary import QuotedStretch, key_statements, statements_of
 from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
-from rag.seams import LIBRARY, DirectAnswer, SessionHandle
+from rag.seams import LIBRARY, DirectAnswer, OwnedSession, SessionHandle, SourceRegister
 from rag.search.mentions import NameMentions
 from rag.search.passages import neighbourhood
 
@@ -74,7 +74,7 @@ class LibraryAnswers:
         if polite is not None:
             kind, language = polite
             own = Resolution(question, is_followup=False, method="unchanged")  # nothing is searched
-            return replace(_told(Phrases(language).say(kind)), resolution=own)
+            return replace(_direct(Phrases(language).say(kind)), resolution=own)
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
             return self._empty(session, Phrases(language_of(question, resolution.earlier)))
@@ -82,28 +82,28 @@ class LibraryAnswers:
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)
         if self._documents.is_empty(session.within()):
-            return _told(speech.say("empty"), declined=True)
+            return _direct(speech.say("empty"), declined=True)
         if asked.kind in (LibraryTopic.CONTENTS, LibraryTopic.NEWEST):
             return self._contents(session, asked, speech)
         if asked.kind in (LibraryTopic.MENTIONS, LibraryTopic.TOPIC):
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
-    def _empty(self, session: SessionHandle, speech: Phrases) -> DirectAnswer | None:
+    def _empty(self, session: OwnedSession, speech: Phrases) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
         if not self._is_without_model or not self._documents.is_empty(session.within()):
             return None
-        return _told(speech.say("empty"), declined=True)
+        return _direct(speech.say("empty"), declined=True)
 
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
         documents = self._documents.documents(session.within())
-        if question.kind is LibraryTopic.NEWEST:
+        if asked.kind is LibraryTopic.NEWEST:
             newest = sorted(documents, key=lambda document: document.ingested_at, reverse=True)
-            return _told(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
+            return _direct(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
         size = speech.size(documents)
         n = speech.counted("document", len(documents))
         said = [speech.say("contents", n=n, kinds=kinds_of(documents), size=size)]
@@ -111,32 +111,32 @@ class LibraryAnswers:
         failed = self._unread(session.owner)
         if failed:
             said += [speech.say("unread", n=speech.counted("file", len(failed))), _reasons(failed)]
-        return _told("\n\n".join(said))
+        return _direct("\n\n".join(said))
 
     def _not_read(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
-        if question.subject:
-            failed = files_named(question.subject, failed)
-            return _told(_reasons(failed)) if failed else None
+        if asked.subject:
+            failed = files_named(asked.subject, failed)
+            return _direct(_reasons(failed)) if failed else None
         if not failed:
-            return _told(speech.say("all_read"))
+            return _direct(speech.say("all_read"))
         head = speech.say("unread", n=speech.counted("file", len(failed)))
-        return _told(f"{head}\n\n{_reasons(failed)}")
+        return _direct(f"{head}\n\n{_reasons(failed)}")
 
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: SourceRegister, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         within = session.within()
         results = {
-            asked_for: self._holding(asked_for, within) for asked_for in _wanted(question.subject)
+            asked_for: self._holding(asked_for, within) for asked_for in _wanted(asked.subject)
         }
         if len(results) > 1 and not all(results.values()):
-            results = {question.subject: self._holding(_bare(question.subject), within)}
-        if question.kind is LibraryTopic.TOPIC and not all(results.values()):
+            results = {asked.subject: self._holding(_bare(asked.subject), within)}
+        if asked.kind is LibraryTopic.TOPIC and not all(results.values()):
             return None
         said: list[str] = []
         sources: list[Source] = []
@@ -144,7 +144,7 @@ class LibraryAnswers:
             told, cited_here = self._documents_holding(session, words, chunks, speech)
             said.append(told)
             sources += cited_here
-        return _told("\n\n".join(said), tuple(sources), declined=not any(results.values()))
+        return _direct("\n\n".join(said), tuple(sources), declined=not any(results.values()))
 
     def _holding(self, words: str, within: Readable) -> dict[str, list[Chunk]]:
         """By the id of their document, in the order of its names."""
@@ -156,7 +156,7 @@ class LibraryAnswers:
 
     def _documents_holding(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         words: str,
         chunks: dict[str, list[Chunk]],
         speech: Phrases,
@@ -180,7 +180,7 @@ class LibraryAnswers:
         head = speech.say("mention_one" if len(chunks) == 1 else "mention", n=n, words=shown)
         return "\n".join([head, "", *entries]), sources
 
-    def _register(self, session: SessionHandle, chunks: Sequence[Chunk]) -> list[Source]:
+    def _register(self, session: SourceRegister, chunks: Sequence[Chunk]) -> list[Source]:
         keys = list(dict.fromkeys((chunk.document_id, chunk.section_index) for chunk in chunks))
         texts = self._documents.section_texts(keys, session.within())
         hits = []
@@ -193,35 +193,35 @@ class LibraryAnswers:
     # ── One document ─────────────────────────────────────────────────────────────────────────
 
     def _of_document(
-        self, session: SessionHandle, question: LibraryQuestion, speech: Phrases
+        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
-        failed = files_named(question.subject, self._unread(session.owner))
+        failed = files_named(asked.subject, self._unread(session.owner))
         if failed:
-            return _told(_reasons(failed), declined=True)
-        found = self._meant(session, question)
+            return _direct(_reasons(failed), declined=True)
+        found = self._meant(session, asked)
         if not found:
             return None
         if len(found) > 1:
             if len(found) > MOST_TO_CHOOSE:
                 return None
             choice = speech.listed([each.document for each in found], MOST_LISTED)
-            return _told(f"{speech.say('which')}\n\n{choice}", declined=True)
-        if question.kind is LibraryTopic.SUMMARY:
+            return _direct(f"{speech.say('which')}\n\n{choice}", declined=True)
+        if asked.kind is LibraryTopic.SUMMARY:
             return self._summary(session, found[0], speech) or self._about(
                 session, found[0], speech
             )
         return self._about(session, found[0], speech)
 
-    def _meant(self, session: SessionHandle, question: LibraryQuestion) -> list[DocumentStretch]:
+    def _meant(self, session: SessionHandle, asked: LibraryQuestion) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
         within = session.within()
-        if _THIS.fullmatch(question.subject):
+        if _THIS.fullmatch(asked.subject):
             return self._whole(self._spoken_of(session), within)
         documents = self._documents.documents(within)
-        named = documents_named(question.subject, documents)
+        named = documents_named(asked.subject, documents)
         if named:
             return self._whole(named, within)
-        both = section_and_document(question.subject)
+        both = section_and_document(asked.subject)
         if both is not None:
             heading, document = both
             named = documents_named(document, documents) or documents_hinted(document, documents)
@@ -229,9 +229,9 @@ class LibraryAnswers:
                 named = self._spoken_of(session)
             parts = (part_called(heading, *self._read(each, within)) for each in named)
             return [part for part in parts if part is not None]
-        if question.kind is not LibraryTopic.SUMMARY:
+        if asked.kind is not LibraryTopic.SUMMARY:
             return []
-        return self._whole(documents_hinted(question.subject, documents), within)
+        return self._whole(documents_hinted(asked.subject, documents), within)
 
     def _whole(self, documents: Sequence[Document], within: Readable) -> list[DocumentStretch]:
         return [DocumentStretch(*self._read(document, within)) for document in documents]
@@ -250,7 +250,7 @@ class LibraryAnswers:
         return documents if len(documents) == 1 else []
 
     def _about(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer:
         document, sections = stretch.document, stretch.sections
         pages = max((section.page or 0 for section in sections), default=0)
@@ -266,10 +266,10 @@ class LibraryAnswers:
         headings = outline(document, sections)
         if headings:
             said += [speech.say("outline"), headings]
-        return _told("\n\n".join(said), sources)
+        return _direct("\n\n".join(said), sources)
 
     def _summary(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer | None:
         statements = key_statements(stretch.sections, MOST_STATEMENTS)
         if len({statement.heading for statement in statements}) == 1:
@@ -281,10 +281,10 @@ class LibraryAnswers:
         if stretch.heading:
             title = speech.say("part", title=title, heading=in_words(stretch.heading))
         head = speech.say("summary", title=title)
-        return _told("\n\n".join([head, "\n".join(quoted)]), sources)
+        return _direct("\n\n".join([head, "\n".join(quoted)]), sources)
 
     def _quoted(
-        self, session: SessionHandle, document: Document, statements: Sequence[QuotedStretch]
+        self, session: SourceRegister, document: Document, statements: Sequence[QuotedStretch]
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.within())
@@ -296,7 +296,7 @@ class LibraryAnswers:
         return entries, tuple(sources)
 
 
-def _told(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False) -> DirectAnswer:
+def _direct(text: str, sources: tuple[Source, ...] = (), *, declined: bool = False) -> DirectAnswer:
     return DirectAnswer(text, sources, made_by=LIBRARY, declined=declined)
 
 

@@ -12,7 +12,7 @@ from rag.language.languages import ENGLISH, LANGUAGES, spoken
 from rag.language.names import find_names
 from rag.library.mentions import files_named
 from rag.records import JobState, Notice, NoticeKind, Readable, Source
-from rag.seams import SessionHandle
+from rag.seams import SessionTranscript
 
 _UNNAMED = (
     "No document names “{}”. What was found is about something else, or calls it by another name."
@@ -45,21 +45,21 @@ class Remarks:
         self._knows_english_only = knows_english_only
 
     def __call__(
-        self, session: SessionHandle, question: str, sources: Sequence[Source], *, is_sure: bool
+        self, session: SessionTranscript, question: str, sources: Sequence[Source], *, is_sure: bool
     ) -> list[Notice]:
         """Of an answer that is not sure also the files that it may have stood in."""
         notices = []
         if sources and (missing := self._unnamed(question, session.within())):
             notices.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
         said = other_language(question, sources) if self._knows_english_only else ""
-        if said and not self._was_told(session, said):
+        if said and not self._repeats(session, said):
             notices.append(Notice(NoticeKind.OTHER_LANGUAGE, said))
         if not is_sure:
             failed = files_named(question, self._unread(session.owner))
             notices += [Notice(NoticeKind.UNREAD, file.reason) for file in failed]
         return notices
 
-    def _was_told(self, session: SessionHandle, text: str) -> bool:
+    def _repeats(self, session: SessionTranscript, text: str) -> bool:
         """Lately: once is enough."""
         answers = (message.answer for message in session.recent(LATELY))
         return any(notice.text == text for answer in answers if answer for notice in answer.notices)

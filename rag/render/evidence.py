@@ -161,7 +161,7 @@ def _in_document(
     source: Source, chunk: Chunk, near: Sequence[Section], stated: Sequence[CitedStatement]
 ) -> Evidence:
     section = next(each for each in near if each.index == chunk.section_index)
-    spans = _said(source, chunk, section, _clauses(stated))
+    spans = _stated_spans(source, chunk, section, _clauses(stated))
     marks = _marks(section.text, Span(chunk.start, chunk.end), spans, stated)
     first = max(0, min(span.start for span in (marks.passage, *marks.said)) - AROUND_CHARS)
     last = max(span.end for span in (marks.passage, *marks.said)) + AROUND_CHARS
@@ -185,7 +185,7 @@ def _in_document(
     return Evidence(source, tuple(parts), section.index, section.page, quotes, rows=marked)
 
 
-def _said(
+def _stated_spans(
     source: Source, chunk: Chunk, section: Section, clauses: Sequence[str]
 ) -> tuple[Span, ...]:
     """Writers read more than the chunk: what they say may stand in the text around it."""

@@ -357,3 +357,9 @@ def test_a_folded_passage_is_cut_outside_of_its_brackets():
 
     assert set(cited_numbers(said)) == set(range(1, OPEN + 2))
     assert said.rpartition("- ")[2].count("`") % 2 == 0
+
+
+def test_a_products_name_tells_no_language():
+    prices = (source(n, f"The price of the Aero 5 Pro is € {n}90.", f"List {n}") for n in (1, 2))
+
+    assert "Otherwise" in card_of(asked("price aero 5 pro", *prices), embed, NAMES).lead

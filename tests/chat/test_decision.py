@@ -156,3 +156,55 @@ def test_a_follow_up_is_answered_by_its_own_words():
     assert (
         EvidenceReader(f"{first} {then}").read([source], near)[0].quote != "A lost key costs € 25."
     )
+
+
+CASES = ("Handbook", "A refund takes 5 days. A refund from abroad takes 12 days.")
+
+
+def test_two_cases_of_one_document_are_both_said():
+    found = lead("How many days does a refund take?", CASES)
+
+    assert "5 days" in found.text
+    assert "12 days" in found.text
+    assert found.text.count("Handbook") == 1
+    assert not found.is_denied
+
+
+def test_of_three_cases_none_is_said():
+    title, text = CASES
+
+    assert not lead(
+        "How many days does a refund take?", (title, f"{text} A refund in June takes 8 days.")
+    ).text
+
+
+def test_of_two_rows_none_is_said():
+    rows = "| Plot | Lost |\n| --- | --- |\n| Plot 3 | 355 kg |\n| Plot 11 | 291 kg |\n"
+
+    assert not lead("How much was lost?", ("Harvests", rows), names=()).text
+
+
+def test_two_cases_stand_together_where_another_document_denies_both():
+    other = ("Leaflet", "A refund takes 30 days.")
+
+    found = lead("How many days does a refund take?", CASES, other)
+
+    assert found.is_denied
+    assert all(value in found.text for value in ("5 days", "12 days", "30 days"))
+
+
+def test_what_agrees_with_the_second_case_denies_nothing():
+    assert not lead(
+        "How many days does a refund take?", CASES, ("Leaflet", "A refund takes 12 days.")
+    ).is_denied
+
+
+@pytest.mark.parametrize(("given", "is_said"), [("2 years", True), ("30 minutes", False)])
+def test_what_two_documents_say_needs_to_be_less_near(given, is_said):
+    def some_way(texts):
+        return np.array([[1.0], *[[0.4]] * (len(texts) - 1)], dtype=np.float32)
+
+    leaflet = ("Leaflet", f"We give {given} of warranty for the Heron 2.")
+
+    assert not lead(QUESTION, HANDBOOK, embed=some_way).text
+    assert bool(lead(QUESTION, HANDBOOK, leaflet, embed=some_way).text) is is_said

@@ -50,6 +50,13 @@ def test_a_few_words_are_of_the_language_around_them(question, around, language)
     assert language_of(question, around).code == language
 
 
+def test_short_questions_of_one_talk_tell_its_language_together():
+    flights = "The flights to Riga are late, and those of the morning are not."
+
+    assert language_of("nur 2025", flights).code == "en"
+    assert language_of("nur 2025", "Kosten pro Fach", flights).code == "de"
+
+
 def test_stems_german_as_german() -> None:
     assert stem("Rückerstattungen", "de") == stem("Rückerstattung", "de")
 

@@ -95,7 +95,7 @@ class Computation:
         return sorted(every, key=lambda figure: -share(words, figure.words | figure.lent))
 
     @cached_property
-    def _named(self) -> list[AttributedFigure]:
+    def _nearest_by_words(self) -> list[AttributedFigure]:
         """Those that no other that measures the same is nearer than, with the words in common.
 
         `A canoe for a full day` names that price of the canoe, and no price of a full day else.
@@ -121,19 +121,22 @@ class Computation:
         return any(
             figure.figure.base == amount.base
             and (period == figure.figure.per or stem(period) in figure.words | figure.lent)
-            for figure in self._named
+            for figure in self._nearest_by_words
         )
 
     # ── Worked out ──
 
     def _results(self, figure: Figure, *, is_proof: bool) -> Iterator[_Result]:
         """Products as often as the statement itself says; the others where its words name them."""
-        figures = self._named if is_proof else self._nearest
+        figures = self._nearest_by_words if is_proof else self._nearest
         text, own = self._text, [each for each in self._figures if each is not figure]
         known = own + [figure.figure for figure in figures]
         amounts = [each for each in known if each.unit or not figure.unit or each not in own]
         same, counts = _alike(figure, amounts), _counts(own)
-        if _SUM.search(text) and len(_alike(figure, [each.figure for each in self._named])) > 1:
+        if (
+            _SUM.search(text)
+            and len(_alike(figure, [each.figure for each in self._nearest_by_words])) > 1
+        ):
             counts = []  # `the three plans together` are not three times one of them
         yield from self._products(figure, same, counts, known)
         if _DIFFERENCE.search(text):
@@ -142,7 +145,7 @@ class Computation:
         if _SUM.search(text):
             yield from _sums(_alike(figure, amounts, each_once=False))
         yield from _ratios(figure, own, figures, self._case.reading.raw)
-        is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._named)
+        is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._nearest_by_words)
         shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
         yield from _shares(shared, known)
 
@@ -155,8 +158,8 @@ class Computation:
             return False
         told = [
             _leaning(one, other, sides)
-            for one in self._named
-            for other in self._named
+            for one in self._nearest_by_words
+            for other in self._nearest_by_words
             if agree(one.figure, more) and agree(other.figure, less)
         ]
         best = max(told, default=0) if is_higher else -min(told, default=0)
@@ -220,16 +223,16 @@ def _shares(amounts: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[_R
 
 def _ratios(
     figure: Figure,
-    figures: Sequence[Figure],
-    given: Sequence[AttributedFigure],
-    said: frozenset[str],
+    stated: Sequence[Figure],
+    sourced: Sequence[AttributedFigure],
+    words: frozenset[str],
 ) -> Iterator[_Result]:
     """The percentage that one amount of a sentence is of another; or so many in so many."""
     if figure.kind != "amount" or figure.unit not in ("", "%"):
         return
-    counts = [figure.value for figure in figures if figure.kind == "amount" and not figure.unit]
-    counts += [1.0] * (not said.isdisjoint(_ONE))
-    for one, other in combinations([e for e in given if e.figure.unit != "%"], 2):
+    counts = [each.value for each in stated if each.kind == "amount" and not each.unit]
+    counts += [1.0] * (not words.isdisjoint(_ONE))
+    for one, other in combinations([e for e in sourced if e.figure.unit != "%"], 2):
         if one.place is other.place and one.figure.upper is other.figure.upper is None:
             for more, less in _pairs([one.figure, other.figure]):
                 if more.kind == "amount" and less.base > 0:

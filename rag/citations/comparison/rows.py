@@ -172,13 +172,13 @@ def _says(said: str, there: str) -> bool:
     """Whether two cells say the same: each figure and each word of one stands in the other."""
     one, other = read_alone(said), read_alone(there)
     figures = all(any(agree(figure, e) for e in other.figures) for figure in one.figures)
-    words = _told(one) <= _told(other) and _denials(one) == _denials(other)
+    words = _telling_words(one) <= _telling_words(other) and _denials(one) == _denials(other)
     counted = len(one.figures) == len(other.figures)
     bare = one.text.lower() == other.text.lower()
     return bare or (bool(one.figures or one.words) and figures and words and counted)
 
 
-def _told(reading: Reading) -> set[str]:
+def _telling_words(reading: Reading) -> set[str]:
     """Its words, and numbers that are part of a name: `Wi-Fi 6` is not `Wi-Fi 5`."""
     keys = (str(term.key) for term in reading.terms if not isinstance(term.key, Figure))
     return {*reading.words, *(key for key in keys if key[0].isdigit())}

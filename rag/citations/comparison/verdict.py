@@ -197,12 +197,14 @@ def parts(reading: Reading) -> tuple[DenialPart, ...]:
     for cut in [*_DIVIDES.finditer(text), None]:
         end = cut.start() if cut else len(text)
         if text[at:end].strip():
-            results.append(_part(reading, at, end, results))
+            results.append(_denial_part(reading, at, end, results))
         at = cut.end() if cut else at
     return tuple(results)
 
 
-def _part(reading: Reading, start: int, end: int, before: Sequence[DenialPart]) -> DenialPart:
+def _denial_part(
+    reading: Reading, start: int, end: int, before: Sequence[DenialPart]
+) -> DenialPart:
     terms, tokens = within(reading.terms, start, end), within(reading.tokens, start, end)
     order = tuple(str(term.key) for term in terms if term.is_word)
     own = frozenset(order)

@@ -188,7 +188,7 @@ class Sql:
             found = self._measured(plan)
         else:
             names = plan.columns or tuple(column.name for column in self._table.columns)
-            found = exp.select(*(self._shown(name).as_(name, quoted=True) for name in names))
+            found = exp.select(*(self._displayed(name).as_(name, quoted=True) for name in names))
             found = self._ordered(self._from_rows(found, plan), plan)
         return self._cut(found, plan, MOST_ROWS + 1)
 
@@ -225,7 +225,7 @@ class Sql:
 
     def _whole_row(self) -> Expression:
         """The texts of a row, a line each: a word stands in one of them, or in none."""
-        texts = [exp.cast(self._shown(column.name), "text") for column in self._table.columns]
+        texts = [exp.cast(self._displayed(column.name), "text") for column in self._table.columns]
         joined = exp.func("concat_ws", exp.Literal.string("\n"), *texts)
         return exp.Lower(this=joined)
 
@@ -240,19 +240,19 @@ class Sql:
 
     def values(self, name: str, limit: int, among: Sequence[str] = ()) -> exp.Select:
         """Different texts of a column; those that are one of some, written small."""
-        shown = self._shown(name)
+        shown = self._displayed(name)
         found = exp.select(shown).distinct().from_(DATA).where(NO_TOTAL)
         if among:
             found = found.where(exp.Lower(this=shown.copy()).isin(*among))
         return found.limit(limit)
 
     def _as_written_rows(self) -> exp.Select:
-        names = [self._shown(column.name) for column in self._table.columns]
+        names = [self._displayed(column.name) for column in self._table.columns]
         numbered = [name.as_(f"x{index}") for index, name in enumerate(names)]
         return exp.select(ROW, *numbered).from_(DATA, copy=False).order_by(ROW, copy=False)
 
     def _contains(self, name: str, word: str) -> Expression:
-        return _holding(exp.Lower(this=exp.cast(self._shown(name), "text")), word.lower())
+        return _holding(exp.Lower(this=exp.cast(self._displayed(name), "text")), word.lower())
 
     def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
         of_rows = [filter_ for filter_ in plan.filters if not filter_.column.startswith(MEASURED)]
@@ -289,7 +289,7 @@ class Sql:
             return exp.Mod(this=value, expression=exp.Literal.number(10))
         return exp.Extract(this=exp.var(str(part)), expression=value)
 
-    def _shown(self, name: str) -> Expression:
+    def _displayed(self, name: str) -> Expression:
         column = column_of(self._table, name)
         at = self._index[column.name]
         return exp.column(f"t{at}" if column.has_text else f"c{at}")
@@ -351,7 +351,7 @@ class Sql:
         return is_text and column.has_text
 
     def _as_written(self, filter_: Filter) -> Expression:
-        shown = exp.Trim(this=exp.Lower(this=self._shown(filter_.column)))
+        shown = exp.Trim(this=exp.Lower(this=self._displayed(filter_.column)))
         same = shown.isin(*(str(given).strip().lower() for given in filter_.values))
         return same if filter_.op is Op.IS else exp.not_(same)
 
@@ -408,7 +408,11 @@ class Sql:
     def _key(self, key: Key) -> Expression:
         column = column_of(self._table, key.column)
         if key.part is Part.WHOLE and column.has_text and column.type is not ColumnType.DATE:
-            return self._value(key.column) if column.type in PLAIN_KEYS else self._shown(key.column)
+            return (
+                self._value(key.column)
+                if column.type in PLAIN_KEYS
+                else self._displayed(key.column)
+            )
         return self._value(key.column, key.part)
 
     def _group_order(
