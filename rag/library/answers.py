@@ -34,7 +34,7 @@ from rag.library.questions import (
 from rag.library.summary import QuotedStretch, key_statements, statements_of
 from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
-from rag.seams import LIBRARY, DirectAnswer, SessionHandle
+from rag.seams import LIBRARY, DirectAnswer, OwnedSession, SessionHandle, SourceRegister
 from rag.search.mentions import NameMentions
 from rag.search.passages import neighbourhood
 
@@ -89,7 +89,7 @@ class LibraryAnswers:
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
-    def _empty(self, session: SessionHandle, speech: Phrases) -> DirectAnswer | None:
+    def _empty(self, session: OwnedSession, speech: Phrases) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
         if not self._is_without_model or not self._documents.is_empty(session.within()):
             return None
@@ -98,7 +98,7 @@ class LibraryAnswers:
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
         documents = self._documents.documents(session.within())
         if asked.kind is LibraryTopic.NEWEST:
@@ -114,7 +114,7 @@ class LibraryAnswers:
         return _direct("\n\n".join(said))
 
     def _not_read(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
         if asked.subject:
@@ -128,7 +128,7 @@ class LibraryAnswers:
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: SourceRegister, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         within = session.within()
         results = {
@@ -156,7 +156,7 @@ class LibraryAnswers:
 
     def _documents_holding(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         words: str,
         chunks: dict[str, list[Chunk]],
         speech: Phrases,
@@ -180,7 +180,7 @@ class LibraryAnswers:
         head = speech.say("mention_one" if len(chunks) == 1 else "mention", n=n, words=shown)
         return "\n".join([head, "", *entries]), sources
 
-    def _register(self, session: SessionHandle, chunks: Sequence[Chunk]) -> list[Source]:
+    def _register(self, session: SourceRegister, chunks: Sequence[Chunk]) -> list[Source]:
         keys = list(dict.fromkeys((chunk.document_id, chunk.section_index) for chunk in chunks))
         texts = self._documents.section_texts(keys, session.within())
         hits = []
@@ -250,7 +250,7 @@ class LibraryAnswers:
         return documents if len(documents) == 1 else []
 
     def _about(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer:
         document, sections = stretch.document, stretch.sections
         pages = max((section.page or 0 for section in sections), default=0)
@@ -269,7 +269,7 @@ class LibraryAnswers:
         return _direct("\n\n".join(said), sources)
 
     def _summary(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer | None:
         statements = key_statements(stretch.sections, MOST_STATEMENTS)
         if len({statement.heading for statement in statements}) == 1:
@@ -284,7 +284,7 @@ class LibraryAnswers:
         return _direct("\n\n".join([head, "\n".join(quoted)]), sources)
 
     def _quoted(
-        self, session: SessionHandle, document: Document, statements: Sequence[QuotedStretch]
+        self, session: SourceRegister, document: Document, statements: Sequence[QuotedStretch]
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.within())

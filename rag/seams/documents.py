@@ -151,7 +151,8 @@ class ChunkIndex(Protocol):
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Those that are there."""
 
-    def chunk_ids(self) -> set[str]: ...
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
+        """Of all that are there; or those of some, which costs no more memory than these."""
 
     def count(self) -> int: ...
 

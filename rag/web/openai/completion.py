@@ -35,7 +35,7 @@ from rag.records import (
     ToolCall,
 )
 from rag.render.gate import Rewritten
-from rag.seams import AnswerOptions, SessionHandle
+from rag.seams import AnswerOptions, SessionHandle, SessionTranscript
 from rag.sessions.recognition import (
     ConversationFinder,
     FingerprintTable,
@@ -462,7 +462,7 @@ def _keep_or_expire(found: FoundSession, body: AskingBody) -> None:
         session.expire(None)
 
 
-def forget_turn(session: SessionHandle, index: int) -> None:
+def forget_turn(session: SessionTranscript, index: int) -> None:
     """Take away what was said in a turn; its sources keep their numbers."""
     with suppress(RagError):  # deleted meanwhile
         session.erase(index)

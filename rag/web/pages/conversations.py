@@ -16,7 +16,7 @@ from rag.records.documents import ColumnType, Table
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
 from rag.render.statements import CitedStatement, shown_statement, statements_in
 from rag.render.tables import form_of, shown_result
-from rag.seams import SessionHandle
+from rag.seams import SessionHandle, SessionTranscript, SourceRegister
 from rag.sessions.branches import edited
 from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
@@ -359,7 +359,7 @@ def _table_of(evidence: Evidence) -> str:
     return only.id if only is not None else ""
 
 
-def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
+def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
     """The result behind a number, with the first rows that it is made of while they are there."""
     shown = shown_result(
         session,
@@ -382,7 +382,7 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     return found
 
 
-def _cited_for(session: SessionHandle, number: int) -> Sequence[CitedStatement]:
+def _cited_for(session: SessionTranscript, number: int) -> Sequence[CitedStatement]:
     """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does.
 
     For a card this is what it marks.
