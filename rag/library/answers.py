@@ -132,7 +132,8 @@ class LibraryAnswers:
     ) -> DirectAnswer | None:
         within = session.within()
         results = {
-            asked_for: self._holding(asked_for, within) for asked_for in _wanted(asked.subject)
+            asked_for: self._holding(asked_for, within)
+            for asked_for in _sought_names(asked.subject)
         }
         if len(results) > 1 and not all(results.values()):
             results = {asked.subject: self._holding(_bare(asked.subject), within)}
@@ -198,7 +199,7 @@ class LibraryAnswers:
         failed = files_named(asked.subject, self._unread(session.owner))
         if failed:
             return _direct(_reasons(failed), declined=True)
-        found = self._meant(session, asked)
+        found = self._stretches_of(session, asked)
         if not found:
             return None
         if len(found) > 1:
@@ -212,7 +213,9 @@ class LibraryAnswers:
             )
         return self._about(session, found[0], speech)
 
-    def _meant(self, session: SessionHandle, asked: LibraryQuestion) -> list[DocumentStretch]:
+    def _stretches_of(
+        self, session: SessionHandle, asked: LibraryQuestion
+    ) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
         within = session.within()
         if _THIS.fullmatch(asked.subject):
@@ -311,7 +314,7 @@ def _reasons(failed: Sequence[UnreadFile]) -> str:
     return "\n".join(f"- {in_words(file.reason)}" for file in failed)
 
 
-def _wanted(subject: str) -> list[str]:
+def _sought_names(subject: str) -> list[str]:
     """What is looked for: the subject, or each of two that are named; quotes hold it together."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
         return [subject.strip(_QUOTES)]

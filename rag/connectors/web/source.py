@@ -109,12 +109,12 @@ class WebSource:
         self._scope = Scope.of(url)
         data = unpacked_list(first.data, self._options.max_bytes)
         kind = kind_of_list(data)
-        urls, depth = (self._named(kind, data, first.url), 0) if kind else ([url], depth)
+        urls, depth = (self._pages_of_list(kind, data, first.url), 0) if kind else ([url], depth)
         look = Look(url, tuple(urls), depth, deque())
         self._log.begin(look, self._asked())
         return look
 
-    def _named(self, kind: str, data: bytes, url: str) -> list[str]:
+    def _pages_of_list(self, kind: str, data: bytes, url: str) -> list[str]:
         """Of a feed also what it named before: it shows its newest entries only."""
         if kind == "feed":
             named = [*read_list(data, url).pages, *self._before]

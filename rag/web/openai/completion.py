@@ -98,11 +98,11 @@ def placed(end: Finished) -> tuple[Citation, ...]:
     markers = markers_in_json(answer.given)
     if [each.number for each in cited] != [number for number, _, _ in markers]:
         places = {number: (start, end) for number, start, end in reversed(markers)}
-        return tuple(_at(each, places.get(each.number, (0, 0))) for each in cited)
-    return tuple(_at(each, marker[1:]) for each, marker in zip(cited, markers, strict=True))
+        return tuple(_moved(each, places.get(each.number, (0, 0))) for each in cited)
+    return tuple(_moved(each, marker[1:]) for each, marker in zip(cited, markers, strict=True))
 
 
-def _at(citation: Citation, place: tuple[int, int]) -> Citation:
+def _moved(citation: Citation, place: tuple[int, int]) -> Citation:
     return replace(citation, start=place[0], end=place[1])
 
 

@@ -245,7 +245,7 @@ def regenerate(session_id: str) -> Response:
         assistant = application().assistant
         turn = turns().start(session, lambda noting: assistant.regenerate(noting, index))
         turn.end(timeout=FORM_SECONDS)
-        return _at(session.id, index)
+        return _redirect_to_message(session.id, index)
 
     return led_when_due(begin)
 
@@ -261,10 +261,10 @@ def _answered(session: SessionHandle, question: str) -> Response:
     end = turn.end(timeout=FORM_SECONDS)
     if isinstance(end, Failed) and not isinstance(end.error, RagError):
         raise end.error
-    return _at(session.id, (turn.index or 1) - 1)
+    return _redirect_to_message(session.id, (turn.index or 1) - 1)
 
 
-def _at(session_id: str, index: int) -> Response:
+def _redirect_to_message(session_id: str, index: int) -> Response:
     url = url_for("pages.conversation", session_id=session_id, _anchor=f"m{index}")
     return redirect(url, 303)
 

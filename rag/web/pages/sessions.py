@@ -228,13 +228,13 @@ def _summaries_page(session: SessionMemory, *, error: str = "") -> str:
         session=read,
         turns=(read.message_count + 1) // 2,
         kept=kept_in(active),
-        active=_shown(session, active),
-        requested=_shown(session, requested),
+        active=_summary_rows(session, active),
+        requested=_summary_rows(session, requested),
         error=error,
     )
 
 
-def _shown(session: SessionMemory, summaries: list[Summary]) -> list[dict[str, object]]:
+def _summary_rows(session: SessionMemory, summaries: list[Summary]) -> list[dict[str, object]]:
     url = url_for("pages.conversation", session_id=session.id)
     register = register_for(session, url, [summary.text for summary in summaries])
     return [

@@ -169,7 +169,7 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownM
         messages = [outgoing(message) for message in stretch]
         register, asked = _read(handle, messages, session_url)
         for message in messages:
-            yield _shown(message, register, asked.get(message.turn, ""), is_last=False)
+            yield _shown_message(message, register, asked.get(message.turn, ""), is_last=False)
 
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
@@ -194,7 +194,9 @@ def shown_messages(
     return tuple(
         _with_result(
             handle,
-            _shown(message, register, asked.get(message.turn, ""), is_last=message.index == last),
+            _shown_message(
+                message, register, asked.get(message.turn, ""), is_last=message.index == last
+            ),
         )
         for message in messages
     )
@@ -218,7 +220,9 @@ def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
     return replace(message, html=_html(words, message.register), result=result)
 
 
-def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
+def _shown_message(
+    message: Message, register: Register, asked: str, *, is_last: bool
+) -> ShownMessage:
     is_answer, own = message.role == Role.ASSISTANT, replace(register, answer=message.index)
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
