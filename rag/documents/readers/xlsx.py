@@ -34,7 +34,7 @@ BARE = re.compile(  # a formula without a result
 )
 PARTS = re.compile(  # of which text is read here, or is none
     r"xl/(?:workbook|sharedStrings|styles|metadata|connections|calcChain|(?:work|chart)sheets/[^/]*"
-    r"|comments[^/]*|comments/[^/]*|threadedComments/[^/]*|tables/[^/]*|charts/[^/]*"
+    r"|comments[^/]*|comments/[^/]*|threadedComments/[^/]*|tables/[^/]*"
     r"|externalLinks/.*|pivot.*|queryTables/[^/]*|printerSettings/.*)(?:\.xml|\.bin)?"
 )
 
@@ -85,7 +85,7 @@ def _sheet(sheet: Any, archive: zipfile.ZipFile) -> Sheet:
 
 def _hidden_columns(markup: bytes) -> Iterator[int]:
     for column in HIDDEN_COLUMN.finditer(markup):
-        first, last = (int(re.search(rb'\b%s="(\d{1,5})"' % end, column[0])[1]) for end in ENDS)  # type: ignore[index]
+        first, last = (int(re.search(rb'\b%s="(\d+)"' % end, column[0])[1]) for end in ENDS)  # type: ignore[index]
         yield from range(first, min(last, WIDEST) + 1)
 
 
