@@ -171,11 +171,11 @@ class WebSource:
             return self._looked(url)
         if seen is not None:
             self._marks.add(seen.mark)
-        return seen and VisitedPage(seen, seen.links)
+        return None if seen is None else VisitedPage(seen, seen.links)
 
     def _looked(self, url: str) -> VisitedPage | None:
         page = self._look(url)
-        self._log.add(url, page and page.seen)
+        self._log.add(url, None if page is None else page.seen)
         return page
 
     def _check_bounds(self, asked: int, ends: float) -> None:
