@@ -81,7 +81,7 @@ class WebSource:
         self._marks: set[str] = set()
         self._failed = 0
         self._log = LookLog(options.aside, options.secrets)
-        self._left = self._log.load(self._asked())
+        self._left = self._log.load(self._key())
         self._is_kept = False
 
     # ── Listing ──────────────────────────────────────────────────────────────────────────────
@@ -96,7 +96,7 @@ class WebSource:
         yield from self._visit(look)
         save_page_cache(self._options.aside, self._now, self._options.secrets)
 
-    def _asked(self) -> list[object]:
+    def _key(self) -> list[object]:
         """What a look that was left must have been of."""
         options = self._options
         return [hidden(self._address, options.secrets), options.depth, options.last_look]
@@ -111,7 +111,7 @@ class WebSource:
         kind = kind_of_list(data)
         urls, depth = (self._pages_of_list(kind, data, first.url), 0) if kind else ([url], depth)
         look = Look(url, tuple(urls), depth, deque())
-        self._log.begin(look, self._asked())
+        self._log.begin(look, self._key())
         return look
 
     def _pages_of_list(self, kind: str, data: bytes, url: str) -> list[str]:

@@ -320,7 +320,7 @@ def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 def _parquet_rows(connection: Any, table: str) -> Iterator[tuple[int, list[str]]]:
     columns = connection.execute(f"DESCRIBE FROM {table}").fetchall()
     yield 1, [name for name, *_kind in columns]
-    shown = ", ".join(_shown(name, kind) for name, kind, *_rest in columns)
+    shown = ", ".join(_selected(name, kind) for name, kind, *_rest in columns)
     selected = connection.execute(f"SELECT {shown} FROM {table}")
     number = 1
     while batch := selected.fetchmany(1_000):
@@ -329,7 +329,7 @@ def _parquet_rows(connection: Any, table: str) -> Iterator[tuple[int, list[str]]
             yield number, [cell_of(value, number, at) for at, value in enumerate(row, 1)]
 
 
-def _shown(name: str, kind: str) -> str:
+def _selected(name: str, kind: str) -> str:
     """A column in SQL; moments with a zone and what is nested as text: Python needs more for it."""
     column = '"' + name.replace('"', '""') + '"'
     is_plain = "ZONE" not in kind and not NESTED.search(kind)
