@@ -235,7 +235,7 @@ def _text(vector: NDArray[np.float32]) -> str:
 
 # ── From one index to another ────────────────────────────────────────────────────────────────────
 
-CollectionsOf = Callable[
+CollectionsOf = Callable[[Sequence[str]], Mapping[str, str]]  # of chunks that are there
     [Sequence[str]], Mapping[str, str]
 ]  # the collections of chunks that are there
 
