@@ -235,9 +235,7 @@ def _text(vector: NDArray[np.float32]) -> str:
 
 # ── From one index to another ────────────────────────────────────────────────────────────────────
 
-CollectionsOf = Callable[[Sequence[str]], Mapping[str, str]]  # of chunks that are there
-    [Sequence[str]], Mapping[str, str]
-]  # the collections of chunks that are there
+PlacesOfChunks = Callable[[Sequence[str]], Mapping[str, str]]  # of chunks that are there
 
 
 class ChangingIndex:
@@ -265,7 +263,7 @@ class ChangingIndex:
         """The old one only while it answers: it would come to life again."""
         return [self._new] if self._answering is self._new else [self._old, self._new]
 
-    def copy(self, chunk_ids: Iterable[Sequence[str]], places: CollectionsOf) -> int:
+    def copy(self, chunk_ids: Iterable[Sequence[str]], places: PlacesOfChunks) -> int:
         """Give the new one what the old one has of these, some at a time; how many that were."""
         if self.is_over:
             return 0
