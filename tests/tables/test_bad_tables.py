@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import duckdb
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag.documents.files import IncomingFile
@@ -55,6 +55,7 @@ def values(typed, at):
     return typed.data[f"c{at}"]
 
 
+@settings(deadline=None)  # a file is written and read for each
 @given(st.lists(st.lists(st.text(), min_size=2, max_size=3), min_size=2, max_size=4))
 @example([["Name", "Price"], ["A \rsecond line", "1"], ['"', ","]])
 def test_whatever_stands_in_a_cell_the_rows_can_be_read(rows):
