@@ -140,7 +140,7 @@ class Answering:
             return direct
         lexicon, spoken = (
             self._beside.lexicon(session.within()),
-            language_of(claim.question, direct.earlier),
+            language_of(claim.question, direct.talk),
         )
         reader = EvidenceReader(claim.question, lexicon, spoken)
         computed = reader.claimed(claim)
@@ -327,6 +327,7 @@ class Answering:
             relevance=evidence.relevance,
             within=evidence.within,
             earlier=evidence.resolution.earlier,
+            talk=evidence.resolution.talk,
         )
         text, card = "", None
         for delta in self._fallback.write(request) if self._fallback else ():
@@ -431,6 +432,7 @@ def _request(
         wishes=draft.wishes,
         within=evidence.within,
         earlier=evidence.resolution.earlier,
+        talk=evidence.resolution.talk,
         has_offers=bool(draft.offers),
         deadline=draft.deadline,
     )
