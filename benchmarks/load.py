@@ -302,18 +302,18 @@ def under_load(fleet: Fleet, report: Report, clients: int) -> Iterator[None]:
             thread.join()
 
 
-def take_away(fleet: Fleet, seconds: float, tell: Callable[[str], None]) -> None:
+def take_away(fleet: Fleet, seconds: float, between: float, tell: Callable[[str], None]) -> None:
     """Each server for a while, and the processes of ours for good."""
     for name, server in fleet.servers.items():
         tell(f"without {name}")
         server.stop()
         time.sleep(seconds)
         server.start()
-        time.sleep(BETWEEN_SECONDS)
+        time.sleep(between)
     tell("a server and the worker killed")
     fleet.kill_a_server()
     fleet.kill_the_worker()
-    time.sleep(BETWEEN_SECONDS)
+    time.sleep(between)
 
 
 def look_again(fleet: Fleet, report: Report) -> None:
@@ -357,7 +357,12 @@ def _stored(web: httpx.Client, report: Report) -> dict[str, list[dict[str, Any]]
 
 
 def load(
-    *, sessions: int, clients: int, seconds: float, tell: Callable[[str], None]
+    *,
+    sessions: int,
+    clients: int,
+    seconds: float,
+    tell: Callable[[str], None],
+    between: float = BETWEEN_SECONDS,
 ) -> tuple[Report, str]:
     """The whole, and what our processes logged."""
     with tempfile.TemporaryDirectory(prefix="groundnote-load-") as folder:
@@ -372,7 +377,7 @@ def load(
             tell(f"{sessions} sessions at once")
             all_at_once(fleet, report, sessions)
             with under_load(fleet, report, clients):
-                take_away(fleet, seconds, tell)
+                take_away(fleet, seconds, between, tell)
             tell("looking again")
             look_again(fleet, report)
             return report, fleet.said()

@@ -495,7 +495,7 @@ def _explain(error: ValidationError, path: Path | None) -> str:
     for problem in error.errors():
         where = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            lines.append(f"{where} is not a setting. Known here: {_known(problem['loc'])}.")
+            lines.append(f"{where} is not a setting. Known here: {_known_keys(problem['loc'])}.")
         else:
             lines.append(f"{where} is {problem['input']!r}: {problem['msg']}.")
     origin = f"{path} or the {PREFIX}… variables" if path else f"the {PREFIX}… variables"
@@ -514,7 +514,7 @@ def _explain_variable(error: SettingsError, environ: Mapping[str, str]) -> str:
     )
 
 
-def _known(location: tuple[int | str, ...]) -> str:
+def _known_keys(location: tuple[int | str, ...]) -> str:
     model: Any = Settings
     for part in location[:-1]:
         field = model.model_fields.get(part)

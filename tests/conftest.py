@@ -18,6 +18,7 @@ from rag.runtime import metrics
 from tests import canary
 from tests.done_once import do_once
 from tests.prepared import migrated
+from tests.vectors_once import remember
 
 # Settings of whoever runs the tests must not reach them: they would write into a real library.
 for name in [key for key in os.environ if key.startswith("GROUNDNOTE_")]:
@@ -31,6 +32,7 @@ IN_MEMORY = Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
 do_once()
+remember()
 gc.disable()  # until all is loaded: nothing of it is garbage
 gc.set_threshold(20_000, 20, 20)  # a test makes little garbage, and looking for it costs more
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -134,6 +136,12 @@ def no_secret_is_left(request):
     with watched.logs():
         yield
     watched.end(request.node.funcargs.get("tmp_path"))
+
+
+def folder_of_the_run(tmp_path_factory):
+    """A folder that all processes of these tests share."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture

@@ -224,6 +224,24 @@ class TestEveryModule:
         ] == []
 
 
+class TestSeamsOfASession:
+    """One for each kind of caller: what memory needs settles nothing of a session."""
+
+    def test_each_holds_one_subject(self):
+        methods = {
+            node.name: sum(isinstance(member, ast.FunctionDef) for member in node.body)
+            for node in nodes_of(BY_NAME["rag.seams.conversations"])
+            if isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases)
+        }
+
+        assert "SessionHandle" in methods
+        assert {name: count for name, count in methods.items() if count > 16} == {}
+
+    @pytest.mark.parametrize("path", sorted((ROOT / "rag/memory").glob("*.py")), ids=module_of)
+    def test_memory_takes_what_memory_needs(self, path):
+        assert "SessionHandle" not in path.read_text()
+
+
 # Pages that are fetched are made into documents, which are read like any other file.
 MAKE_DOCUMENTS = {"rag/connectors/confluence.py", "rag/connectors/web/pages.py"}
 TAGS = (

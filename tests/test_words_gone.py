@@ -57,3 +57,23 @@ def test_no_module_is_called_by_what_is_no_noun():
     assert [
         path for path in paths if not path.startswith(FORMER) and Path(path).stem in NO_NOUNS
     ] == []
+
+
+# A function is a verb with its noun: a participle says neither what it does nor what it gives.
+NO_VERBS = {
+    "asked", "at", "each", "every", "found", "given", "held", "kept", "known", "meant", "named",
+    "noted", "own", "said", "settled", "shown", "told", "wanted", "way", "ways", "within",
+}  # fmt: skip
+
+
+def test_no_private_function_is_called_by_a_participle():
+    paths = (ROOT / "rag").rglob("*.py")
+    named = {path.relative_to(ROOT).as_posix(): names_in(path) for path in paths}
+
+    assert [
+        (path, name)
+        for path, names in named.items()
+        for name in names
+        if name.startswith("_") and name.strip("_") in NO_VERBS
+        if "migrations" not in path  # what was released is never changed
+    ] == []

@@ -52,7 +52,10 @@ from rag.seams import (
     Embedder,
     Matrix,
     ModelDelta,
+    OwnedSession,
     SessionHandle,
+    SessionTranscript,
+    SourceRegister,
     Writer,
     WriteRequest,
 )
@@ -129,7 +132,7 @@ class Answering:
         return None
 
     def weighed(
-        self, session: SessionHandle, direct: DirectAnswer, sources: Sequence[Source]
+        self, session: SourceRegister, direct: DirectAnswer, sources: Sequence[Source]
     ) -> DirectAnswer:
         """A computed figure in one list with what passages say of the same, and decided on.
 
@@ -242,7 +245,7 @@ class Answering:
         if draft.remains:
             yield Text(quotation(draft.remains, REMAINS))
 
-    def _writer_of(self, session: SessionHandle) -> Writer:
+    def _writer_of(self, session: OwnedSession) -> Writer:
         others = self._beside.others
         picked = session.read().model if others else None
         return others.get(picked or "", self._writer)
@@ -293,7 +296,7 @@ class Answering:
 
     def gated(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         evidence: "QuestionSources",
         draft: "Draft",
         answer: Answer,
@@ -402,7 +405,7 @@ def _by_words(texts: Sequence[str]) -> Matrix:
     raise ModelError("Words alone decide.")
 
 
-def _said_by_user(session: SessionHandle, draft: "Draft") -> Iterator[str]:
+def _said_by_user(session: SessionTranscript, draft: "Draft") -> Iterator[str]:
     """The question, as it was resolved and as it was asked, and the questions just before it.
 
     They are read when a figure stands in no source.

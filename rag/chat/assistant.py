@@ -56,7 +56,17 @@ from rag.records import (
 )
 from rag.runtime.budget import hang_up_reason
 from rag.runtime.metrics import Metrics, is_due
-from rag.seams import NO_OPTIONS, AnswerOptions, DirectAnswer, OpenTurn, Retriever, SessionHandle
+from rag.seams import (
+    NO_OPTIONS,
+    AnswerOptions,
+    DirectAnswer,
+    OpenTurn,
+    Retriever,
+    SessionHandle,
+    SessionMemory,
+    SessionTranscript,
+    SourceRegister,
+)
 from rag.seams.models import ENDLESS_SECONDS, Deadline
 
 GOES_ON = re.compile(
@@ -159,18 +169,18 @@ class Assistant:
             lambda asked: self._hits(asked, within, limit=limit, filters=filters),
         )
 
-    def context(self, session: SessionHandle) -> dict[str, Any]:
+    def context(self, session: SessionMemory) -> dict[str, Any]:
         """The messages that would be sent now, the next question apart, and statistics."""
         messages, stats = self._memory.context(session)
         lines = [line for summary in session.summaries() for line in summary.lines]
         return {"messages": messages, "stats": stats, "lines": lines}
 
-    def context_messages(self, session: SessionHandle) -> tuple[ChatMessage, ...]:
+    def context_messages(self, session: SessionMemory) -> tuple[ChatMessage, ...]:
         """The messages of `context` alone."""
         return self._memory.context(session)[0]
 
     def compact(
-        self, session: SessionHandle, *, keep_turns: int | None = None
+        self, session: SessionMemory, *, keep_turns: int | None = None
     ) -> SummaryReport | None:
         """Summarise all but the newest turns now; None if there is nothing to summarise.
 
@@ -185,11 +195,11 @@ class Assistant:
         resolved = resolution.query if resolution.is_followup else ""
         return self._memory.preview(session, question, resolved)
 
-    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+    def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
         """Summarise messages `[start, end)` on request. Raises UserError for a wrong range."""
         return self._memory.summarize(session, start, end)
 
-    def correct_summary(self, session: SessionHandle, line: str, text: str) -> Summary:
+    def correct_summary(self, session: SessionMemory, line: str, text: str) -> Summary:
         """Put a line of the summary in other words, or take it out; it does not come back.
 
         Raises NotFound where the summary has no such line (any more).
@@ -274,7 +284,7 @@ class Assistant:
             yield Judged(judged)
 
     def _weighed(
-        self, session: SessionHandle, direct: DirectAnswer | None, draft: Draft
+        self, session: SourceRegister, direct: DirectAnswer | None, draft: Draft
     ) -> DirectAnswer | None:
         """With what is found for the question that a figure was computed for."""
         if direct is None or direct.claim is None:
@@ -297,7 +307,7 @@ class Assistant:
         self._memory.after_turn(session, turn, message)
         yield Finished(message, self._of(session, answer, direct.sources), draft.stats)
 
-    def _going_on(self, session: SessionHandle, turn: OpenTurn) -> Resolution | None:
+    def _going_on(self, session: SessionTranscript, turn: OpenTurn) -> Resolution | None:
         """For "go on" after an answer that was cut: the question that it answered."""
         index = turn.question.index
         if not (GOES_ON.fullmatch(turn.question.content.strip()) and index):
@@ -333,7 +343,7 @@ class Assistant:
 
     def _past(
         self,
-        session: SessionHandle,
+        session: SessionTranscript,
         turn: OpenTurn | None = None,
         wishes: AnswerOptions = NO_OPTIONS,
     ) -> Sequence[Message]:
@@ -374,7 +384,7 @@ class Assistant:
 
     def _find(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         question: str,
         last: LastTurn,
         resolution: Resolution,
@@ -451,7 +461,7 @@ class Assistant:
                     span.note(gen_ai__usage__output_tokens=draft.usage.completion_tokens)
 
     def _of(
-        self, session: SessionHandle, answer: Answer, sources: Sequence[Source]
+        self, session: SourceRegister, answer: Answer, sources: Sequence[Source]
     ) -> tuple[Source, ...]:
         """The sources an answer cites, by number."""
         by_number = {source.number: source for source in sources}
@@ -483,7 +493,7 @@ def _verdicts(answer: Answer) -> Mapping[str, int]:
     return Counter(citation.verdict.value for citation in answer.citations)
 
 
-def _keep(session: SessionHandle, draft: Draft, reason: str) -> None:
+def _keep(session: SessionTranscript, draft: Draft, reason: str) -> None:
     """Store what there is of a broken answer, unless its session was deleted meanwhile."""
     if not draft.has_ended:
         with suppress(NotFound), waiting_for_database():

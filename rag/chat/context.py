@@ -40,7 +40,17 @@ from rag.records import (
     SummaryReport,
 )
 from rag.runtime.budget import limited, part_of_it
-from rag.seams import NO_OPTIONS, AnswerOptions, OpenTurn, SessionHandle, TokenCounter
+from rag.seams import (
+    NO_OPTIONS,
+    AnswerOptions,
+    OpenTurn,
+    OwnedSession,
+    SessionHandle,
+    SessionMemory,
+    SessionTranscript,
+    SourceRegister,
+    TokenCounter,
+)
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +112,7 @@ class ContextBuilder:
         self._instructions = Instructions()
         self._later = later
 
-    def give_way(self, session: SessionHandle) -> None:
+    def give_way(self, session: OwnedSession) -> None:
         """Its owner asks: what a model writes of it now is broken off, where there is one slot."""
         if self._rules.one_at_a_time:
             self._remembered.cancel(session)
@@ -160,7 +170,7 @@ class ContextBuilder:
             stats=stats_of(context, state.summaries, replace(budget, tools=described)),
         )
 
-    def _window_of(self, session: SessionHandle, state: State, is_again: bool) -> int:
+    def _window_of(self, session: SourceRegister, state: State, is_again: bool) -> int:
         """That of the first try; smaller only once the server said what fits.
 
         What refusals let guess is for the next question: here a pair less is tried each time.
@@ -197,7 +207,7 @@ class ContextBuilder:
         if is_due or (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
             self._later(session)
 
-    def _is_due(self, session: SessionHandle, state: State) -> bool:
+    def _is_due(self, session: SessionMemory, state: State) -> bool:
         """Whether history passes the high-water mark, or its summary is to be written anew."""
         tokens = sum(summary.tokens for summary in state.summaries)
         room = self._history_room(state)
@@ -209,7 +219,7 @@ class ContextBuilder:
     # ── On request ───────────────────────────────────────────────────────────────────────────
 
     def compact(
-        self, session: SessionHandle, *, force: bool = True, keep_turns: int | None = None
+        self, session: SessionMemory, *, force: bool = True, keep_turns: int | None = None
     ) -> Summary | None:
         """Summarise now; without `force` only what passes the high-water mark.
 
@@ -223,7 +233,7 @@ class ContextBuilder:
         return self._compacted(session, room, at_once=False, force=force)
 
     def _compacted(
-        self, session: SessionHandle, room: HistoryRoom, *, at_once: bool, force: bool
+        self, session: SessionMemory, room: HistoryRoom, *, at_once: bool, force: bool
     ) -> Summary | None:
         """Cover turns down to the low water, or all but those that are kept."""
 
@@ -257,15 +267,15 @@ class ContextBuilder:
             _log(summary)
         return summary
 
-    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+    def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)`; it is no part of the context."""
         return self._remembered.summarize(session, start, end)
 
-    def correct(self, session: SessionHandle, line: str, text: str) -> Summary | None:
+    def correct(self, session: SessionMemory, line: str, text: str) -> Summary | None:
         """A line of the summary in a person's words, or gone; None if there is no such line."""
         return self._remembered.correct(session, line, text)
 
-    def context(self, session: SessionHandle) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
+    def context(self, session: SessionMemory) -> tuple[tuple[ChatMessage, ...], dict[str, Any]]:
         """The messages that would be sent now, before the next question, and their statistics."""
         state = self._state(session)
         budget = self._budget(state.session)
@@ -290,7 +300,7 @@ class ContextBuilder:
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
-    def _state(self, session: SessionHandle) -> State:
+    def _state(self, session: SessionMemory) -> State:
         found = session.overview()
         read, config = found.session, found.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
@@ -318,7 +328,7 @@ class ContextBuilder:
             added = added[: len(added) * 3 // 4]
         return f"{rules}\n\nThe application that asks adds:\n{neutralise(added)}"
 
-    def budget(self, session: SessionHandle) -> TokenBudget:
+    def budget(self, session: OwnedSession) -> TokenBudget:
         """How the window is shared in one call."""
         return self._budget(session.read())
 
@@ -472,7 +482,7 @@ def _as_asked(state: State, wishes: AnswerOptions) -> State:
     )
 
 
-def _requested(session: SessionHandle, state: State) -> Sequence[Message]:
+def _requested(session: SessionTranscript, state: State) -> Sequence[Message]:
     """Messages that a model asked to see: a slice, and what its last search found."""
     wanted = state.preferences
     messages = list(session.said(*wanted.slice)) if wanted.slice else []

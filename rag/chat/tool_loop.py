@@ -11,7 +11,15 @@ from rag.llm.text_tool_calls import calls_in
 from rag.llm.windows import TokenBudget
 from rag.memory.context import MESSAGE_TOKENS, message_tokens
 from rag.records import ChatMessage, Role, ToolCall, ToolUsed, Usage
-from rag.seams import ModelDelta, SessionHandle, TokenCounter, ToolSpec, Writer, WriteRequest
+from rag.seams import (
+    ModelDelta,
+    OwnedSession,
+    SessionHandle,
+    TokenCounter,
+    ToolSpec,
+    Writer,
+    WriteRequest,
+)
 
 SHOWN_ARGUMENTS = 500  # characters, in the event for people
 NO_MORE_CALLS = "\n\n(No further tool calls are possible. Answer now with what you have.)"
@@ -295,7 +303,7 @@ class ToolOffer:
     """Which tools a model is told of: their description is paid for in each turn."""
 
     takes_tools: Callable[[], bool]  # False once the server has refused them
-    has_tables: Callable[[SessionHandle], bool]
+    has_tables: Callable[[OwnedSession], bool]
     asks_rows: Callable[[str], bool]
     count: TokenCounter
 
@@ -304,7 +312,7 @@ class ToolOffer:
         return self.tokens(tool_specs()) if self.takes_tools() else 0
 
     def specs(
-        self, session: SessionHandle, question: str, *, leaves_out: bool, is_sure: bool
+        self, session: OwnedSession, question: str, *, leaves_out: bool, is_sure: bool
     ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
         """Those that a question needs at once, and those that wait for what the sources answer."""
         specs = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
@@ -324,7 +332,7 @@ class ToolOffer:
 
 def offered(
     offer: ToolOffer | None,
-    session: SessionHandle,
+    session: OwnedSession,
     question: str,
     *,
     leaves_out: bool,

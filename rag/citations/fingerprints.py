@@ -120,7 +120,7 @@ def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
     whole = "".join(_lines(_cleaned(answer)))
     if not whole:
         return frozenset()
-    keys = {_key(user, "whole", whole), _key(user, "pair", whole, _asked(question))}
+    keys = {_key(user, "whole", whole), _key(user, "pair", whole, _question_letters(question))}
     return frozenset(keys | ({_key(user, "head", _head(whole))} if len(whole) > HEAD else set()))
 
 
@@ -130,7 +130,7 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
     `question` is what stands before it, which tells as much as a second answer.
     """
     results: list[Fingerprint] = []
-    asked = _asked(question or "")
+    asked = _question_letters(question or "")
     for whole, words in _readings(answer):
         is_strong = words >= ENOUGH_WORDS and "[" in whole
         for who in (user, ANYBODY):
@@ -180,7 +180,7 @@ def _letters(text: str) -> str:
     return "".join(sign for sign in folded if sign.isalnum() or sign == "\n")
 
 
-def _asked(question: str) -> str:
+def _question_letters(question: str) -> str:
     """Some clients put a template around the last question alone, and send it bare ever after."""
     return _letters(unwrapped(question).question)
 

@@ -97,7 +97,7 @@ def neutralise(text: str) -> str:
     if not _FIGURE.search(plain):
         return plain
     harmless = "".join(
-        _in_parentheses(token) if isinstance(token, MarkerGroup) else _within(token)
+        _in_parentheses(token) if isinstance(token, MarkerGroup) else _neutralised_inside(token)
         for token in Scanner().scan(plain, final=True)
     )
     return harmless if harmless == text else neutralise(harmless)  # `[<sup>1</sup>]`: `[(1)]`
@@ -128,7 +128,7 @@ def as_it_stands(text: str) -> str:
     return shown if is_safe else neutralise(text)
 
 
-def _within(token: str) -> str:
+def _neutralised_inside(token: str) -> str:
     """Mathematics and code may be none any more where a text goes on behind it.
 
     What is in it begins no line: a fence there is none.

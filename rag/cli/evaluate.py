@@ -79,7 +79,7 @@ def run(
 ) -> tuple[int, str]:
     """Replay, show and write; the exit code, and the JSON for programs."""
     earlier = report.read_report(written.compare) if written.compare else None
-    outcomes = list(_shown(regress(settings, wanted, options), console))
+    outcomes = list(_show_outcomes(regress(settings, wanted, options), console))
     replays = [outcome.replay for outcome in outcomes]
     told = report.as_json(replays)
     if wanted.is_pair:
@@ -95,7 +95,7 @@ def run(
     return _code(replays), json.dumps(told, ensure_ascii=False)
 
 
-def _shown(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
+def _show_outcomes(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
     """One after the other, as soon as each is done."""
     status = console.status("replaying …")
     with status:

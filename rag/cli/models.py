@@ -95,7 +95,8 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
 def list_models(settings: "Settings", as_json: bool) -> None:
     """What was got, and which of it is used."""
     results = [
-        asdict(held) | {"used": _is_used(settings, path, held)} for path, held in _held(settings)
+        asdict(held) | {"used": _is_used(settings, path, held)}
+        for path, held in _downloaded_models(settings)
     ]
     if as_json:
         click.echo(json.dumps(results, ensure_ascii=False))
@@ -110,7 +111,7 @@ def list_models(settings: "Settings", as_json: bool) -> None:
 @click.pass_obj
 def remove(settings: "Settings", name: str) -> None:
     """Delete a model that was got; a setting that names it is taken back."""
-    for folder, held in _held(settings):
+    for folder, held in _downloaded_models(settings):
         if held.name == name:
             if _is_used(settings, folder, held):
                 set_in_file(held.kind, None)
@@ -118,7 +119,7 @@ def remove(settings: "Settings", name: str) -> None:
             _record(settings, "model.removed", name)
             click.echo(f"{name} is deleted.")
             return
-    known = ", ".join(held.name for _, held in _held(settings)) or "none"
+    known = ", ".join(held.name for _, held in _downloaded_models(settings)) or "none"
     raise UserError(f"There is no model {name!r} here; there is {known}.")
 
 
@@ -243,7 +244,7 @@ def _folder(settings: "Settings") -> Path:
     return folder
 
 
-def _held(settings: "Settings") -> list[tuple[Path, DownloadedModel]]:
+def _downloaded_models(settings: "Settings") -> list[tuple[Path, DownloadedModel]]:
     paths = sorted((settings.data_dir / "models" / "hub").glob(f"*/{MANIFEST}"))
     return [
         (path.parent, DownloadedModel(**json.loads(path.read_text(encoding="utf-8"))))

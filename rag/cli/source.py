@@ -33,7 +33,9 @@ def source() -> None:
     """Keep collections in step with folders, shares, repositories and sites."""
 
 
-def _every(_context: click.Context, _parameter: click.Parameter, value: str | None) -> int | None:
+def _seconds_of_interval(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> int | None:
     if value is None:
         return None
     match = re.fullmatch(r"(\d{1,9})\s*([smhdw]?)", value.strip().lower())
@@ -45,7 +47,9 @@ def _every(_context: click.Context, _parameter: click.Parameter, value: str | No
 @source.command()
 @click.argument("address")
 @click.option("--collection", default="", help="Where to, by name or id.")
-@click.option("--every", callback=_every, help="How often it is looked at: 30m, 1h, 1d.")
+@click.option(
+    "--every", callback=_seconds_of_interval, help="How often it is looked at: 30m, 1h, 1d."
+)
 @click.option("--watch", is_flag=True, help="Look at each change of a folder when it happens.")
 @click.option("--include", help="Only these files; may be given again.", **globs)  # type: ignore[arg-type]
 @click.option("--exclude", help="Not these; may be given again.", **globs)  # type: ignore[arg-type]
@@ -94,7 +98,7 @@ def list_sources(settings: "Settings", as_json: bool) -> None:
 def sync(settings: "Settings", names: tuple[str, ...], thorough: bool, as_json: bool) -> None:
     """Look at some sources now, or at all."""
     with _working(settings) as (application, book):
-        wanted = [_named(book, name) for name in names] if names else _ids(book)
+        wanted = [_source_id(book, name) for name in names] if names else _ids(book)
         for source_id in wanted:
             book.sync(source_id, thorough=thorough)
         _finish(settings, application, *wanted, as_json=as_json)
@@ -140,7 +144,7 @@ def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceRegis
 def _do(settings: "Settings", name: str, act: str, *, as_json: bool, **how: bool) -> None:
     """What one method of the book does with one source, waited for and told."""
     with _working(settings) as (application, book):
-        source_id = _named(book, name)
+        source_id = _source_id(book, name)
         getattr(book, act)(source_id, **how)
         _finish(settings, application, source_id, as_json=as_json)
 
@@ -149,7 +153,7 @@ def _ids(book: "SourceRegistry") -> list[str]:
     return [source.id for source in book.table.sources()]
 
 
-def _named(book: "SourceRegistry", name: str) -> str:
+def _source_id(book: "SourceRegistry", name: str) -> str:
     """Raises NotFound and UserError."""
     from rag.connectors.kinds import normalised_address
 

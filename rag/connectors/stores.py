@@ -153,13 +153,13 @@ class StoreSource:
                 f"{self._scheme}:// needs a package that is not installed. Install "
                 f"groundnote[{extra}]: pip install 'groundnote[{extra}]'."
             ) from error
-        with _told(self._address):
+        with _translate_errors(self._address):
             return kind(**self._place.options, skip_instance_cache=True)
 
     def listed(self) -> Iterator[ListedFile]:
         """All files below the address. Raises SourceAway where any of it cannot be seen."""
         self._paths = {}
-        with _told(self._address):
+        with _translate_errors(self._address):
             self._system.invalidate_cache()
             root = self._system._strip_protocol(self._place.root)
         for path, info in self._walk(root, 0):
@@ -186,7 +186,7 @@ class StoreSource:
     def _walk(self, folder: str, depth: int) -> Iterator[tuple[str, Mapping[str, Any]]]:
         if depth > DEEPEST:
             raise SourceAway(f"{self._address} has folders that are more than {DEEPEST} deep.")
-        with _told(self._address):
+        with _translate_errors(self._address):
             entries = self._system.ls(folder, detail=True)
         for entry in sorted(entries, key=lambda entry: str(entry["name"])):
             path = str(entry["name"])
@@ -211,7 +211,7 @@ class StoreSource:
         if path is None:
             raise Unreadable(file.name, "it is not there any more.")
         try:
-            with _told(self._address), self._system.open(path, "rb") as opened:
+            with _translate_errors(self._address), self._system.open(path, "rb") as opened:
                 data = bytes(opened.read(most + 1))
         except _Missing as error:
             raise Unreadable(file.name, "it is not there any more.") from error
@@ -230,7 +230,7 @@ class _Missing(SourceAway):
 
 
 @contextmanager
-def _told(address: str) -> Iterator[None]:
+def _translate_errors(address: str) -> Iterator[None]:
     """Each file system raises errors of its own house; to us the place is away."""
     try:
         yield
@@ -245,7 +245,7 @@ def _told(address: str) -> Iterator[None]:
 
 def mark_of(info: Mapping[str, Any]) -> str:
     """What a file system knows of a version: of its content, else its time and size."""
-    known = _known(info)
+    known = _normalised_info(info)
     strong = next((known[key] for key in STRONG_MARKS if known.get(key)), "")
     size = known.get("size", "")
     if strong:
@@ -256,14 +256,14 @@ def mark_of(info: Mapping[str, Any]) -> str:
 
 def day_of_change(info: Mapping[str, Any]) -> str:
     """When it was last changed, where the file system says so."""
-    known = _known(info)
+    known = _normalised_info(info)
     changed = next((known[key] for key in TIMES if known.get(key)), "")
     if isinstance(changed, int | float):
         return day_of(changed)
     return changed.date().isoformat() if isinstance(changed, datetime) else day_in(str(changed))
 
 
-def _known(info: Mapping[str, Any]) -> dict[str, Any]:
+def _normalised_info(info: Mapping[str, Any]) -> dict[str, Any]:
     return {str(key).lower().replace("-", "_"): value for key, value in info.items()}
 
 

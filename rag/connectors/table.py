@@ -82,7 +82,7 @@ class SourceTable:
 
     def source(self, source_id: str) -> DocumentSource:
         """Raises NotFound."""
-        sources = self._found(document_sources.c.id == source_id)
+        sources = self._sources_where(document_sources.c.id == source_id)
         if not sources:
             raise NotFound(f"There is no source {source_id[:60]!r}.")
         return sources[0]
@@ -90,10 +90,10 @@ class SourceTable:
     def sources(self, collection_ids: Collection[str] | None = None) -> list[DocumentSource]:
         """Of these collections, or all; by address."""
         if collection_ids is None:
-            return self._found()
-        return self._found(document_sources.c.collection_id.in_(sorted(collection_ids)))
+            return self._sources_where()
+        return self._sources_where(document_sources.c.collection_id.in_(sorted(collection_ids)))
 
-    def _found(self, *conditions: Any) -> list[DocumentSource]:
+    def _sources_where(self, *conditions: Any) -> list[DocumentSource]:
         query = select(document_sources).where(*conditions).order_by(document_sources.c.address)
         with reading(self._engine) as connection:
             return [_source_from(row) for row in connection.execute(query)]
@@ -130,7 +130,7 @@ class SourceTable:
         if self.waits_for_yes():
             return []
         now = datetime.now(UTC)
-        due = self._found(document_sources.c.next_due_at <= now)
+        due = self._sources_where(document_sources.c.next_due_at <= now)
         return [source for source in due if self._claim(source, now)]
 
     def waits_for_yes(self) -> bool:

@@ -171,7 +171,7 @@ class RemoteBlobs:
         return system, folder.rstrip("/")
 
     @contextmanager
-    def _asked(self) -> Iterator[tuple[Any, str]]:
+    def _file_system(self) -> Iterator[tuple[Any, str]]:
         opened = self._opened
         try:
             yield opened
@@ -181,7 +181,7 @@ class RemoteBlobs:
             raise OSError(errno.EIO, f"{self.place} fails: {error}") from error
 
     def sizes(self) -> dict[str, int]:
-        with self._asked() as (system, folder):
+        with self._file_system() as (system, folder):
             system.invalidate_cache()
             found = system.find(folder, detail=True) if system.exists(folder) else {}
             cut = len(folder) + 1
@@ -192,18 +192,18 @@ class RemoteBlobs:
         }
 
     def size(self, name: str) -> int | None:
-        with suppress(FileNotFoundError), self._asked() as (system, folder):
+        with suppress(FileNotFoundError), self._file_system() as (system, folder):
             system.invalidate_cache()  # other hosts write there, too
             return int(system.info(f"{folder}/{name}")["size"])
         return None
 
     def open(self, name: str) -> BinaryIO:
-        with self._asked() as (system, folder):
+        with self._file_system() as (system, folder):
             opened: BinaryIO = system.open(f"{folder}/{name}", "rb")
             return opened
 
     def write(self, name: str, parts: Iterable[bytes]) -> None:
-        with self._asked() as (system, folder):
+        with self._file_system() as (system, folder):
             target = f"{folder}/{name}"
             half = f"{target}{PART}"
             system.makedirs(target.rpartition("/")[0], exist_ok=True)
@@ -218,13 +218,13 @@ class RemoteBlobs:
                 raise
 
     def remove(self, names: Iterable[str]) -> None:
-        with self._asked() as (system, folder):
+        with self._file_system() as (system, folder):
             for name in names:
                 with suppress(FileNotFoundError):
                     system.rm(f"{folder}/{name}")
 
     def modified(self, name: str) -> datetime:
-        with self._asked() as (system, folder):
+        with self._file_system() as (system, folder):
             moment: datetime = system.modified(f"{folder}/{name}")
             return moment
 

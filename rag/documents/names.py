@@ -133,7 +133,7 @@ def _runs(text: str) -> Iterator[str]:
             if word and _may_belong(word):
                 run.append(word.strip("\"'“”‘’"))
                 continue
-            yield from _named(run)
+            yield from _name_of_run(run)
             run = []
 
 
@@ -145,7 +145,7 @@ def _may_belong(word: str) -> bool:
     )
 
 
-def _named(run: list[str]) -> Iterator[str]:
+def _name_of_run(run: list[str]) -> Iterator[str]:
     words = _strip_surrounding(_without_counters(run))
     if 1 <= len(words) <= 5 and _has_product_shape(words):
         yield " ".join(words).strip(".,!?")

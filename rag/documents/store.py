@@ -273,13 +273,13 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     def known(self, name: str, collection_id: str) -> KnownDocument | None:
         """What an ingest has to know of a document before it reads it anew."""
-        return self._known(_KNOWN, {"place": collection_id, "named": name})
+        return self._known_document(_KNOWN, {"place": collection_id, "named": name})
 
     def known_by_id(self, document_id: str) -> KnownDocument | None:
         """The same of a document that keeps its id whatever it is called."""
-        return self._known(_KNOWN_BY_ID, {"its_id": document_id})
+        return self._known_document(_KNOWN_BY_ID, {"its_id": document_id})
 
-    def _known(self, query: Select[Any], asked: dict[str, str]) -> KnownDocument | None:
+    def _known_document(self, query: Select[Any], asked: dict[str, str]) -> KnownDocument | None:
         with reading(self._engine) as connection:
             row = connection.execute(query, asked).first()
         return None if row is None else KnownDocument(*row)

@@ -24,7 +24,7 @@ from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
 from rag.runtime.budget import Budget, limited
 from rag.runtime.metrics import Metrics, log_throttled
 from rag.runtime.progress import Progress, Stage
-from rag.seams import ConversationStore, SessionHandle
+from rag.seams import ConversationStore, OwnedSession, SessionHandle
 
 if TYPE_CHECKING:  # whoever only looks at jobs reads no files
     from rag.ingestion.pipeline import Ingestion
@@ -227,7 +227,7 @@ class BackgroundJobs:
         job = self._queue.table.add(INGEST, name, collection_id=collection_id)
         self._queue.table.set(job.id, state=JobState.FAILED.value, error=reason)
 
-    def submit_compaction(self, session: SessionHandle) -> Job:
+    def submit_compaction(self, session: OwnedSession) -> Job:
         subject = f"{session.id} {session.owner}"
         return self._queue.submit(COMPACT, subject, owner=session.owner)
 

@@ -34,7 +34,7 @@ from rag.library.questions import (
 from rag.library.summary import QuotedStretch, key_statements, statements_of
 from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
-from rag.seams import LIBRARY, DirectAnswer, SessionHandle
+from rag.seams import LIBRARY, DirectAnswer, OwnedSession, SessionHandle, SourceRegister
 from rag.search.mentions import NameMentions
 from rag.search.passages import neighbourhood
 
@@ -89,7 +89,7 @@ class LibraryAnswers:
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
-    def _empty(self, session: SessionHandle, speech: Phrases) -> DirectAnswer | None:
+    def _empty(self, session: OwnedSession, speech: Phrases) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
         if not self._is_without_model or not self._documents.is_empty(session.within()):
             return None
@@ -98,7 +98,7 @@ class LibraryAnswers:
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
         documents = self._documents.documents(session.within())
         if asked.kind is LibraryTopic.NEWEST:
@@ -114,7 +114,7 @@ class LibraryAnswers:
         return _direct("\n\n".join(said))
 
     def _not_read(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
         if asked.subject:
@@ -128,11 +128,12 @@ class LibraryAnswers:
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: SourceRegister, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         within = session.within()
         results = {
-            asked_for: self._holding(asked_for, within) for asked_for in _wanted(asked.subject)
+            asked_for: self._holding(asked_for, within)
+            for asked_for in _sought_names(asked.subject)
         }
         if len(results) > 1 and not all(results.values()):
             results = {asked.subject: self._holding(_bare(asked.subject), within)}
@@ -156,7 +157,7 @@ class LibraryAnswers:
 
     def _documents_holding(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         words: str,
         chunks: dict[str, list[Chunk]],
         speech: Phrases,
@@ -180,7 +181,7 @@ class LibraryAnswers:
         head = speech.say("mention_one" if len(chunks) == 1 else "mention", n=n, words=shown)
         return "\n".join([head, "", *entries]), sources
 
-    def _register(self, session: SessionHandle, chunks: Sequence[Chunk]) -> list[Source]:
+    def _register(self, session: SourceRegister, chunks: Sequence[Chunk]) -> list[Source]:
         keys = list(dict.fromkeys((chunk.document_id, chunk.section_index) for chunk in chunks))
         texts = self._documents.section_texts(keys, session.within())
         hits = []
@@ -198,7 +199,7 @@ class LibraryAnswers:
         failed = files_named(asked.subject, self._unread(session.owner))
         if failed:
             return _direct(_reasons(failed), declined=True)
-        found = self._meant(session, asked)
+        found = self._stretches_of(session, asked)
         if not found:
             return None
         if len(found) > 1:
@@ -212,7 +213,9 @@ class LibraryAnswers:
             )
         return self._about(session, found[0], speech)
 
-    def _meant(self, session: SessionHandle, asked: LibraryQuestion) -> list[DocumentStretch]:
+    def _stretches_of(
+        self, session: SessionHandle, asked: LibraryQuestion
+    ) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
         within = session.within()
         if _THIS.fullmatch(asked.subject):
@@ -250,7 +253,7 @@ class LibraryAnswers:
         return documents if len(documents) == 1 else []
 
     def _about(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer:
         document, sections = stretch.document, stretch.sections
         pages = max((section.page or 0 for section in sections), default=0)
@@ -269,7 +272,7 @@ class LibraryAnswers:
         return _direct("\n\n".join(said), sources)
 
     def _summary(
-        self, session: SessionHandle, stretch: DocumentStretch, speech: Phrases
+        self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
     ) -> DirectAnswer | None:
         statements = key_statements(stretch.sections, MOST_STATEMENTS)
         if len({statement.heading for statement in statements}) == 1:
@@ -284,7 +287,7 @@ class LibraryAnswers:
         return _direct("\n\n".join([head, "\n".join(quoted)]), sources)
 
     def _quoted(
-        self, session: SessionHandle, document: Document, statements: Sequence[QuotedStretch]
+        self, session: SourceRegister, document: Document, statements: Sequence[QuotedStretch]
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.within())
@@ -311,7 +314,7 @@ def _reasons(failed: Sequence[UnreadFile]) -> str:
     return "\n".join(f"- {in_words(file.reason)}" for file in failed)
 
 
-def _wanted(subject: str) -> list[str]:
+def _sought_names(subject: str) -> list[str]:
     """What is looked for: the subject, or each of two that are named; quotes hold it together."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
         return [subject.strip(_QUOTES)]

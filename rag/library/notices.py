@@ -12,7 +12,7 @@ from rag.language.languages import ENGLISH, LANGUAGES, spoken
 from rag.language.names import find_names
 from rag.library.mentions import files_named
 from rag.records import JobState, Notice, NoticeKind, Readable, Source
-from rag.seams import SessionHandle
+from rag.seams import SessionTranscript
 
 _UNNAMED = (
     "No document names “{}”. What was found is about something else, or calls it by another name."
@@ -45,7 +45,7 @@ class Remarks:
         self._knows_english_only = knows_english_only
 
     def __call__(
-        self, session: SessionHandle, question: str, sources: Sequence[Source], *, is_sure: bool
+        self, session: SessionTranscript, question: str, sources: Sequence[Source], *, is_sure: bool
     ) -> list[Notice]:
         """Of an answer that is not sure also the files that it may have stood in."""
         notices = []
@@ -59,7 +59,7 @@ class Remarks:
             notices += [Notice(NoticeKind.UNREAD, file.reason) for file in failed]
         return notices
 
-    def _repeats(self, session: SessionHandle, text: str) -> bool:
+    def _repeats(self, session: SessionTranscript, text: str) -> bool:
         """Lately: once is enough."""
         answers = (message.answer for message in session.recent(LATELY))
         return any(notice.text == text for answer in answers if answer for notice in answer.notices)

@@ -62,12 +62,12 @@ class ModelJudge:
                 places = waiting[start : start + AT_ONCE]
                 if calls < MOST_CALLS and not (failures and not found):
                     calls += 1
-                    found |= self._asked(places, statements, failures)
+                    found |= self._verdicts_of_call(places, statements, failures)
         if failures and not found:
             raise failures[0]
         return [found.get(at) for at in range(len(statements))]
 
-    def _asked(
+    def _verdicts_of_call(
         self,
         places: Sequence[int],
         statements: Sequence[OpenStatement],

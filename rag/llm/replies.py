@@ -56,7 +56,7 @@ class ToolCalls:
         call.beside |= {key: piece[key] for key in piece.keys() - _OF_A_CALL}
 
     def _call_for(self, index: int | None, call_id: str, name: str) -> _Call:
-        known = self._known(index, call_id, name)
+        known = self._call_of(index, call_id, name)
         call = known or _Call()
         if known is None:
             self._calls.append(call)
@@ -64,7 +64,7 @@ class ToolCalls:
             self._by_index[index] = call
         return call
 
-    def _known(self, index: int | None, call_id: str, name: str) -> _Call | None:
+    def _call_of(self, index: int | None, call_id: str, name: str) -> _Call | None:
         if index is not None:
             call = self._by_index.get(index)
         elif call_id:

@@ -67,7 +67,7 @@ def asker_of(caller: Caller, otherwise: str) -> Asker:
     return Asker(bearer_of(headers.get("authorization")), headers.get(CLIENT) or "")
 
 
-def _told(function: Callable[P, Any]) -> Callable[P, Any]:
+def _refusals_as_tool_errors(function: Callable[P, Any]) -> Callable[P, Any]:
     """What the API refuses, a model is told in the API's own words."""
 
     @wraps(function)
@@ -106,7 +106,7 @@ class _Tools:
             self.list_collections,
             self.list_facets,
         ):
-            server.add_tool(_told(tool), name=tool.__name__, annotations=reads)
+            server.add_tool(_refusals_as_tool_errors(tool), name=tool.__name__, annotations=reads)
         server.add_tool(self.ask, name="ask", annotations=says)
         server.resource(
             "groundnote://documents/{document_id}",

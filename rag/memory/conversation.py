@@ -31,7 +31,13 @@ from rag.memory.summary import (
 )
 from rag.records import LineEdit, Message, MessageStatus, Readable, Role, Summary, SummaryLine
 from rag.runtime.budget import HangUp
-from rag.seams import Embedder, SessionHandle, TokenCounter
+from rag.seams import (
+    Embedder,
+    OwnedSession,
+    SessionMemory,
+    SourceRegister,
+    TokenCounter,
+)
 
 if TYPE_CHECKING:  # it loads numpy
     from rag.memory.embedding import KnownLanguages
@@ -79,7 +85,7 @@ class ConversationMemory:
 
     @contextmanager
     def recalled(
-        self, session: SessionHandle, question: str, *, before: int, room: int, beside: str = ""
+        self, session: SessionMemory, question: str, *, before: int, room: int, beside: str = ""
     ) -> Iterator[ShownParagraphs]:
         """What messages before one say that bears on a question, but for what stands `beside`."""
         with self._brought_up_to(session, before) as held:
@@ -92,7 +98,7 @@ class ConversationMemory:
             )
 
     def shared(
-        self, session: SessionHandle, others: Sequence[SessionHandle], question: str, room: int
+        self, session: SourceRegister, others: Sequence[SessionMemory], question: str, room: int
     ) -> str:
         """What other sessions of the same owner say that bears on a question.
 
@@ -114,7 +120,7 @@ class ConversationMemory:
             blocks += [renumber(text, numbers)] if text else []
         return "\n".join(blocks)
 
-    def found(self, session: SessionHandle, query: str, limit: int) -> list[tuple[int, str, str]]:
+    def found(self, session: SessionMemory, query: str, limit: int) -> list[tuple[int, str, str]]:
         """Index, role and a paragraph of the messages that bear on a query, best first."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as held:
@@ -125,7 +131,7 @@ class ConversationMemory:
             messages = past.said
             return [(at, messages[at].role, text) for at, text in islice(first.items(), limit)]
 
-    def remember(self, session: SessionHandle, *, embeds: bool = True) -> None:
+    def remember(self, session: SessionMemory, *, embeds: bool = True) -> None:
         """Done in background: write down where the words of old messages are, embed new ones."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as held:
@@ -134,7 +140,7 @@ class ConversationMemory:
         if embeds:
             self._embed(session)
 
-    def _embed(self, session: SessionHandle) -> None:
+    def _embed(self, session: SessionMemory) -> None:
         """Messages that nobody embedded yet, the newest first."""
         if self._embedder is None:
             return
@@ -155,7 +161,7 @@ class ConversationMemory:
         if rows:
             session.save_vectors({index: each.reshape(-1) for index, each in rows.items()})
 
-    def _meanings(self, session: SessionHandle, past: History, question: str) -> Meanings | None:
+    def _meanings(self, session: SessionMemory, past: History, question: str) -> Meanings | None:
         """How near paragraphs are; None without an embedder, or while it is away.
 
         Nor in a language that its model does not know: there words do alone.
@@ -195,7 +201,7 @@ class ConversationMemory:
 
     def compact(
         self,
-        session: SessionHandle,
+        session: SessionMemory,
         plan: Callable[[History, int], tuple[int, Room] | None],
         *,
         at_once: bool,
@@ -239,7 +245,7 @@ class ConversationMemory:
                 return True
         return False
 
-    def cancel(self, session: SessionHandle) -> bool:
+    def cancel(self, session: OwnedSession) -> bool:
         """Break off what a model writes of a session; whether one did."""
         hang_up = self._writing.get((session.owner, session.id))
         if hang_up is None:
@@ -247,7 +253,7 @@ class ConversationMemory:
         hang_up.now()
         return True
 
-    def summarize(self, session: SessionHandle, start: int, end: int) -> Summary:
+    def summarize(self, session: SessionMemory, start: int, end: int) -> Summary:
         """A summary of messages `[start, end)` on request; it is no part of the context.
 
         Raises:
@@ -274,7 +280,7 @@ class ConversationMemory:
         session.add_requested_summary(summary, epoch=epoch)
         return summary
 
-    def correct(self, session: SessionHandle, line: str, text: str) -> Summary | None:
+    def correct(self, session: SessionMemory, line: str, text: str) -> Summary | None:
         """Put a line of the summary in other words, or take it out; it does not come back.
 
         None if the summary has no such line (any more).
@@ -302,7 +308,7 @@ class ConversationMemory:
         return made if session.add_summary(made, epoch=epoch, replaces=ids) else None
 
     def _written(
-        self, session: SessionHandle, evidence: TurnEvidence, draft: SummaryDraft
+        self, session: OwnedSession, evidence: TurnEvidence, draft: SummaryDraft
     ) -> SummaryDraft:
         """What a model adds, while no lock is held."""
         assert self._summariser is not None, "only called where there is a model"
@@ -317,7 +323,7 @@ class ConversationMemory:
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
 
     @contextmanager
-    def _brought_up_to(self, session: SessionHandle, before: int) -> Iterator[_CachedSession]:
+    def _brought_up_to(self, session: SessionMemory, before: int) -> Iterator[_CachedSession]:
         """What was said in a session before one message; others wait meanwhile."""
         key = (session.owner, session.id)
         with self._turn:
@@ -335,7 +341,7 @@ class ConversationMemory:
     def _size(self) -> int:
         return sum(session.past.index.count for session in self._held.values())
 
-    def _read(self, session: SessionHandle, held: _CachedSession, before: int) -> None:
+    def _read(self, session: SessionMemory, held: _CachedSession, before: int) -> None:
         """Each message once; the newest that was read may have been written anew since."""
         past, known = held.past, len(held.past.said)
         if past.said.older is None:  # it begins behind what is written down in the database
@@ -398,7 +404,7 @@ def _since(past: History, forgotten: int, active: Sequence[Summary]) -> History:
 
 
 def _summary(
-    session: SessionHandle, past: History, end: int, room: Room, draft: SummaryDraft
+    session: SessionMemory, past: History, end: int, room: Room, draft: SummaryDraft
 ) -> Summary:
     """With the titles of documents, and how statements are judged by now."""
 

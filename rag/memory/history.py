@@ -233,7 +233,7 @@ class History:
         message, place = divmod(position, PLACES)
         return self.said[message].paragraphs[place]
 
-    def _named(self, question: str, before: int) -> Iterator[int]:
+    def _paragraphs_named_by(self, question: str, before: int) -> Iterator[int]:
         """The newest paragraphs with the numbers that a question names."""
         for positions in self.index.holding(cited_numbers(question)[:MOST_NAMED]):
             yield from positions[: bisect_left(positions, before * PLACES)][-2:]
@@ -285,7 +285,7 @@ class History:
             self, room - self.count(fenced(phrases.earlier)) - MARGIN, phrases
         )
         ranked = self.ranked(question, before, meanings)
-        for at in chain(self._named(question, before), ranked, self._newest(before)):
+        for at in chain(self._paragraphs_named_by(question, before), ranked, self._newest(before)):
             if paragraphs.is_full:
                 break
             if self.paragraph(at).text not in beside:

@@ -12,7 +12,7 @@ from rag.memory.context import MESSAGE_TOKENS
 from rag.memory.history import History, MessageReader, ParsedMessage
 from rag.memory.recall import BYTES, Postings, number_word
 from rag.records import Message, MessageStatus, Role
-from rag.seams import SessionHandle, TokenCounter
+from rag.seams import SessionMemory, TokenCounter
 
 HELD = 400  # of the newest messages, at least
 BLOCK = 256  # messages that are written down together
@@ -25,7 +25,7 @@ _SIZE = struct.Struct("<Qd")
 class StoredMessages:
     """The messages of a session before one; see `rag.memory.history.OlderMessages`."""
 
-    def __init__(self, session: SessionHandle, count: TokenCounter, lexicon: Lexicon) -> None:
+    def __init__(self, session: SessionMemory, count: TokenCounter, lexicon: Lexicon) -> None:
         self.session, self.lexicon = session, lexicon
         self._count = count
         self._look_up_size()

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from rag.memory.context import Pair, pairs_of
 from rag.records import NO_PREFERENCES, ContextPreferences, Message, Role, Session, Summary
-from rag.seams import SessionHandle
+from rag.seams import OwnedSession, SessionTranscript
 
 SYSTEM_MESSAGES = 4  # of a client that are read at most
 OPEN_TURNS = 256  # whose state is remembered
@@ -35,20 +35,20 @@ class OpenTurns:
     def __init__(self) -> None:
         self._states: dict[str, State] = {}
 
-    def keep(self, session: SessionHandle, state: State) -> None:
+    def keep(self, session: OwnedSession, state: State) -> None:
         """Remember until the turn ends; of turns that never ended, the oldest is forgotten."""
         _keep(self._states, session.id, state, OPEN_TURNS)
 
-    def forget(self, session: SessionHandle) -> State | None:
+    def forget(self, session: OwnedSession) -> State | None:
         """What was remembered, if anything."""
         return self._states.pop(session.id, None)
 
-    def of(self, session: SessionHandle, message_count: int) -> State | None:
+    def of(self, session: OwnedSession, message_count: int) -> State | None:
         """The state of the turn that ends with this many messages."""
         state = self._states.get(session.id)
         return state if state and state.session.message_count == message_count else None
 
-    def ended(self, session: SessionHandle, added: tuple[Message, Message]) -> State | None:
+    def ended(self, session: OwnedSession, added: tuple[Message, Message]) -> State | None:
         """The state with what the turn added to it."""
         state = self.forget(session)
         return state and replace(state, recent=(*state.recent, *pairs_of(added)))
@@ -64,7 +64,7 @@ class Instructions:
     def __init__(self) -> None:
         self._known: dict[str, str] = {}
 
-    def of(self, session: SessionHandle) -> str:
+    def of(self, session: SessionTranscript) -> str:
         """Those of a session, in one text, as they were sent."""
         known = self._known.get(session.id)
         if known is not None:

@@ -140,7 +140,7 @@ class Summariser:
         for first, last in self._parts(evidence, max(before.written_to, evidence.start), lines):
             if calls.made >= MOST_CALLS - 1:
                 break
-            shown = self._shown(evidence, first, last, lines)
+            shown = self._described_turns(evidence, first, last, lines)
             reply = calls.reply(INSTRUCTIONS, shown)
             patch = _read_patch(reply, lines, before.edits)
             if not patch.is_any:
@@ -187,7 +187,7 @@ class Summariser:
         if first < evidence.end:
             yield first, evidence.end
 
-    def _shown(
+    def _described_turns(
         self, evidence: TurnEvidence, first: int, last: int, lines: Sequence[SummaryLine]
     ) -> str:
         notes = "".join(f"L{n}: {line.text}\n" for n, line in enumerate(lines, start=1))

@@ -414,7 +414,7 @@ def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> _List
     history, own = layout.room.history, layout.room.tokens - layout.frame
     most = min(int(LISTS_SHARE * history), own)
     titles = documents(numbers)
-    products = _named(layout.phrases, names)
+    products = _product_list(layout.phrases, names)
     ways = [_by_document(layout.phrases, numbers, titles)] if any(titles.values()) else []
     ways.append(_literally(layout.phrases, numbers))
     for listed in ways:
@@ -422,9 +422,9 @@ def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> _List
         if past.count(text) <= most:
             return _Lists(text, past.count(text))
     ranges = _in_ranges(layout.phrases, past.count, numbers, most)
-    left = most - past.count(ranges) - past.count(_named(layout.phrases, [""]))
+    left = most - past.count(ranges) - past.count(_product_list(layout.phrases, [""]))
     fit = _fitting(past.count, left, (f", {name}" for name in reversed(names)))
-    text = ranges + _named(layout.phrases, names[len(names) - fit :])
+    text = ranges + _product_list(layout.phrases, names[len(names) - fit :])
     return _Lists(text, past.count(text))
 
 
@@ -439,7 +439,7 @@ def _fitting(count: TokenCounter, room: int, texts: Iterable[str]) -> int:
     return sum(1 for _ in takewhile(lambda tokens: tokens <= room, accumulate(map(count, texts))))
 
 
-def _named(phrases: SummaryPhrases, names: Sequence[str]) -> str:
+def _product_list(phrases: SummaryPhrases, names: Sequence[str]) -> str:
     return f"{phrases.products}: {', '.join(names)}\n" if names else ""
 
 

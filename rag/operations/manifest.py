@@ -143,7 +143,7 @@ def note_manifest(
     """
     now, before = held_by(engine), read_manifest(folder)
     if not now.library and engine.dialect.name == "sqlite":
-        now = replace(now, library=_named(engine))
+        now = replace(now, library=_give_name(engine))
     if before is not None:
         now = now if accepts else replace(now, versions=_furthest(before.versions, now.versions))
         if replace(before, noted_at=now.noted_at) == replace(now, rows=before.rows) and not remade:
@@ -160,7 +160,7 @@ def _furthest(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, in
     return {key: max(at, before.get(key, at)) for key, at in now.items()}
 
 
-def _named(engine: Engine) -> int:
+def _give_name(engine: Engine) -> int:
     name = 1 + secrets.randbelow(2**31 - 1)
     with writing(engine) as connection:
         connection.exec_driver_sql(f"PRAGMA user_version = {name}")

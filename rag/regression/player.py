@@ -78,7 +78,7 @@ def of_answer(turn: Expectations, ended: Finished, past: Earlier) -> Iterator[Ch
     sources = ", ".join(f"{s.document_name} ({s.locator})" for s in ended.sources)
     yield "is answered", bool(text.strip()), ""
     for wanted in turn.cites:
-        yield f"cites {_named(wanted)}", _cites(wanted, ended.sources), sources or "no source"
+        yield f"cites {_place_text(wanted)}", _cites(wanted, ended.sources), sources or "no source"
     for words in turn.says:
         yield f"says {words!r}", holds(text, words), text
     for words in turn.says_not:
@@ -115,7 +115,7 @@ def no_other_numbers(text: str, given: int) -> CheckOutcome:
     return "gives no number that it was not given", not other, ", ".join(map(str, other))
 
 
-def _named(wanted: str | CitedPlace) -> str:
+def _place_text(wanted: str | CitedPlace) -> str:
     return wanted if isinstance(wanted, str) else f"{wanted.document} at {wanted.place!r}"
 
 
@@ -272,7 +272,7 @@ class Player:
         if isinstance(last_event, Failed):
             check = Check(number, "is answered", False, last_event.message)
             return PlayedTurn(number, action, said, checks=(check,))
-        checks = [Check(number, *held) for held in self._held(turn, last_event, number)]
+        checks = [Check(number, *held) for held in self._answer_checks(turn, last_event, number)]
         streamed = "".join(each.text for each in told if isinstance(each, Text))
         given = self._session.source_count()
         checks.append(
@@ -302,7 +302,9 @@ class Player:
         self._session = edited(self._session, index)
         self._position.session_id = self._session.id
 
-    def _held(self, turn: Ask | Regenerate, ended: Finished, number: int) -> Iterator[CheckOutcome]:
+    def _answer_checks(
+        self, turn: Ask | Regenerate, ended: Finished, number: int
+    ) -> Iterator[CheckOutcome]:
         same = turn.same_number_as
         if same is not None and not self._position.past.numbers(same.turn, same.source):
             self._blame(number, "same_number_as", same.turn, f"cited nothing of {same.source}")
@@ -334,7 +336,10 @@ class Player:
         is_done = bool(summary) and left <= 1
         checks = [Check(number, "all turns but the newest are summarised", is_done, got)]
         recalled = [self._recalled(recall) for recall in turn.recalls]
-        held = [*self._kept(number, turn, summary), *self._brought_back(number, turn, recalled)]
+        held = [
+            *self._summary_checks(number, turn, summary),
+            *self._brought_back(number, turn, recalled),
+        ]
         checks += [Check(number, *each) for each in held]
         text = "all turns but the newest are summarised"
         return PlayedTurn(
@@ -353,7 +358,7 @@ class Player:
                 return message.content.partition(SUMMARY_TITLE)[2].strip()
         return ""
 
-    def _kept(self, number: int, turn: Compress, summary: str) -> Iterator[CheckOutcome]:
+    def _summary_checks(self, number: int, turn: Compress, summary: str) -> Iterator[CheckOutcome]:
         for state in turn.states:
             yield self._states(number, state, summary)
         seen, past = numbers_in(summary), self._position.past

@@ -56,7 +56,7 @@ class ScriptItem(pytest.Item):
     def runtest(self) -> None:
         replay = _replayer(self.config).replay(self.path)
         if not replay.passed:
-            raise Unmet(_told(replay))
+            raise Unmet(_failure_text(replay))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         if isinstance(excinfo.value, Unmet):
@@ -67,7 +67,7 @@ class ScriptItem(pytest.Item):
         return self.path, None, self.name
 
 
-def _told(replay: Replay) -> str:
+def _failure_text(replay: Replay) -> str:
     from rag.regression.report import difference
 
     told = [replay.title, *([replay.error] if replay.error else [])]

@@ -404,7 +404,9 @@ def validated(model: type[Model], source: ScriptFile) -> Model:
     try:
         return model.model_validate(source.data)
     except ValidationError as error:
-        problems = [_told(each, source) for each in error.errors() if not _is_side(each)]
+        problems = [
+            _place_and_message(each, source) for each in error.errors() if not _is_side(each)
+        ]
         problems.sort(key=lambda each: source.lines.get(each[0], 0))
         said = list(dict.fromkeys(str(source.error(*problem)) for problem in problems))
         raise UserError("\n".join(said[:5])) from error
@@ -416,7 +418,7 @@ def _is_side(problem: Mapping[str, Any]) -> bool:
     return is_object or (problem["type"] == "too_short" and bool(problem["input"]))
 
 
-def _told(problem: Mapping[str, Any], source: ScriptFile) -> tuple[KeyPath, str]:
+def _place_and_message(problem: Mapping[str, Any], source: ScriptFile) -> tuple[KeyPath, str]:
     """Where a problem is, and what."""
     place, value = _place(problem["loc"], source.data, problem["type"])
     return place, _message(problem, value, place, source.data)
@@ -448,15 +450,15 @@ def _message(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) 
         "missing": "this key is missing",
         "string_too_short": "some words were expected, nothing came",
         "too_short": "at least one entry was expected, none came",
-        "string_type": f"words were expected, {_shown(value)} came; put it in quotes",
-        "tuple_type": f"a list was expected, {_shown(value)} came; put it in square brackets",
-        "greater_than_equal": f"{limits.get('ge')} or more was expected, {_shown(value)} came",
-        "literal_error": f"{limits.get('expected')} was expected, {_shown(value)} came",
-        "int_type": f"a whole number was expected, {_shown(value)} came",
-        "bool_type": f"true or false was expected, {_shown(value)} came",
+        "string_type": f"words were expected, {_brief(value)} came; put it in quotes",
+        "tuple_type": f"a list was expected, {_brief(value)} came; put it in square brackets",
+        "greater_than_equal": f"{limits.get('ge')} or more was expected, {_brief(value)} came",
+        "literal_error": f"{limits.get('expected')} was expected, {_brief(value)} came",
+        "int_type": f"a whole number was expected, {_brief(value)} came",
+        "bool_type": f"true or false was expected, {_brief(value)} came",
         "value_error": str(limits.get("error", "")).rstrip("."),
     }
-    return told.get(kind, f"an object with keys was expected, {_shown(value)} came")
+    return told.get(kind, f"an object with keys was expected, {_brief(value)} came")
 
 
 def _nearest(place: KeyPath, data: Any) -> str:
@@ -481,7 +483,7 @@ def _is_turn(place: KeyPath) -> bool:
 
 def _actions(turn: Any) -> str:
     if not isinstance(turn, dict):
-        return f'a turn was expected, such as {{"ask": …}}, {_shown(turn)} came'
+        return f'a turn was expected, such as {{"ask": …}}, {_brief(turn)} came'
     named = [name for name in ACTIONS if name in turn]
     if len(named) > 1:
         return f"a turn does one thing, this one has {' and '.join(named)}; make two turns of it"
@@ -490,7 +492,7 @@ def _actions(turn: Any) -> str:
     return f"a turn needs one of {', '.join(ACTIONS)}{meant}"
 
 
-def _shown(value: Any) -> str:
+def _brief(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "…"
 
@@ -506,7 +508,7 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
     for index, turn in enumerate(script.turns):
         place: KeyPath = ("turns", index)
         newest = max(_speaking(script.turns[:index]), default=0)
-        for key, number in _named(turn):
+        for key, number in _turns_named_by(turn):
             _check_earlier(script, index, number, source, (*place, key))
             if isinstance(turn, Compress) and number == newest:
                 message = f"turn {number} is the newest: it is not summarised, and stays as it was"
@@ -517,7 +519,7 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
             raise source.error((*place, "regenerate"), "nothing was asked before")
 
 
-def _named(turn: ScriptTurn) -> Iterator[tuple[str, int]]:
+def _turns_named_by(turn: ScriptTurn) -> Iterator[tuple[str, int]]:
     """The turns that one names, with the key that does."""
     if isinstance(turn, Ask | Regenerate) and turn.same_number_as:
         yield "same_number_as", turn.same_number_as.turn

@@ -193,15 +193,15 @@ def _with_placeholders(
     for start, end, placeholder in sorted(places, key=lambda place: place[:2]):
         if start < position:
             continue  # a statement that begins or ends inside of a marker
-        before = _held(text[position:start], draft)
+        before = _hold_placeholders(text[position:start], draft)
         if start < end and re.search(r"\S $", before):
             before = before[:-1] + joint
         parts += [before, placeholder]
         position = end
-    return "".join([*parts, _held(text[position:], draft)])
+    return "".join([*parts, _hold_placeholders(text[position:], draft)])
 
 
-def _held(text: str, draft: _WithPlaceholders) -> str:
+def _hold_placeholders(text: str, draft: _WithPlaceholders) -> str:
     return re.sub(f"[{OPEN}{CLOSE}]", lambda match: draft.hold(escape(match.group())), text)
 
 
@@ -315,7 +315,7 @@ class LiveHtml:
         if time.monotonic() < self._next_at and not at_once:
             return None
         began = time.monotonic()
-        html = str(answer_html(self._text, Register(self.session_url, self._known())))
+        html = str(answer_html(self._text, Register(self.session_url, self._sources_by_number())))
         self._next_at = time.monotonic() + PAUSE * (time.monotonic() - began)
         if html == self._shown:
             return None
@@ -323,7 +323,7 @@ class LiveHtml:
         self._shown = html
         return {"keep": len(html[:kept].encode("utf-16-le")) // 2, "html": html[kept:]}
 
-    def _known(self) -> dict[int, Source]:
+    def _sources_by_number(self) -> dict[int, Source]:
         fresh = set(cited_numbers(self._text)) - self._asked
         if fresh:
             self._asked |= fresh

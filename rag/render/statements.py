@@ -140,12 +140,12 @@ def deciding(stated: CitedStatement, quote: str) -> tuple[Spans, Spans]:
     if stated.verdict is not Verdict.CONTRADICTED:
         return _same_figures(stated.said, quote)
     if citation.stated and citation.given:
-        return _found(stated.said, citation.stated), _found(quote, citation.given)
+        return _span_of(stated.said, citation.stated), _span_of(quote, citation.given)
     ours, theirs = _other_figures(stated.said, quote)
     return (ours, theirs) if ours and theirs else _few_words(stated.said, quote)
 
 
-def _found(text: str, words: str) -> Spans:
+def _span_of(text: str, words: str) -> Spans:
     position = text.casefold().find(words.casefold())
     return (Span(position, position + len(words)),) if position >= 0 else ()
 

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from rag.errors import UserError
 from rag.records import ColumnType, Message, Table
 from rag.render.chart import Chart, chart_of, sorted_places
-from rag.seams import SessionHandle
+from rag.seams import SourceRegister
 from rag.tables.execution.result import TableResult, result_from
 from rag.tables.plan import (
     MEASURED,
@@ -61,7 +61,7 @@ class ShownResult:
 
 
 def shown_result(
-    session: SessionHandle,
+    session: SourceRegister,
     number: int,
     *,
     limit: int | None = None,
@@ -80,7 +80,7 @@ def shown_result(
     return ShownResult(result, number, shown, tuple(places), chart_of(result, chart), by, down)
 
 
-def result_of(session: SessionHandle, message: Message) -> ShownResult | None:
+def result_of(session: SourceRegister, message: Message) -> ShownResult | None:
     """The table that an answer shows, its first rows."""
     if message.answer is None or message.answer.result is None:
         return None

@@ -6,7 +6,11 @@ from rag.seams.conversations import (
     FoundMessages,
     OpenTurn,
     Overview,
+    OwnedSession,
     SessionHandle,
+    SessionMemory,
+    SessionTranscript,
+    SourceRegister,
     Versions,
 )
 from rag.seams.documents import (

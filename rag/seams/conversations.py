@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from rag.records import (
     NO_PREFERENCES,
@@ -19,9 +19,6 @@ from rag.records import (
     Source,
     Summary,
 )
-
-if TYPE_CHECKING:  # numpy takes longer to load than all of this package
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +70,11 @@ class FoundMessages:
     total: int
 
 
-class SessionHandle(Protocol):
-    """One session of one owner: the only way to its messages, sources and summaries (C7).
+class OwnedSession(Protocol):
+    """One session of one owner: nothing of it is read by another way (C7).
 
     Every method raises NotFound once the session is deleted. Message ranges are half-open and
-    count from 0. Messages are append-only; what is returned is the newest revision of each.
+    count from 0.
     """
 
     @property
@@ -87,41 +84,13 @@ class SessionHandle(Protocol):
     def owner(self) -> str: ...
 
     def read(self) -> Session: ...
-    def overview(self) -> Overview: ...
-    def rename(self, title: str) -> None: ...
-    def configure(self, config: ContextConfig) -> None: ...
     def within(self) -> Readable:
         """What may be asked here: those of the chosen collections that its owner may read now."""
 
-    def choose(self, collections: Sequence[str]) -> None:
-        """Ask only these collections from now on; none: all that the owner may read."""
 
-    def pick_model(self, name: str) -> None:
-        """Have this one answer here from now on, where it may be picked; empty: as everybody."""
+class SessionTranscript(OwnedSession, Protocol):
+    """Its messages: append-only; what is returned is the newest revision of each."""
 
-    def shared(self) -> list[SessionHandle]:
-        """Those of the same owner that its configuration says are read as well, if still there."""
-
-    def prefer(self, preferences: ContextPreferences) -> None:
-        """For the next context; `overview` tells of it. Without any, the earlier are forgotten."""
-
-    def note_matches(self, indices: Sequence[int]) -> None:
-        """Messages that a search of the history found; they stand in the next one's place."""
-
-    def delete(self) -> None:
-        """Its branches stay."""
-
-    # Branches
-    def branch(self, index: int) -> SessionHandle:
-        """Another session with the messages before this one, at the same places, and one register.
-
-        Raises Conflict while the last of them is being written.
-        """
-
-    def family(self) -> list[Session]:
-        """Those that branched from one another, this one among them; the first one first."""
-
-    # Turns
     def begin(self, question: str) -> OpenTurn:
         """Store a question and reserve the place of its answer, in one transaction."""
 
@@ -183,7 +152,10 @@ class SessionHandle(Protocol):
         fill gaps. Raises Conflict if a number of `sources` is taken by another chunk.
         """
 
-    # Sources
+
+class SourceRegister(OwnedSession, Protocol):
+    """Its sources, each with the number that it keeps (C1)."""
+
     def register(self, hits: Sequence[Hit]) -> list[Source]:
         """The hits with the session's numbers, in order; new chunks get the next free numbers."""
 
@@ -202,13 +174,20 @@ class SessionHandle(Protocol):
     def source_count(self) -> int:
         """The highest number that is taken; below it there may be some that are not its own."""
 
-    def expire(self, moment: datetime | None) -> None:
-        """Have it deleted then, and not listed until then; None: keep it."""
-
     def reserve_numbers(self, highest: int) -> None:
         """Give new sources numbers above this one only."""
 
-    # Summaries
+
+class SessionMemory(SessionTranscript, SourceRegister, Protocol):
+    """What is made of its messages and sources for a context: summaries, and what finds them."""
+
+    def overview(self) -> Overview: ...
+    def prefer(self, preferences: ContextPreferences) -> None:
+        """For the next context; `overview` tells of it. Without any, the earlier are forgotten."""
+
+    def note_matches(self, indices: Sequence[int]) -> None:
+        """Messages that a search of the history found; they stand in the next one's place."""
+
     def epoch(self) -> int:
         """To be read before a compaction begins, and given to `add_summary`.
 
@@ -265,6 +244,37 @@ class SessionHandle(Protocol):
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         """The newest messages before an index that say something and have none, as `said`."""
+
+
+class SessionHandle(SessionMemory, Protocol):
+    """All of a session, and what its owner settles of it: for whoever opens it."""
+
+    def rename(self, title: str) -> None: ...
+    def configure(self, config: ContextConfig) -> None: ...
+    def choose(self, collections: Sequence[str]) -> None:
+        """Ask only these collections from now on; none: all that the owner may read."""
+
+    def pick_model(self, name: str) -> None:
+        """Have this one answer here from now on, where it may be picked; empty: as everybody."""
+
+    def expire(self, moment: datetime | None) -> None:
+        """Have it deleted then, and not listed until then; None: keep it."""
+
+    def shared(self) -> list[SessionHandle]:
+        """Those of the same owner that its configuration says are read as well, if still there."""
+
+    def delete(self) -> None:
+        """Its branches stay."""
+
+    # Branches
+    def branch(self, index: int) -> SessionHandle:
+        """Another session with the messages before this one, at the same places, and one register.
+
+        Raises Conflict while the last of them is being written.
+        """
+
+    def family(self) -> list[Session]:
+        """Those that branched from one another, this one among them; the first one first."""
 
 
 class ConversationStore(Protocol):

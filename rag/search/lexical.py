@@ -74,7 +74,7 @@ class LexicalIndex:
             if own is not None:
                 return [own.search(self._lexemes(connection, q), limit) for q in queries]
             known = self._knowing(connection)
-            plans = [Plan.of(self._asked(connection, known, q, within)) for q in queries]
+            plans = [Plan.of(self._weighed_terms(connection, known, q, within)) for q in queries]
             look = partial(self._words.search, connection)
             return [look(plan, within, limit) if plan.all else [] for plan in plans]
 
@@ -151,7 +151,7 @@ class LexicalIndex:
         within: Readable,
         chunk_ids: Sequence[str],
     ) -> dict[str, float]:
-        terms = self._asked(connection, known, query, within)
+        terms = self._weighed_terms(connection, known, query, within)
         size = self._size(connection, known, within)
         weights = [idf(size, term.frequency) for term in terms]
         readable = _readable(connection, chunk_ids, within)
@@ -162,7 +162,7 @@ class LexicalIndex:
                 held[chunk_id] += weight
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
 
-    def _asked(
+    def _weighed_terms(
         self, connection: Connection, known: _KnownWords, query: str, within: Readable
     ) -> list[WeighedTerm]:
         """What to look up, with its frequencies; those of all collections are remembered."""
@@ -203,7 +203,7 @@ class LexicalIndex:
         """
         is_open = within.ids is None
         size = self._size(connection, known, within)
-        told = {term: self._told(known, term) if is_open else None for term in terms}
+        told = {term: self._count_by_vocabulary(known, term) if is_open else None for term in terms}
         untold = [term for term, frequency in told.items() if frequency is None]
         counts = self._words.frequencies(connection, untold, within, MOST_SCORED + 1)
         counted = dict(zip(untold, counts, strict=True))
@@ -218,7 +218,7 @@ class LexicalIndex:
             for term, frequency in told.items()
         ]
 
-    def _told(self, known: _KnownWords, term: Term) -> int | None:
+    def _count_by_vocabulary(self, known: _KnownWords, term: Term) -> int | None:
         """What the vocabulary says of a word, and of a phrase that would be dear to count."""
         counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
         if len(counts) == 1 and not term.is_prefix:

@@ -73,7 +73,7 @@ class Leases:
 
     def _forget(self, place: AnswerKey) -> None:
         with writing(self._engine) as connection:
-            connection.execute(delete(running_answers).where(_at(place)))
+            connection.execute(delete(running_answers).where(_is_answer(place)))
 
     def tell(self, session_id: str, index: int, text: str, stop: StopWriting) -> None:
         """What is written so far, and how to end it."""
@@ -122,7 +122,7 @@ class Leases:
         with writing(self._engine) as connection:
             renewed = connection.execute(
                 update(running_answers)
-                .where(_at(place))
+                .where(_is_answer(place))
                 .values(values)
                 .returning(running_answers.c.is_stopped)
             ).one_or_none()
@@ -141,7 +141,7 @@ class Leases:
 
     def _is_stopped(self, place: AnswerKey) -> bool:
         with reading(self._engine) as connection:
-            query = select(running_answers.c.is_stopped).where(_at(place))
+            query = select(running_answers.c.is_stopped).where(_is_answer(place))
             return bool(connection.execute(query).scalar_one_or_none())
 
 
@@ -236,7 +236,7 @@ def ask_to_stop(engine: Engine, session_id: str, owner: str, index: int) -> bool
         return asked.rowcount > 0
 
 
-def _at(place: AnswerKey) -> ColumnElement[bool]:
+def _is_answer(place: AnswerKey) -> ColumnElement[bool]:
     session_id, index, revision = place
     table = running_answers.c
     return (table.session_id == session_id) & (table.index == index) & (table.revision == revision)

@@ -24,7 +24,7 @@ from rag.db import (
     writing,
 )
 from rag.records import ContextConfig, ImportedMessage, Role, Session, Source
-from rag.seams import ConversationStore, SessionHandle
+from rag.seams import ConversationStore, OwnedSession, SessionHandle, SourceRegister
 
 MOST_ANSWERS = 50  # of a request that are looked up, the newest
 MOST_SESSIONS = 20  # of those that say the same, the last used
@@ -63,7 +63,7 @@ class FingerprintTable:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def remember(self, session: SessionHandle, index: int, keys: Iterable[str]) -> None:
+    def remember(self, session: OwnedSession, index: int, keys: Iterable[str]) -> None:
         """Know the answer at this index again."""
         table = answer_fingerprints
         own = {"owner": session.owner, "session_id": session.id, "index": index}
@@ -97,8 +97,8 @@ class FingerprintTable:
 
     def copy(
         self,
-        parent: SessionHandle,
-        fork: SessionHandle,
+        parent: OwnedSession,
+        fork: OwnedSession,
         count: int,
         moved: Mapping[int, int] | None = None,
     ) -> None:
@@ -120,7 +120,7 @@ class FingerprintTable:
 
     # Names, and places in a conversation that are taken: hashes of their own kind.
 
-    def name(self, session: SessionHandle, key: str, *, index: int = 1) -> bool:
+    def name(self, session: OwnedSession, key: str, *, index: int = 1) -> bool:
         """Have a session found by this key; False where it is so already."""
         row = {"owner": session.owner, "hash": key, "session_id": session.id, "index": index}
         try:
@@ -139,7 +139,7 @@ class FingerprintTable:
             found = rows.first()
         return None if found is None else (str(found[0]), int(found[1]))
 
-    def forget(self, session: SessionHandle, key: str) -> None:
+    def forget(self, session: OwnedSession, key: str) -> None:
         """Nobody went on from there after all."""
         table = transcript_hashes
         its = (table.c.owner == session.owner) & (table.c.session_id == session.id)
@@ -174,7 +174,7 @@ def quoted(message: ImportedMessage, known: Container[int] = ()) -> ImportedMess
 
 
 def reserve_numbers(
-    session: SessionHandle, past: Iterable[ImportedMessage], beside: int = 0
+    session: SourceRegister, past: Iterable[ImportedMessage], beside: int = 0
 ) -> None:
     """Have new numbers begin above those that the client shows, if these are not far away.
 
@@ -240,7 +240,7 @@ class ConversationFinder:
         session = self.store.open(match.session_id, owner=self.owner)
         return _Candidate(session, session.read(), match)
 
-    def _claim(self, session: SessionHandle, count: int) -> str:
+    def _claim(self, session: OwnedSession, count: int) -> str:
         """Given to the first to go on from there: of several at once, one does."""
         claim = _claim_key(session.id, count)
         return claim if self.table.name(session, claim, index=0) else ""

@@ -55,8 +55,8 @@ _FAMILY_LOCKED = (
 )
 
 
-class SqlSession:
-    """One session of one owner; see `rag.seams.SessionHandle` for every promise."""
+class _OwnedRows:
+    """The rows of one session of one owner; see `rag.seams.conversations` for every promise."""
 
     def __init__(
         self,
@@ -127,61 +127,12 @@ class SqlSession:
         with self._engine.connect() as connection:
             return self._mine(connection, _MINE)
 
-    def overview(self) -> Overview:
-        return self._look(summary_rows.overview)
-
-    def rename(self, title: str) -> None:
-        self._set(title=storable(title))
-
-    def configure(self, config: ContextConfig) -> None:
-        self._set(config=asdict(config))
-
     def within(self) -> Readable:
         return self._readable(self.owner).only(self.read().collections)
 
-    def choose(self, collections: Sequence[str]) -> None:
-        self._set(collections=list(collections))
 
-    def pick_model(self, name: str) -> None:
-        self._set(model=storable(name) or None)
-
-    def shared(self) -> list[SessionHandle]:
-        handles: list[SessionHandle] = []
-        for session_id in self.read().config.share:
-            key = SessionKey(session_id, self.owner)
-            other = SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
-            with suppress(NotFound):
-                handles += [other] if session_id != self.id and other.read() else []
-        return handles
-
-    def prefer(self, preferences: ContextPreferences) -> None:
-        with self._writing() as (connection, _):
-            summary_rows.prefer(connection, self._key, preferences)
-
-    def note_matches(self, indices: Sequence[int]) -> None:
-        with self._writing() as (connection, _):
-            summary_rows.note_matches(connection, self._key, indices)
-
-    def delete(self) -> None:
-        with self._numbering() as (connection, _):
-            branches.leave(connection, [self.id])
-            connection.execute(delete(sessions).where(sessions.c.id == self.id))
-            record(connection, "session.deleted", self.id)
-
-    # Branches
-
-    def branch(self, index: int) -> "SqlSession":
-        branch_id = uuid4().hex
-        with self._numbering() as (connection, session):
-            branches.make(connection, session, branch_id, index, now=self._clock())
-        key = SessionKey(branch_id, self.owner)
-        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
-
-    def family(self) -> list[Session]:
-        with self._reading() as (connection, session):
-            return branches.family(connection, session)
-
-    # Turns
+class SqlTranscript(_OwnedRows):
+    """Its messages."""
 
     def begin(self, question: str) -> OpenTurn:
         with writing(self._engine) as connection:
@@ -265,7 +216,9 @@ class SqlSession:
             transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
 
-    # Sources
+
+class SqlRegister(_OwnedRows):
+    """Its sources."""
 
     def register(self, hits: Sequence[Hit]) -> list[Source]:
         return self.register_sources([as_source(hit) for hit in hits])
@@ -298,14 +251,24 @@ class SqlSession:
     def source_count(self) -> int:
         return self._look(register_rows.source_count)
 
-    def expire(self, moment: datetime | None) -> None:
-        self._set(expires_at=moment)
-
     def reserve_numbers(self, highest: int) -> None:
         with self._numbering() as (connection, _):
             register_rows.reserve(connection, self.id, highest)
 
-    # Summaries
+
+class SqlMemory(_OwnedRows):
+    """Its summaries, and what finds its messages again."""
+
+    def overview(self) -> Overview:
+        return self._look(summary_rows.overview)
+
+    def prefer(self, preferences: ContextPreferences) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.prefer(connection, self._key, preferences)
+
+    def note_matches(self, indices: Sequence[int]) -> None:
+        with self._writing() as (connection, _):
+            summary_rows.note_matches(connection, self._key, indices)
 
     def epoch(self) -> int:
         return self._look(summary_rows.epoch)
@@ -346,8 +309,6 @@ class SqlSession:
         with self._writing() as (connection, _):
             return summary_rows.forget(connection, self.id)
 
-    # Recall
-
     def save_vectors(self, vectors: Mapping[int, Any]) -> None:
         if vectors:
             with self._writing() as (connection, _):
@@ -379,6 +340,51 @@ class SqlSession:
 
     def without_vectors(self, *, before: int, limit: int) -> list[Message]:
         return self._look(transcript.without_vectors, before=before, limit=limit)
+
+
+class SqlSession(SqlTranscript, SqlRegister, SqlMemory):
+    """All of it: see `rag.seams.SessionHandle`."""
+
+    def rename(self, title: str) -> None:
+        self._set(title=storable(title))
+
+    def configure(self, config: ContextConfig) -> None:
+        self._set(config=asdict(config))
+
+    def choose(self, collections: Sequence[str]) -> None:
+        self._set(collections=list(collections))
+
+    def pick_model(self, name: str) -> None:
+        self._set(model=storable(name) or None)
+
+    def shared(self) -> list[SessionHandle]:
+        handles: list[SessionHandle] = []
+        for session_id in self.read().config.share:
+            key = SessionKey(session_id, self.owner)
+            other = SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+            with suppress(NotFound):
+                handles += [other] if session_id != self.id and other.read() else []
+        return handles
+
+    def expire(self, moment: datetime | None) -> None:
+        self._set(expires_at=moment)
+
+    def delete(self) -> None:
+        with self._numbering() as (connection, _):
+            branches.leave(connection, [self.id])
+            connection.execute(delete(sessions).where(sessions.c.id == self.id))
+            record(connection, "session.deleted", self.id)
+
+    def branch(self, index: int) -> "SqlSession":
+        branch_id = uuid4().hex
+        with self._numbering() as (connection, session):
+            branches.make(connection, session, branch_id, index, now=self._clock())
+        key = SessionKey(branch_id, self.owner)
+        return SqlSession(self._engine, key, self._leases, self._readable, clock=self._clock)
+
+    def family(self) -> list[Session]:
+        with self._reading() as (connection, session):
+            return branches.family(connection, session)
 
 
 class SqlConversationStore:

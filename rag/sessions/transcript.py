@@ -323,7 +323,7 @@ def search(connection: Connection, scope: Any, text: str, *, limit: int) -> Foun
     if total == limit:
         counted = matching.with_only_columns(func.count()).order_by(None)
         total = connection.execute(counted).scalar_one()
-    return FoundMessages(tuple(_found(row, wanted) for row in rows), total)
+    return FoundMessages(tuple(_found_message(row, wanted) for row in rows), total)
 
 
 def _containing(connection: Connection, wanted: str) -> Select[Any]:
@@ -340,7 +340,7 @@ def _containing(connection: Connection, wanted: str) -> Select[Any]:
     return joined.where(messages.c.content.icontains(wanted, autoescape=True))
 
 
-def _found(row: Any, wanted: str) -> FoundMessage:
+def _found_message(row: Any, wanted: str) -> FoundMessage:
     at = row.content.lower().find(wanted.lower())
     at = max(at, 0)
     start = max(0, at - SNIPPET_CHARS)

@@ -18,7 +18,15 @@ from rag.records import (
     SourceState,
     Table,
 )
-from rag.seams import TABLES, ComputedFigure, DirectAnswer, SessionHandle
+from rag.seams import (
+    TABLES,
+    ComputedFigure,
+    DirectAnswer,
+    OwnedSession,
+    SessionHandle,
+    SessionTranscript,
+    SourceRegister,
+)
 from rag.tables.execution.result import TableResult, describe_result, offer_words, result_from
 from rag.tables.follow_ups import changed
 from rag.tables.library import Likeness, TableLibrary
@@ -107,7 +115,7 @@ class TableAnswers:
         result = self.ask(question, session.within(), self.past(session))
         return describe_result(result, self.keep(session, result).marker)
 
-    def keep(self, session: SessionHandle, result: TableResult) -> Source:
+    def keep(self, session: SourceRegister, result: TableResult) -> Source:
         """The result as a source with a number for life."""
         (source,) = session.register_sources([result.as_source()])
         session.keep_result(source.number, result.table_id, result.as_dict())
@@ -135,7 +143,7 @@ class TableAnswers:
     # ── What is asked ────────────────────────────────────────────────────────────────────────
 
     def _of_source(
-        self, session: SessionHandle, question: str, numbers: Sequence[int]
+        self, session: SourceRegister, question: str, numbers: Sequence[int]
     ) -> DirectAnswer | None:
         """ "Show [3]", "[3] by region": a result that is named is shown again, or changed."""
         stored = session.result(numbers[0]) if len(numbers) == 1 else None
@@ -149,7 +157,7 @@ class TableAnswers:
         choice = self._follow_up(rest, [entry], session.within())
         return None if choice is None else self._answer_of(session, self._result(choice, rest))
 
-    def _taken(self, session: SessionHandle, reply: str, within: Readable) -> Choice | None:
+    def _taken(self, session: SessionTranscript, reply: str, within: Readable) -> Choice | None:
         """An offer that is taken: its words are the question."""
         for message in reversed(session.recent(4)):
             if not _is_finished(message) or message.answer is None:
@@ -244,7 +252,7 @@ class TableAnswers:
     # ── What is said ─────────────────────────────────────────────────────────────────────────
 
     def _beside(
-        self, session: SessionHandle, question: str, talk: str, choices: Sequence[Choice]
+        self, session: SourceRegister, question: str, talk: str, choices: Sequence[Choice]
     ) -> DirectAnswer | None:
         """Cells that are surely asked for, as sources; else readings to choose from."""
         cells = [choice for choice in choices if choice.is_cell and choice.is_sure]
@@ -275,7 +283,7 @@ class TableAnswers:
 
     def _answer_of(
         self,
-        session: SessionHandle,
+        session: SourceRegister,
         result: TableResult,
         *,
         is_followup: bool = False,
@@ -298,7 +306,7 @@ class TableAnswers:
 
     def _claim(
         self,
-        session: SessionHandle,
+        session: OwnedSession,
         result: TableResult,
         source: Source,
         question: str,
@@ -350,7 +358,7 @@ def _is_finished(message: Message) -> bool:
     return message.role == Role.ASSISTANT and message.status is MessageStatus.COMPLETE
 
 
-def _result_of(session: SessionHandle, question: Message, answer: Message) -> TableResult | None:
+def _result_of(session: SourceRegister, question: Message, answer: Message) -> TableResult | None:
     if question.role != Role.USER or answer.answer is None or answer.answer.result is None:
         return None
     if answer.status is not MessageStatus.COMPLETE:

@@ -14,7 +14,7 @@ from rag.errors import ModelInterrupted, RagError
 from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
 from rag.runtime.budget import STOPPED, Budget, HangUp, limited
 from rag.runtime.lanes import telling
-from rag.seams import OpenTurn, SessionHandle
+from rag.seams import OpenTurn, OwnedSession, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
 from rag.web.serving.requests import hanging_up_when_left
 
@@ -190,7 +190,7 @@ class Turns:
         with self._room:
             turn.run(events)
 
-    def find(self, session: SessionHandle, answer: Message) -> RunningTurn | None:
+    def find(self, session: OwnedSession, answer: Message) -> RunningTurn | None:
         """The one of this process that writes, or wrote, this attempt at an answer."""
         wanted = (session.id, answer.index, answer.revision)
         with self._lock:

@@ -20,7 +20,7 @@ from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
 from rag.records import Confidence, Readable, Verdict
-from rag.seams import Embedder, Matrix, SessionHandle, Writer
+from rag.seams import Embedder, Matrix, OwnedSession, Writer
 from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
 from rag.search.background import Spread, usual_spread
 from rag.search.hybrid import HybridRetriever
@@ -116,7 +116,7 @@ def memory_of(application: "Application") -> ContextBuilder:
 
 
 def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
-    def has_tables(session: SessionHandle) -> bool:
+    def has_tables(session: OwnedSession) -> bool:
         return bool(application.tables.ids(session.within()))
 
     return ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, application.count)

@@ -163,7 +163,7 @@ class TestByTheClock:
         table = office.book.table
         table.change(office.source.id, next_due_at=datetime.now(UTC))
         seen = table.sources()  # by all of them, before one takes it
-        monkeypatch.setattr(table, "_found", lambda *conditions: seen)
+        monkeypatch.setattr(table, "_sources_where", lambda *conditions: seen)
 
         assert [len(table.claim_due()) for _ in range(3)] == [1, 0, 0]
 

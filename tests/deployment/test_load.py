@@ -6,7 +6,7 @@ from benchmarks.load import load
 def test_no_acknowledged_answer_is_lost_whatever_goes_away():
     told = []
 
-    report, log = load(sessions=12, clients=3, seconds=3.0, tell=told.append)
+    report, log = load(sessions=12, clients=3, seconds=3.0, between=2.0, tell=told.append)
 
     assert report.told["answered"] == len(report.answers) > 60, told
     assert report.lost == []

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.deployment.conftest import DEADLINE, until
+from tests.deployment.conftest import DEADLINE, running_groundnote, until
 from tests.openai_server import OpenAIServer, hang
 
 MANY = 70  # more than the server has threads
@@ -29,6 +29,16 @@ def connect():
         each.close()
 
 
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """Where a server is that all of them keep waiting, one after the other."""
+    with (
+        OpenAIServer() as embeddings,
+        running_groundnote(tmp_path_factory.mktemp("slow"), embeddings) as run,
+    ):
+        yield run("serve", "--port", "0").url()
+
+
 @pytest.mark.slow
 class TestWhileClientsAreSlow:
     @pytest.mark.parametrize(
@@ -42,8 +52,7 @@ class TestWhileClientsAreSlow:
             ),
         ],
     )
-    def test_pages_come_as_ever(self, groundnote, web, connect, begun):
-        url = groundnote("serve", "--port", "0").url()
+    def test_pages_come_as_ever(self, url, web, connect, begun):
         connect(url, MANY, begun)
 
         began = time.monotonic()
@@ -51,8 +60,7 @@ class TestWhileClientsAreSlow:
         assert web.get(f"{url}/documents").status_code == 200
         assert time.monotonic() - began < DEADLINE / 2
 
-    def test_whoever_never_ends_a_head_is_let_go(self, groundnote, connect):
-        url = groundnote("serve", "--port", "0").url()
+    def test_whoever_never_ends_a_head_is_let_go(self, url, connect):
         (slow,) = connect(url, 1, "GET / HTTP/1.1\r\n")
 
         def is_closed():

@@ -87,11 +87,21 @@ class World:
         return [d for d in self.application.documents.documents(EVERYTHING) if d.name == name]
 
 
-@pytest.fixture
-def world(tmp_path):
-    made = World(tmp_path)
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A data folder with a few documents and a conversation."""
+    made = World(tmp_path_factory.mktemp("filled"))
     made.add(FILES)
     made.application.store.create("local", title="a talk")
+    made.application.stop()
+    return made.settings.data_dir
+
+
+@pytest.fixture
+def world(filled, tmp_path):
+    """A world of this test's own over a copy of it."""
+    shutil.copytree(filled, tmp_path / "one")
+    made = World(tmp_path)
     yield made
     made.application.stop()
 
@@ -523,13 +533,24 @@ def killed_once(process, has_begun):
     process.wait()
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory):
+    """A data folder with many files: there is a middle to be killed in."""
+    made = World(tmp_path_factory.mktemp("many"))
+    made.add(FILES | {f"many/{n}.txt": f"Number {n}.".encode() * 50 for n in range(150)})
+    made.application.stop()
+    return made.settings.data_dir
+
+
 @pytest.mark.slow
 class TestAKill:
     @pytest.fixture
-    def large(self, world):
-        """With many files: there is a middle to be killed in."""
-        world.add({f"many/{n}.txt": f"Number {n}.".encode() * 50 for n in range(150)})
-        return world
+    def large(self, many, tmp_path):
+        """A world of this test's own over a copy of it."""
+        shutil.copytree(many, tmp_path / "one")
+        made = World(tmp_path)
+        yield made
+        made.application.stop()
 
     @pytest.mark.parametrize("count", [0, 20, 100])
     def test_during_a_backup_leaves_the_one_before_it_and_the_next_is_whole(self, large, count):

@@ -9,16 +9,13 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from benchmarks.baselines import BASELINES, DEPTH, Baselines, falls_behind
 from rag.cli.evaluate import evaluate
-from rag.cli.ingest import ingest_paths
 from rag.records import EVERYTHING
 from rag.regression.replay import files_of
 from rag.regression.report import read_questions
 from rag.regression.script import read_script
-from rag.settings import Settings
 from rag.wiring.building import build
 
 DATA = Path(__file__).parents[2] / "data"
@@ -106,11 +103,20 @@ def card_questions(site):
     ],
     ids=["sample", "mixed", "trades"],
 )
-def test_search_is_no_worse_than_the_plainest_ones(tmp_path, folder, questions):
+def test_search_is_no_worse_than_the_plainest_ones(sample_libraries, folder, questions):
     """By the reciprocal rank of a right file; paired by question, beyond chance."""
-    settings = Settings(data_dir=tmp_path)
-    ingest_paths(settings, [folder], console=Console(quiet=True))
-    application = build(settings)
+    with sample_libraries.copied(folder) as data:
+        application = build(sample_libraries.settings(data))
+        ranks = ranks_of(application, questions)
+        application.stop()
+
+    assert len(questions) > 50
+    assert sum(ranks["ours"].values()) > 0
+    assert {name for name in BASELINES if falls_behind(ranks["ours"], ranks[name])} == set()
+
+
+def ranks_of(application, questions):
+    """Of each way to search, by question: one by the place of the first right file."""
     list(application.second.make_missing())
     plain = Baselines(
         application.embedder, application.index, application.words, application.second
@@ -118,18 +124,14 @@ def test_search_is_no_worse_than_the_plainest_ones(tmp_path, folder, questions):
     ranks = {name: {} for name in ("ours", *BASELINES)}
     for question, right in questions:
         hits = application.retriever.search(question, EVERYTHING, limit=DEPTH)
-        found = {"ours": [(hit.chunk.id, hit.score) for hit in hits]}
-        for name, ranking in (found | plain.rankings(question)).items():
+        ours = {"ours": [(hit.chunk.id, hit.score) for hit in hits]}
+        for name, ranking in (ours | plain.rankings(question)).items():
             ids = [key for key, _ in ranking]
             chunks = application.documents.chunks(ids, EVERYTHING)
             names = list(dict.fromkeys(chunks[key].document_name for key in ids))
-            places = [place for place, each in enumerate(names, start=1) if each in right]
+            places = [place for place, file in enumerate(names, start=1) if file in right]
             ranks[name][question] = 1 / places[0] if places else 0.0
-    application.stop()
-
-    assert len(questions) > 50
-    assert sum(ranks["ours"].values()) > 0
-    assert {name for name in BASELINES if falls_behind(ranks["ours"], ranks[name])} == set()
+    return ranks
 
 
 CONVERSATIONS = list(files_of([DATA / "conversations"]))

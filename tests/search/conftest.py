@@ -13,6 +13,14 @@ from rag.search.hybrid import HybridRetriever
 from rag.search.lexical import LexicalIndex
 from tests.fakes import HashEmbedder, MemoryIndex
 from tests.prepared import migrated
+from tests.vectors_once import computed_anew
+
+
+@pytest.fixture(autouse=True)
+def vectors_of_the_models() -> Iterator[None]:
+    """Here is tested what computes them."""
+    with computed_anew():
+        yield
 
 
 class Library:

@@ -90,12 +90,12 @@ class WebSource:
         data = unpacked_list(first.data, self._options.max_bytes)
         kind = kind_of_list(data)
         if kind:
-            yield from self._visit(self._named(kind, data, first.url), depth=0)
+            yield from self._visit(self._pages_of_list(kind, data, first.url), depth=0)
         else:
             yield from self._visit([normal(first.url)], depth=self._options.depth)
         save_page_cache(self._options.aside, self._now, self._options.secrets)
 
-    def _named(self, kind: str, data: bytes, url: str) -> list[str]:
+    def _pages_of_list(self, kind: str, data: bytes, url: str) -> list[str]:
         """Of a feed also what it named before: it shows its newest entries only."""
         if kind == "feed":
             named = [*read_list(data, url).pages, *self._before]

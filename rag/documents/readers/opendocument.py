@@ -216,10 +216,10 @@ class _OdfWalk:
 
     def table(self, element: Any, depth: int) -> None:
         """Tables that stand in its cells come behind it, under what their row is called."""
-        rows = list(_own(element, f"{TABLE}table-row"))
+        rows = list(_direct_children(element, f"{TABLE}table-row"))
         self.outline.table(spread([self.cells(row) for row in rows]))
         for row in rows:
-            inner = list(_own(row, f"{TABLE}table"))
+            inner = list(_direct_children(row, f"{TABLE}table"))
             name = next((text for text, _across, _down in self.cells(row) if text), "")
             self.outline.paragraph(f"{name}:" if inner and name else "")
             for table in inner if depth < DEEPEST else ():
@@ -248,7 +248,7 @@ class _OdfWalk:
         """Of each cell the text, and over how many columns and rows it reaches."""
         cells: list[tuple[str, int, int]] = []
         for cell in row.iterfind(f"{TABLE}table-cell"):
-            text = " ".join(self.words(each) for each in _own(cell, f"{TEXT}p"))
+            text = " ".join(self.words(each) for each in _direct_children(cell, f"{TEXT}p"))
             across, down = (_number(cell, f"number-{side}-spanned") for side in SIDES)
             again = _number(cell, "number-columns-repeated") if text else 1
             cells += [(text, across, down)] * again
@@ -436,13 +436,13 @@ def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
         yield style.get(f"{STYLE}name", ""), frozenset(marks)
 
 
-def _own(element: Any, tag: str) -> Iterator[Any]:
+def _direct_children(element: Any, tag: str) -> Iterator[Any]:
     """What it holds itself, not what the tables in it hold."""
     for child in element:
         if child.tag == tag:
             yield child
         elif child.tag != f"{TABLE}table":
-            yield from _own(child, tag)
+            yield from _direct_children(child, tag)
 
 
 def _count(value: str) -> int:

@@ -65,7 +65,7 @@ class LocalEmbedder:
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Few texts with those of other threads, many in batches, as many at once as help."""
         if 0 < len(texts) <= QUESTION_TEXTS:
-            return self._asked(texts)
+            return self._embed_unless_recent(texts)
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
         batches = list(self._batches(texts))
 
@@ -77,7 +77,7 @@ class LocalEmbedder:
             pass
         return vectors
 
-    def _asked(self, texts: Sequence[str]) -> Matrix:
+    def _embed_unless_recent(self, texts: Sequence[str]) -> Matrix:
         with self._recent_lock:
             known = {text: self._recent[text] for text in texts if text in self._recent}
         unknown = [text for text in dict.fromkeys(texts) if text not in known]

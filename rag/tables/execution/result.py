@@ -129,7 +129,7 @@ def result_from(stored: Mapping[str, Any]) -> TableResult:
 def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple[ResultColumn, ...]:
     """How the columns of a query are to be shown."""
     if not plan.measures:
-        return tuple(_own(table, name) for name in names)
+        return tuple(_result_column(table, name) for name in names)
     if plan.outer is not None:
         return (_measured(table, plan.outer, plan.measures[0].column, names[0]),)
     keys = [
@@ -173,7 +173,7 @@ def _key(table: Table, column: str, name: str) -> ResultColumn:
     return ResultColumn(name, unit=column_of(table, column).unit)
 
 
-def _own(table: Table, name: str) -> ResultColumn:
+def _result_column(table: Table, name: str) -> ResultColumn:
     column = column_of(table, name)
     is_figure = column.type in (ColumnType.NUMBER, ColumnType.DURATION)
     if column.has_text:  # shown as it was written

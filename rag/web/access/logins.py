@@ -231,7 +231,7 @@ class LoginProvider:
             )
             if claims is None:
                 raise ValueError("it gave no id_token; the scope must hold openid")
-            return self._known(self._with_userinfo(dict(claims), token))
+            return self._entrant_of(self._with_userinfo(dict(claims), token))
 
     def way_out(self, back: str) -> str | None:
         """Where one logs out of the provider as well, if it has such a place."""
@@ -298,7 +298,7 @@ class LoginProvider:
             raise ValueError("its userinfo speaks of somebody else")
         return more | claims
 
-    def _known(self, claims: dict[str, Any]) -> Entrant:
+    def _entrant_of(self, claims: dict[str, Any]) -> Entrant:
         claim = self.settings.owner_claim
         owner = claims.get(claim)
         if not isinstance(owner, str) or not owner.strip():

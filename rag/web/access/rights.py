@@ -22,7 +22,7 @@ from rag.records import (
     Source,
     SourceState,
 )
-from rag.seams import SessionHandle
+from rag.seams import OwnedSession, SessionHandle
 from rag.settings import WebSettings
 from rag.web.access.owner import current_owner, note
 from rag.web.request_context import application, checked_id, default_config
@@ -266,7 +266,7 @@ def public_root() -> str:
     return f"{told.rstrip('/')}/" if told else request.host_url
 
 
-def source_links(session: SessionHandle) -> Callable[[int], str]:
+def source_links(session: OwnedSession) -> Callable[[int], str]:
     """The address of each source of a session, as it is told outside."""
     root, signer, owner = public_root(), _signer(application().settings.web), session.owner
     if signer is None:

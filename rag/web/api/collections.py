@@ -68,13 +68,13 @@ def list_collections() -> CollectionsModel:
 def create_collection(body: NewCollectionBody) -> tuple[CollectionModel, int]:
     """Make a collection of the caller's."""
     collection = rights.create_collection(body.name, everybody=right_named(body.everybody))
-    return _shown(collection.id), 201
+    return _collection_model(collection.id), 201
 
 
 @api.get("/collections/<collection_id>", responses={"200": CollectionModel})
 def read_collection(path: CollectionPath) -> CollectionModel:
     """One collection; with its members for those who manage it."""
-    return _shown(path.collection_id)
+    return _collection_model(path.collection_id)
 
 
 @api.put("/collections/<collection_id>", responses={"200": CollectionModel})
@@ -87,7 +87,7 @@ def change_collection(path: CollectionPath, body: CollectionBody) -> CollectionM
         everybody=None if body.everybody is None else right_named(body.everybody),
         members=None if members is None else {w: right_named(r) for w, r in members.items()},
     )
-    return _shown(path.collection_id)
+    return _collection_model(path.collection_id)
 
 
 @api.delete("/collections/<collection_id>", responses={"204": None})
@@ -97,7 +97,7 @@ def delete_collection(path: CollectionPath) -> tuple[str, int]:
     return "", 204
 
 
-def _shown(collection_id: str) -> CollectionModel:
+def _collection_model(collection_id: str) -> CollectionModel:
     held = rights.held_collection(collection_id)
     is_managed = held.right >= Right.MANAGE
     members = application().collections.members(held.id) if is_managed else None

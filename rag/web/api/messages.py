@@ -10,7 +10,7 @@ from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, MessageStatus, Role, Source
 from rag.render.answers import LiveHtml
 from rag.render.gate import outgoing
-from rag.seams import SessionHandle
+from rag.seams import SessionHandle, SessionTranscript
 from rag.web.access.rights import open_or_begin_session, open_session
 from rag.web.api.requests import (
     ImportBody,
@@ -91,7 +91,7 @@ def stop(path: MessagePath) -> tuple[StoppedModel, int]:
     return StoppedModel(index=path.index, status=message.status.value), 202
 
 
-def _stopped_elsewhere(session: SessionHandle, index: int) -> bool:
+def _stopped_elsewhere(session: SessionTranscript, index: int) -> bool:
     """Which process writes an answer is written down a moment after it began."""
     until = time.monotonic() + KNOWN_SECONDS
     while not (is_told := session.stop(index)) and time.monotonic() < until:

@@ -31,7 +31,7 @@ from rag.records import (
 )
 from rag.render.answers import LiveHtml
 from rag.runtime.budget import LEFT
-from rag.seams import SessionHandle
+from rag.seams import SessionHandle, SourceRegister
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.problems import problem_of, problem_response
 from rag.web.serving.requests import EVENT_STREAM, places_before
@@ -225,7 +225,7 @@ def _elsewhere(session: SessionHandle, message: Message) -> Iterator[Event | Non
     yield end_of(session, message)
 
 
-def end_of(session: SessionHandle, message: Message) -> Finished | Failed:
+def end_of(session: SourceRegister, message: Message) -> Finished | Failed:
     """How an answer ended, as it is stored."""
     if message.status is not MessageStatus.COMPLETE:
         reason = message.error or "This answer was interrupted."

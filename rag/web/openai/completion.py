@@ -35,7 +35,7 @@ from rag.records import (
     ToolCall,
 )
 from rag.render.gate import Rewritten
-from rag.seams import AnswerOptions, SessionHandle
+from rag.seams import AnswerOptions, SessionHandle, SessionTranscript
 from rag.sessions.recognition import (
     ConversationFinder,
     FingerprintTable,
@@ -98,11 +98,11 @@ def placed(end: Finished) -> tuple[Citation, ...]:
     markers = markers_in_json(answer.given)
     if [each.number for each in cited] != [number for number, _, _ in markers]:
         places = {number: (start, end) for number, start, end in reversed(markers)}
-        return tuple(_at(each, places.get(each.number, (0, 0))) for each in cited)
-    return tuple(_at(each, marker[1:]) for each, marker in zip(cited, markers, strict=True))
+        return tuple(_moved(each, places.get(each.number, (0, 0))) for each in cited)
+    return tuple(_moved(each, marker[1:]) for each, marker in zip(cited, markers, strict=True))
 
 
-def _at(citation: Citation, place: tuple[int, int]) -> Citation:
+def _moved(citation: Citation, place: tuple[int, int]) -> Citation:
     return replace(citation, start=place[0], end=place[1])
 
 
@@ -462,7 +462,7 @@ def _keep_or_expire(found: FoundSession, body: AskingBody) -> None:
         session.expire(None)
 
 
-def forget_turn(session: SessionHandle, index: int) -> None:
+def forget_turn(session: SessionTranscript, index: int) -> None:
     """Take away what was said in a turn; its sources keep their numbers."""
     with suppress(RagError):  # deleted meanwhile
         session.erase(index)

@@ -167,7 +167,7 @@ def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
         raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
     messages, notices = _as_asked(messages), _notices(messages)
     instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
-    past, since = _told(messages)
+    past, since = _split_at_question(messages)
     if since and since[-1].role is Role.TOOL:
         question = past.pop().content if past and past[-1].role == Role.USER else ""
         return ClientRequest(question, tuple(past), instructions, tuple(since), notices)
@@ -185,7 +185,9 @@ def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
     return ClientRequest(question, tuple(past[:-1]), instructions, (), notices)
 
 
-def _told(messages: Iterable[ClientMessage]) -> tuple[list[ImportedMessage], list[ChatMessage]]:
+def _split_at_question(
+    messages: Iterable[ClientMessage],
+) -> tuple[list[ImportedMessage], list[ChatMessage]]:
     """What was said up to the last question, and what came since."""
     past: list[ImportedMessage] = []
     since: list[ChatMessage] = []
@@ -193,7 +195,7 @@ def _told(messages: Iterable[ClientMessage]) -> tuple[list[ImportedMessage], lis
         if message.role == Role.USER:
             past += [*_answers(since), ImportedMessage(Role.USER, message.text())]
             since = []
-        elif (said := _said(message)) is not None:
+        elif (said := _chat_message(message)) is not None:
             since = _with(since, said)
     return past, since
 
@@ -219,7 +221,7 @@ def _last_unread(messages: Sequence[ClientMessage]) -> set[str]:
     return asked[-1].unread() if asked else set()
 
 
-def _said(message: ClientMessage) -> ChatMessage | None:
+def _chat_message(message: ClientMessage) -> ChatMessage | None:
     """What an assistant said or called, or what came of a call; None for anything else."""
     if message.is_result:
         text = harmless(message.result())

@@ -266,7 +266,7 @@ class Responding(AnswerToClient):
     def _calls(self, end: Finished) -> list[dict[str, Any]]:
         return [
             {
-                "id": f"fc_{self._at(end.message.index)}_{number}",
+                "id": f"fc_{self._answer_id(end.message.index)}_{number}",
                 "type": "function_call",
                 "status": "completed",
                 "call_id": call.id,
@@ -279,7 +279,7 @@ class Responding(AnswerToClient):
     def _state(self, index: int) -> dict[str, Any]:
         """Before anything is written."""
         return {
-            "id": f"resp_{self._at(index)}",
+            "id": f"resp_{self._answer_id(index)}",
             "object": "response",
             "created_at": self.created,
             "status": "in_progress",
@@ -301,14 +301,14 @@ class Responding(AnswerToClient):
             "session_id": self.session.id,
         }
 
-    def _at(self, index: int | None) -> str:
+    def _answer_id(self, index: int | None) -> str:
         """Where the answer stands; the first reply of a turn has no third figure."""
         times = sum(bool(round_.tool_calls) for round_ in self.asked.rounds)
         return f"{self.session.id}_{index}" + (f"_{times}" if times else "")
 
     @property
     def _item_id(self) -> str:
-        return f"msg_{self._at(self.index)}"
+        return f"msg_{self._answer_id(self.index)}"
 
     def _item(self, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
         return _message(self._item_id, Role.ASSISTANT, status, *parts)

@@ -16,7 +16,7 @@ from rag.records.documents import ColumnType, Table
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
 from rag.render.statements import CitedStatement, shown_statement, statements_in
 from rag.render.tables import form_of, shown_result
-from rag.seams import SessionHandle
+from rag.seams import SessionHandle, SessionTranscript, SourceRegister
 from rag.sessions.branches import edited
 from rag.tables.plan import plan_from
 from rag.web.access.owner import current_owner
@@ -245,7 +245,7 @@ def regenerate(session_id: str) -> Response:
         assistant = application().assistant
         turn = turns().start(session, lambda noting: assistant.regenerate(noting, index))
         turn.end(timeout=FORM_SECONDS)
-        return _at(session.id, index)
+        return _redirect_to_message(session.id, index)
 
     return led_when_due(begin)
 
@@ -261,10 +261,10 @@ def _answered(session: SessionHandle, question: str) -> Response:
     end = turn.end(timeout=FORM_SECONDS)
     if isinstance(end, Failed) and not isinstance(end.error, RagError):
         raise end.error
-    return _at(session.id, (turn.index or 1) - 1)
+    return _redirect_to_message(session.id, (turn.index or 1) - 1)
 
 
-def _at(session_id: str, index: int) -> Response:
+def _redirect_to_message(session_id: str, index: int) -> Response:
     url = url_for("pages.conversation", session_id=session_id, _anchor=f"m{index}")
     return redirect(url, 303)
 
@@ -359,7 +359,7 @@ def _table_of(evidence: Evidence) -> str:
     return only.id if only is not None else ""
 
 
-def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
+def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
     """The result behind a number, with the first rows that it is made of while they are there."""
     shown = shown_result(
         session,
@@ -382,7 +382,7 @@ def _computed(session: SessionHandle, number: int) -> dict[str, Any] | None:
     return found
 
 
-def _cited_for(session: SessionHandle, number: int) -> Sequence[CitedStatement]:
+def _cited_for(session: SessionTranscript, number: int) -> Sequence[CitedStatement]:
     """What the answer `m` cites the source for: at the marker from `c` on, or wherever it does.
 
     For a card this is what it marks.

@@ -15,7 +15,14 @@ from rag.errors import UserError
 from rag.memory.phrases import OPENS
 from rag.records import Source, Summary, SummaryReport
 from rag.render.answers import Register, answer_html
-from rag.seams import FoundMessage, FoundMessages, SessionHandle
+from rag.seams import (
+    FoundMessage,
+    FoundMessages,
+    OwnedSession,
+    SessionHandle,
+    SessionMemory,
+    SessionTranscript,
+)
 from rag.tokens import count_tokens
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import open_session
@@ -137,7 +144,7 @@ def change_settings(session_id: str) -> PageResult:
     return redirect(url_for("pages.conversation", session_id=session.id), 303)
 
 
-def _settings_page(session: SessionHandle, *, error: str = "") -> str:
+def _settings_page(session: OwnedSession, *, error: str = "") -> str:
     return show_page("settings.html", session=session.read(), error=error)
 
 
@@ -209,11 +216,11 @@ def correct(session_id: str) -> PageResult:
     return _to_summaries(session)
 
 
-def _to_summaries(session: SessionHandle) -> Response:
+def _to_summaries(session: OwnedSession) -> Response:
     return redirect(url_for("session_pages.summaries", session_id=session.id), 303)
 
 
-def _summaries_page(session: SessionHandle, *, error: str = "") -> str:
+def _summaries_page(session: SessionMemory, *, error: str = "") -> str:
     active, requested = session.summaries(), session.requested_summaries()
     read = session.read()
     return show_page(
@@ -221,13 +228,13 @@ def _summaries_page(session: SessionHandle, *, error: str = "") -> str:
         session=read,
         turns=(read.message_count + 1) // 2,
         kept=kept_in(active),
-        active=_shown(session, active),
-        requested=_shown(session, requested),
+        active=_summary_rows(session, active),
+        requested=_summary_rows(session, requested),
         error=error,
     )
 
 
-def _shown(session: SessionHandle, summaries: list[Summary]) -> list[dict[str, object]]:
+def _summary_rows(session: SessionMemory, summaries: list[Summary]) -> list[dict[str, object]]:
     url = url_for("pages.conversation", session_id=session.id)
     register = register_for(session, url, [summary.text for summary in summaries])
     return [
@@ -244,7 +251,9 @@ MARKS = {
 }
 
 
-def _lines(summary: Summary, session: SessionHandle, register: Register) -> list[dict[str, object]]:
+def _lines(
+    summary: Summary, session: SessionTranscript, register: Register
+) -> list[dict[str, object]]:
     """Each line with its mark and the turns behind it; then the lists, as they are sent."""
     lines: list[dict[str, object]] = []
     section = ""

@@ -61,7 +61,7 @@ def add(collection_id: str) -> PageResult:
     except UserError as error:
         if error.http_status == 404:
             raise
-        return _page(collection_id, error=str(error), given=_given()), error.http_status
+        return _page(collection_id, error=str(error), given=_form_values()), error.http_status
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
 
 
@@ -150,7 +150,7 @@ def _globs(name: str) -> tuple[str, ...]:
     return tuple(filter(None, map(str.strip, re.split(r"[,\n]", words(name)))))
 
 
-def _given() -> dict[str, str]:
+def _form_values() -> dict[str, str]:
     return {name: words(name) for name in ("address", "include", "exclude", "every", "depth")}
 
 

@@ -19,7 +19,7 @@ from rag.render.answers import Register, answer_html, plain_html
 from rag.render.gate import outgoing
 from rag.render.tables import ShownResult, result_of, without_rows
 from rag.render.warnings import with_warnings
-from rag.seams import LIBRARY, TABLES, SessionHandle, Versions
+from rag.seams import LIBRARY, TABLES, SessionHandle, SessionMemory, SourceRegister, Versions
 from rag.sessions.branches import versions_of
 
 TURNS_SHOWN = 20
@@ -161,7 +161,7 @@ def window(count: int, place: WantedRange) -> tuple[int, int]:
     return start + start % 2, end
 
 
-def whole_transcript(handle: SessionHandle, session_url: str) -> Iterator[ShownMessage]:
+def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownMessage]:
     """All turns, however many, a stretch at a time."""
     count = handle.read().message_count
     for start in range(0, count, MESSAGES_SHOWN):
@@ -169,7 +169,7 @@ def whole_transcript(handle: SessionHandle, session_url: str) -> Iterator[ShownM
         messages = [outgoing(message) for message in stretch]
         register, asked = _read(handle, messages, session_url)
         for message in messages:
-            yield _shown(message, register, asked.get(message.turn, ""), is_last=False)
+            yield _shown_message(message, register, asked.get(message.turn, ""), is_last=False)
 
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
@@ -178,7 +178,7 @@ def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
     return tuple(cited[number] for number in sorted(cited))
 
 
-def register_for(handle: SessionHandle, session_url: str, texts: Sequence[str]) -> Register:
+def register_for(handle: SourceRegister, session_url: str, texts: Sequence[str]) -> Register:
     """The sources that some texts cite."""
     numbers = sorted({number for text in texts for number in cited_numbers(text)})
     sources = handle.sources(numbers) if numbers else []
@@ -186,7 +186,7 @@ def register_for(handle: SessionHandle, session_url: str, texts: Sequence[str]) 
 
 
 def shown_messages(
-    handle: SessionHandle, messages: Sequence[Message], session_url: str, *, last: int
+    handle: SessionMemory, messages: Sequence[Message], session_url: str, *, last: int
 ) -> tuple[ShownMessage, ...]:
     """Messages with everything that their part of the page says."""
     messages = [outgoing(message) for message in messages]
@@ -194,14 +194,16 @@ def shown_messages(
     return tuple(
         _with_result(
             handle,
-            _shown(message, register, asked.get(message.turn, ""), is_last=message.index == last),
+            _shown_message(
+                message, register, asked.get(message.turn, ""), is_last=message.index == last
+            ),
         )
         for message in messages
     )
 
 
 def _read(
-    handle: SessionHandle, messages: Sequence[Message], session_url: str
+    handle: SourceRegister, messages: Sequence[Message], session_url: str
 ) -> tuple[Register, dict[int, str]]:
     """The sources that messages cite, and the question of each turn."""
     register = register_for(handle, session_url, [message.content for message in messages])
@@ -209,7 +211,7 @@ def _read(
     return register, asked
 
 
-def _with_result(handle: SessionHandle, message: ShownMessage) -> ShownMessage:
+def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
     """A computed answer with its table below its words, instead of among them."""
     result = result_of(handle, message.message)
     if result is None:
@@ -218,7 +220,9 @@ def _with_result(handle: SessionHandle, message: ShownMessage) -> ShownMessage:
     return replace(message, html=_html(words, message.register), result=result)
 
 
-def _shown(message: Message, register: Register, asked: str, *, is_last: bool) -> ShownMessage:
+def _shown_message(
+    message: Message, register: Register, asked: str, *, is_last: bool
+) -> ShownMessage:
     is_answer, own = message.role == Role.ASSISTANT, replace(register, answer=message.index)
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""

@@ -4,6 +4,7 @@ The model is a script on loopback: it calls the tool, reads what came of it and 
 """
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -69,12 +70,20 @@ def check(world, name, got):
         assert citation["n"] == 1, name
 
 
+@pytest.fixture(scope="module")
+def told(world):
+    """What all of an environment tell: its packages take longer to load than they to answer."""
+    names = {"frameworks": FRAMEWORKS, "clients": ("llama index",)}
+    script = HERE / "use_tools.py"
+    return cache(lambda environment: told_by(environment, script, world.url, *names[environment]))
+
+
 @pytest.mark.parametrize(
     ("environment", "name"),
     [*(("frameworks", name) for name in FRAMEWORKS), ("clients", "llama index")],
 )
-def test_agents_in_python_keep_tools_and_citations(world, environment, name):
-    check(world, name, told_by(environment, HERE / "use_tools.py", world.url, name)[name])
+def test_agents_in_python_keep_tools_and_citations(world, told, environment, name):
+    check(world, name, told(environment)[name])
 
 
 def test_agents_of_the_ai_sdk_keep_tools_and_citations(world):

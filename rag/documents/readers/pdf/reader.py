@@ -338,7 +338,7 @@ class Ligatures:
         results: dict[int, set[str]] = {}
         for part in self._parts():
             for match in DIFFERENCES.finditer(part):
-                for code, name in _named(match[1]):
+                for code, name in _glyph_names(match[1]):
                     if code < ord(" "):
                         letters = name.replace(b"_", b"") if LETTERS.fullmatch(name) else b""
                         results.setdefault(code, set()).add(letters.decode("ascii"))
@@ -362,7 +362,7 @@ class Ligatures:
                 return
 
 
-def _named(differences: bytes) -> Iterator[tuple[int, bytes]]:
+def _glyph_names(differences: bytes) -> Iterator[tuple[int, bytes]]:
     """Codes with their names: a number, and names for it and those after it."""
     code = 0
     for number, name in CODE_OR_NAME.findall(differences):
