@@ -54,19 +54,19 @@ class Library:
 
     name: str
     place: Installation
-    within: Readable
+    readable: Readable
     ours: list[ScoredDoc] = field(default_factory=list)
     words: list[ScoredDoc] = field(default_factory=list)
     times: list[float] = field(default_factory=list)  # CPU ms of each search
 
     def search(self, asked: str) -> float:
-        return _cpu(lambda: self.place.retriever.search(asked, self.within, limit=10))
+        return _cpu(lambda: self.place.retriever.search(asked, self.readable, limit=10))
 
     def judge(self, query: str, asked: str) -> None:
         """Keep what is found, for nDCG."""
-        found = self.place.lexical.search(asked, self.within, limit=DEPTH)
-        chunks = self.place.store.chunks([key for key, _ in found], self.within)
-        deep = self.place.retriever.search(asked, self.within, limit=DEPTH)
+        found = self.place.lexical.search(asked, self.readable, limit=DEPTH)
+        chunks = self.place.store.chunks([key for key, _ in found], self.readable)
+        deep = self.place.retriever.search(asked, self.readable, limit=DEPTH)
         known = {hit.chunk.id: hit.chunk for hit in deep}
         ranking = [(hit.chunk.id, hit.score) for hit in deep]
         self.ours.extend(ScoredDoc(query, *pair) for pair in by_document(ranking, known))
@@ -110,7 +110,7 @@ def crowded(place: Installation, corpus: Corpus, others: Sequence[Entry]) -> lis
     return ids
 
 
-def guess(place: Installation, within: Readable) -> None:
+def guess(place: Installation, readable: Readable) -> None:
     """CPU time of a search for a word that others' documents hold, beside an unknown one's.
 
     Pairs are asked in turn. Were there no difference, either of a pair could be the dearer one: by
@@ -120,11 +120,13 @@ def guess(place: Installation, within: Readable) -> None:
     with place.engine.connect() as connection:
         held = own._words.vocabulary(connection)  # of everybody
     theirs = [word for word in held if word.isalpha() and len(word) > 4]
-    theirs = [word for word in theirs if not own.holding(word, within, limit=1)]
+    theirs = [word for word in theirs if not own.holding(word, readable, limit=1)]
     pairs = [(word, word[::-1]) for word in theirs if word[::-1] not in held][:GUESSED]
     apart = []
     for theirs_, nobodys in pairs:
-        spent = [_cpu(lambda w=w: own.search(w, within, limit=10)) for w in (theirs_, nobodys) * 5]
+        spent = [
+            _cpu(lambda w=w: own.search(w, readable, limit=10)) for w in (theirs_, nobodys) * 5
+        ]
         apart.append(float(np.median(spent[::2]) - np.median(spent[1::2])))
     signs = np.random.default_rng(1).choice([-1, 1], size=(10_000, len(apart)))
     chance = np.mean(np.abs(signs @ apart) >= abs(np.sum(apart)))

@@ -71,7 +71,7 @@ class PassageIndex:
         return {key: self._rows[key] for key in chunk_ids if key in self._rows}
 
     def nearest(
-        self, vectors: Matrix, within: object = None, *, limit: int
+        self, vectors: Matrix, readable: object = None, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         found = []
         for scores in (self._vectors @ vectors.T).T:

@@ -88,7 +88,7 @@ class GivenSources:
 
     number: int = 0
 
-    def search(self, dense_query: str, within: Readable, **_: Any) -> list[Hit]:
+    def search(self, dense_query: str, readable: Readable, **_: Any) -> list[Hit]:
         return [self._hit(self.number * SOURCES + place) for place in range(SOURCES)]
 
     def _hit(self, number: int) -> Hit:
@@ -213,7 +213,7 @@ class _Session:
         self._sources = GivenSources()
         self._assistant = Assistant(
             self._sources,
-            FollowUps(lexicon=lambda within: PRODUCTS),
+            FollowUps(lexicon=lambda readable: PRODUCTS),
             self.memory,
             Answering(FirstSentence()),
             limits=TurnLimits(),

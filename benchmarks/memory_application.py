@@ -62,7 +62,7 @@ def measure(made: Conversation, window: int, mode: Mode, seed: int, url: str) ->
 
     def started() -> ContextBuilder:
         remembered = ConversationMemory(
-            count_tokens, names=lambda within: names, summariser=summariser
+            count_tokens, names=lambda readable: names, summariser=summariser
         )
         return ContextBuilder(
             remembered, rules=MemoryRules(), window=lambda: window, count=count_tokens

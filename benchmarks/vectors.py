@@ -33,10 +33,10 @@ def made(size: int, rng: Any) -> Any:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def timed(index: Any, queries: Any, within: Any) -> tuple[float, list[set[str]]]:
+def timed(index: Any, queries: Any, permitted: Any) -> tuple[float, list[set[str]]]:
     """Milliseconds of processor time a query, and what each found."""
     began = time.process_time()
-    found = [index.nearest(query[None], within, limit=LIMIT)[0] for query in queries]
+    found = [index.nearest(query[None], permitted, limit=LIMIT)[0] for query in queries]
     spent = (time.process_time() - began) / len(queries) * 1000
     return spent, [{key for key, _ in each} for each in found]
 
@@ -60,18 +60,18 @@ def measure(size: int, folder: Any) -> None:
     print(f"# {size}: built in {time.process_time() - began:.0f} s of processor time")
     of_place = np.array([int(place) for place in places])
     for share in READABLE:
-        within = Readable(frozenset(str(place) for place in range(share)))
+        permitted = Readable(frozenset(str(place) for place in range(share)))
         readable = np.flatnonzero(of_place < share)
         cosines = rows[readable] @ queries.T
         best = [readable[np.argsort(-column)[:LIMIT]] for column in cosines.T]
         expected = [{ids[row] for row in each} for each in best]
         with patch.object(index._exact, "_most", 0):
-            graph = timed(index, queries[:5], within)
+            graph = timed(index, queries[:5], permitted)
         index._exact._waited_for = size  # read at once: it is not the reading that is measured
         began = time.process_time()
-        index.nearest(queries[:1], within, limit=LIMIT)
+        index.nearest(queries[:1], permitted, limit=LIMIT)
         read = time.process_time() - began
-        exact = timed(index, queries, within)
+        exact = timed(index, queries, permitted)
         memory = sum(each.halves.nbytes for each in index._exact._held.values()) / 2**20
         print(
             f"| {size:,} | {share} % | {exact[0]:.1f} | {recall(exact[1], expected):.3f} | "

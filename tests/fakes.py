@@ -128,9 +128,9 @@ class MemoryIndex:
             self.rows.pop(chunk_id, None)
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
-        rows = {key: row for key, row in self.rows.items() if within.holds(self.places[key])}
+        rows = {key: row for key, row in self.rows.items() if readable.holds(self.places[key])}
         found = (
             [(chunk_id, float(row @ vector)) for chunk_id, row in rows.items()]
             for vector in vectors

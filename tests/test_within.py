@@ -1,4 +1,4 @@
-"""What lies outside of `within` changes nothing (C7), for every function that takes it.
+"""What lies outside of `readable` changes nothing (C7), for every function that takes it.
 
 A function of `rag/` that takes it and has no case here fails this suite. Each is asked within one
 collection, and within an empty one, in three states of the library: with a second collection,
@@ -73,46 +73,48 @@ class Library(NamedTuple):
 
 def asked_of_words(read):
     """A case of the database's own word index, which is asked in a transaction of its caller."""
-    return lambda library, within: library.connected(
-        lambda connection: read(library.app.words._words, connection, within)
+    return lambda library, readable: library.connected(
+        lambda connection: read(library.app.words._words, connection, readable)
     )
 
 
-def plan(words, connection, within):
+def plan(words, connection, readable):
     terms = terms_of(QUERY)
-    counts = words.frequencies(connection, terms, within, 99)
+    counts = words.frequencies(connection, terms, readable, 99)
     return Plan.of(WeighedTerm(term, n, 1.0 + n) for term, n in zip(terms, counts, strict=True))
 
 
 WORD_INDEX = {
-    "search": asked_of_words(lambda w, c, within: w.search(c, plan(w, c, within), within, 9)),
+    "search": asked_of_words(lambda w, c, readable: w.search(c, plan(w, c, readable), readable, 9)),
     "frequencies": asked_of_words(
-        lambda w, c, within: w.frequencies(c, terms_of(QUERY), within, 9)
+        lambda w, c, readable: w.frequencies(c, terms_of(QUERY), readable, 9)
     ),
-    "holding": asked_of_words(lambda w, c, within: w.holding(c, terms_of("filter")[0], within, 9)),
+    "holding": asked_of_words(
+        lambda w, c, readable: w.holding(c, terms_of("filter")[0], readable, 9)
+    ),
 }
 
 
-def held(library, within):
+def held(library, readable):
     words, terms = library.app.words, terms_of(QUERY)
-    found = library.connected(lambda connection: words._held.within(connection, within))
+    found = library.connected(lambda connection: words._held.words_of(connection, readable))
     asked = library.connected(lambda connection: words._words.lexemes(connection, terms))
     return found and (found.search(asked, 9), found.coverage(asked, library.chunks))
 
 
 def sources(read):
     """A case of a session's register, where what may not be read is told as what is gone."""
-    return lambda library, within: library.connected(
+    return lambda library, readable: library.connected(
         lambda connection: read(
             connection,
             SessionKey(library.session.id, library.session.owner),
-            within,
+            readable,
             library.chunks,
         )
     )
 
 
-def opened(library, within):
+def opened(library, readable):
     """The evidence behind a citation, of what may be read."""
     documents = library.app.documents
     return [
@@ -131,20 +133,20 @@ def opened(library, within):
             ),
             (),
             documents,
-            within,
+            readable,
         ).document.name
-        for chunk in documents.chunks(library.chunks, within).values()
+        for chunk in documents.chunks(library.chunks, readable).values()
     ]
 
 
-def followed(library, within):
+def followed(library, readable):
     lexicon = library.app.documents.lexicon
     last = LastTurn("How heavy is the Aero 5?")
-    return FollowUps(lexicon=lexicon).resolve("and nimbus 7?", last, within)
+    return FollowUps(lexicon=lexicon).resolve("and nimbus 7?", last, readable)
 
 
-def names(library, within):
-    query = select(document_table.c.name).where(inside(document_table.c.collection_id, within))
+def names(library, readable):
+    query = select(document_table.c.name).where(inside(document_table.c.collection_id, readable))
     return library.connected(lambda connection: sorted(connection.execute(query).scalars()))
 
 
@@ -158,12 +160,12 @@ class QuestionHashes(HashEmbedder):
 def second(read, most=multilingual.MOST_HELD):
     """A case of the second model's vectors, compared in memory or looked up one by one."""
 
-    def case(library, within):
+    def case(library, readable):
         made = multilingual.MultilingualVectors(library.app.engine, QuestionHashes())
         list(made.make_missing())
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(multilingual, "MOST_HELD", most)
-            return read(made, QuestionHashes().embed([QUERY])[0], within)
+            return read(made, QuestionHashes().embed([QUERY])[0], readable)
 
     return case
 
@@ -171,7 +173,7 @@ def second(read, most=multilingual.MOST_HELD):
 def both_ways(read):
     """The same both ways."""
     ways = second(read), second(read, most=-1)
-    return lambda library, within: [way(library, within) for way in ways]
+    return lambda library, readable: [way(library, readable) for way in ways]
 
 
 DOCUMENTS = "documents/store.py SqlDocumentStore."
@@ -209,7 +211,7 @@ CASES = {
     f"{WORDS}respelled": lambda t, w: t.app.words.respelled("the nimbuz filter", w),
     f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
     f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
-    "search/cache/words.py CachedWords.within": held,
+    "search/cache/words.py CachedWords.words_of": held,
     "search/cache/vectors.py ExactVectors.nearest": (
         lambda t, w: t.app.index._exact.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
     ),
@@ -277,10 +279,10 @@ def named(documents):
     return [document.name for document in documents]
 
 
-def of_older_readers(app, within):
+def of_older_readers(app, readable):
     """As after an update that reads better."""
     with patch("rag.documents.document_lists.READER", 99):
-        return app.documents.read_before(within)
+        return app.documents.read_before(readable)
 
 
 def paged(page):

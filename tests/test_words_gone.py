@@ -77,3 +77,15 @@ def test_no_private_function_is_called_by_a_participle():
         if name.startswith("_") and name.strip("_") in NO_VERBS
         if "migrations" not in path  # what was released is never changed
     ] == []
+
+
+def test_what_somebody_may_read_is_called_readable():
+    calls_within = [
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "rag").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if "within"
+        in (getattr(node, "arg", ""), getattr(node, "id", ""), getattr(node, "name", ""))
+    ]
+
+    assert calls_within == []

@@ -83,7 +83,7 @@ class DirectSources:
     """What speaks besides the writer: answers that need none, and remarks on those of one."""
 
     direct: Sequence[DirectAnswers] = ()
-    lexicon: Callable[[Readable], Sequence[str]] = lambda within: ()
+    lexicon: Callable[[Readable], Sequence[str]] = lambda readable: ()
     remarks: LibraryRemarks | None = None
     others: Mapping[str, Writer] = field(default_factory=dict)  # that may be picked, by model
 
@@ -142,7 +142,7 @@ class Answering:
         if claim is None:
             return direct
         lexicon, spoken = (
-            self._beside.lexicon(session.within()),
+            self._beside.lexicon(session.readable()),
             language_of(claim.question, direct.talk),
         )
         reader = EvidenceReader(claim.question, lexicon, spoken)
@@ -328,7 +328,7 @@ class Answering:
             messages=(),
             max_tokens=0,
             relevance=evidence.relevance,
-            within=evidence.within,
+            readable=evidence.readable,
             earlier=evidence.resolution.earlier,
             talk=evidence.resolution.talk,
         )
@@ -433,7 +433,7 @@ def _request(
         waiting_tools=prepared.waiting_tools,
         relevance=evidence.relevance,
         wishes=draft.wishes,
-        within=evidence.within,
+        readable=evidence.readable,
         earlier=evidence.resolution.earlier,
         talk=evidence.resolution.talk,
         has_offers=bool(draft.offers),

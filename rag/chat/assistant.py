@@ -160,13 +160,13 @@ class Assistant:
         `readable` are some of the collections that the session asks.
         """
         question = unwrapped(question).question
-        last, within = self._last(session, self._past(session)), readable or session.within()
-        resolution = self._followups.resolve(question, last, within)
+        last, permitted = self._last(session, self._past(session)), readable or session.readable()
+        resolution = self._followups.resolve(question, last, permitted)
         return self._followups.search(
             question,
             last,
             resolution,
-            lambda asked: self._hits(asked, within, limit=limit, filters=filters),
+            lambda asked: self._hits(asked, permitted, limit=limit, filters=filters),
         )
 
     def context(self, session: SessionMemory) -> dict[str, Any]:
@@ -233,12 +233,12 @@ class Assistant:
                 raise
 
     def _answer(self, session: SessionHandle, turn: OpenTurn, draft: Draft) -> Iterator[Event]:
-        question, within = unwrapped(turn.question.content).question, session.within()
+        question, readable = unwrapped(turn.question.content).question, session.readable()
         self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
             messages = self._past(session, turn, draft.wishes)
             last = self._last(session, messages, is_stored=draft.wishes.past is None)
-            resolution = self._followups.resolve(question, last, within)
+            resolution = self._followups.resolve(question, last, readable)
             resolution = self._going_on(session, turn) or resolution
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
@@ -290,7 +290,7 @@ class Assistant:
         if direct is None or direct.claim is None:
             return direct
         own = Resolution(direct.claim.question, is_followup=False, method="unchanged")
-        hits = self._hits(own, session.within(), draft)
+        hits = self._hits(own, session.readable(), draft)
         return self._answering.weighed(session, direct, [as_source(hit) for hit in hits])
 
     def _say(
@@ -356,7 +356,7 @@ class Assistant:
     def _hits(
         self,
         resolution: Resolution,
-        within: Readable,
+        readable: Readable,
         draft: Draft | None = None,
         *,
         limit: int | None = None,
@@ -367,7 +367,7 @@ class Assistant:
         try:
             return self._retriever.search(
                 resolution.dense_query or resolution.query,
-                within,
+                readable,
                 lexical_query=words,
                 before=resolution.before,
                 limit=limit,
@@ -380,7 +380,7 @@ class Assistant:
             draft.notices += [] if notice in draft.notices else [notice]
             if is_due("words alone"):
                 log.warning("searched by words alone", extra={"error": type(error).__name__})
-            return self._retriever.by_words(words, within, before=resolution.before, limit=limit)
+            return self._retriever.by_words(words, readable, before=resolution.before, limit=limit)
 
     def _find(
         self,
@@ -391,13 +391,13 @@ class Assistant:
         draft: Draft,
     ) -> QuestionSources:
         """The sources that a question names, such as [3]; retrieval for any other question."""
-        within = session.within()
+        readable = session.readable()
         sources = session.sources(resolution.source_numbers) if resolution.source_numbers else []
         if sources:
             whole = {source.number: 1.0 for source in sources}
-            return QuestionSources(tuple(sources), whole, resolution, within)
+            return QuestionSources(tuple(sources), whole, resolution, readable)
         resolution, hits = self._followups.search(
-            question, last, resolution, lambda asked: self._hits(asked, within, draft)
+            question, last, resolution, lambda asked: self._hits(asked, readable, draft)
         )
         found = session.register(hits)
         about = resolution.before.documents if resolution.is_followup else ()
@@ -407,8 +407,8 @@ class Assistant:
         }
         if draft.cells:
             cells = dict.fromkeys((cell.number for cell in draft.cells), LOOKED_UP)
-            return QuestionSources((*draft.cells, *found), relevance | cells, resolution, within)
-        return QuestionSources(tuple(found), relevance, resolution, within)
+            return QuestionSources((*draft.cells, *found), relevance | cells, resolution, readable)
+        return QuestionSources(tuple(found), relevance, resolution, readable)
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, evidence: QuestionSources, draft: Draft

@@ -147,9 +147,9 @@ class CardWriter:
         self,
         embed: EmbedTexts,
         *,
-        lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
-        mentions: Callable[[str, Readable], Mention | None] = lambda name, within: None,
-        confidence: Callable[[str, Readable], Confidence] = lambda text, within: Confidence(),
+        lexicon: Callable[[Readable], Sequence[str]] = lambda readable: (),
+        mentions: Callable[[str, Readable], Mention | None] = lambda name, readable: None,
+        confidence: Callable[[str, Readable], Confidence] = lambda text, readable: Confidence(),
     ) -> None:
         """`lexicon` gives the product names of documents, as they are at each question,
         `confidence` says whether they answer it at all."""
@@ -162,15 +162,15 @@ class CardWriter:
         yield from cut_at_stop(self._card(request), request.wishes, count=count_tokens)
 
     def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
-        within = request.within
-        names = self._lexicon(within)
+        readable = request.readable
+        names = self._lexicon(readable)
         embed = once(self._embed)
         card = card_of(
             request,
             embed,
             names,
-            lambda name: self._mentions(name, within),
-            self._confidence(request.question, within),
+            lambda name: self._mentions(name, readable),
+            self._confidence(request.question, readable),
         )
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)

@@ -70,8 +70,8 @@ class FollowUps:
         self,
         *,
         model: ChatModel | None = None,
-        lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
-        is_word: Callable[[str, Readable], bool] = lambda word, within: True,
+        lexicon: Callable[[Readable], Sequence[str]] = lambda readable: (),
+        is_word: Callable[[str, Readable], bool] = lambda word, readable: True,
         is_enabled: bool = True,
         patience: Patience = FOLLOW_UP,
     ) -> None:
@@ -80,7 +80,7 @@ class FollowUps:
         self._lexicon, self._is_word = lexicon, is_word
         self._is_enabled = is_enabled
 
-    def resolve(self, question: str, last: LastTurn, within: Readable) -> Resolution:
+    def resolve(self, question: str, last: LastTurn, readable: Readable) -> Resolution:
         """The question with what leads its search, before anything is searched.
 
         A name alone ("and the Pro?") takes the place of the name in the last question.
@@ -95,11 +95,11 @@ class FollowUps:
         )
         if not (self._is_enabled and last.topic and question.strip()):
             return own
-        if self._is_unheard_of(question, within):
+        if self._is_unheard_of(question, readable):
             return own
         if own.source_numbers:
             return replace(own, is_followup=True, before=_before(last))
-        names = typed_names(tuple(self._lexicon(within)))
+        names = typed_names(tuple(self._lexicon(readable)))
         renamed = _renamed(question, last.topic, names)
         if renamed:
             texts = (renamed, True, "rules", _searched(renamed), _searched(renamed))
@@ -146,10 +146,10 @@ class FollowUps:
         return replace(resolution, query=query, is_followup=is_other, method=method,
                        dense_query=_searched(query), lexical_query=_searched(query))  # fmt: skip
 
-    def _is_unheard_of(self, question: str, within: Readable) -> bool:
+    def _is_unheard_of(self, question: str, readable: Readable) -> bool:
         """Whether no text holds any of its words and none is a language's: `asdf qwer`."""
         words = [word.lowered for word in tokens(question)][: FEW + 1]
-        known = (word in _COMMON or self._is_word(word, within) for word in words)
+        known = (word in _COMMON or self._is_word(word, readable) for word in words)
         return len(words) <= FEW and not any(known)
 
 

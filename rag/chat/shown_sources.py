@@ -55,7 +55,7 @@ class QuestionSources:
     sources: tuple[Source, ...]
     relevance: Mapping[int, float]  # by number, 0 to 1
     resolution: Resolution
-    within: Readable  # where they were looked for
+    readable: Readable  # where they were looked for
 
     @property
     def is_sure(self) -> bool:

@@ -42,20 +42,20 @@ def check_text(
 
 
 def cite_text(
-    text: str, retriever: Retriever, within: Readable, *, embedder: Embedder | None = None
+    text: str, retriever: Retriever, readable: Readable, *, embedder: Embedder | None = None
 ) -> CheckedText:
     """As `check_text`, with numbers given here to what the library has for each statement."""
     bare = without_markers(canonical(text))
-    sources = _looked_up(bare, retriever, within)
+    sources = _looked_up(bare, retriever, readable)
     return check_text(attribute(bare, sources).text, sources, embedder=embedder)
 
 
-def _looked_up(text: str, retriever: Retriever, within: Readable) -> dict[int, Source]:
+def _looked_up(text: str, retriever: Retriever, readable: Readable) -> dict[int, Source]:
     hits: dict[str, Hit] = {}
     statements = [statement for statement in read_statements(text) if statement.states]
     for statement in statements[:LOOKED_UP]:
         said = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
-        for hit in retriever.search(said, within, limit=FOUND_EACH):
+        for hit in retriever.search(said, readable, limit=FOUND_EACH):
             hits.setdefault(hit.chunk.id, hit)
     return {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}
 

@@ -451,19 +451,21 @@ model_connections = Table(
 # ── The one condition that keeps documents from those who may not read them ───────────────────────
 
 
-def inside(column: ColumnElement[Any], within: Readable) -> ColumnElement[bool]:
+def inside(column: ColumnElement[Any], readable: Readable) -> ColumnElement[bool]:
     """Rows of the collections that the asker may read."""
-    return true() if within.ids is None else column.in_(sorted(within.ids))
+    return true() if readable.ids is None else column.in_(sorted(readable.ids))
 
 
-def versions(connection: Connection, within: Readable) -> dict[str, int]:
+def versions(connection: Connection, readable: Readable) -> dict[str, int]:
     """Of the collections: what was read of one holds until its version is another."""
-    if within.ids is None:  # as every search asks: what is built anew each time costs five times it
+    if (
+        readable.ids is None
+    ):  # as every search asks: what is built anew each time costs five times it
         found = connection.exec_driver_sql("SELECT id, version FROM collections")
     else:
         table = collections
         query = select(table.c.id, table.c.version)
-        found = connection.execute(query.where(inside(table.c.id, within)))
+        found = connection.execute(query.where(inside(table.c.id, readable)))
     return {row.id: row.version for row in found}
 
 

@@ -43,15 +43,15 @@ class DocumentLists:
     _facets: dict[Readable, tuple[dict[str, int], Facets]]
     _chosen: dict[tuple[Readable, Filters], tuple[dict[str, int], FilteredDocuments]]
 
-    def documents(self, within: Readable) -> list[Document]:
+    def documents(self, readable: Readable) -> list[Document]:
         """All, by name."""
-        query = select(document_table).where(_open(within))
+        query = select(document_table).where(_open(readable))
         with reading(self._engine) as connection:
             return [document_from(row) for row in connection.execute(query.order_by(*_BY_NAME))]
 
     def page(
         self,
-        within: Readable,
+        readable: Readable,
         *,
         limit: int,
         offset: int = 0,
@@ -61,21 +61,21 @@ class DocumentLists:
     ) -> DocumentPage:
         """Some of those that have all of these words in title or name, in one of the ORDERS."""
         if filters:
-            return self._filtered_page(within, filters, words, order, offset, limit)
+            return self._filtered_page(readable, filters, words, order, offset, limit)
         is_wanted = [
             document_table.c.folded.contains(storable(word), autoescape=True)
             for word in list(dict.fromkeys(words.casefold().split()))[:MOST_WORDS]
         ]
-        found = select(document_table).where(_open(within), *is_wanted).order_by(*ORDERS[order])
+        found = select(document_table).where(_open(readable), *is_wanted).order_by(*ORDERS[order])
         with reading(self._engine) as connection:
-            total = _count(connection, _open(within))
-            matching = _count(connection, _open(within), *is_wanted) if is_wanted else total
+            total = _count(connection, _open(readable))
+            matching = _count(connection, _open(readable), *is_wanted) if is_wanted else total
             rows = connection.execute(found.limit(limit).offset(offset))
             return DocumentPage([document_from(row) for row in rows], matching, total)
 
     def _filtered_page(
         self,
-        within: Readable,
+        readable: Readable,
         filters: Filters,
         words: str,
         order: str,
@@ -83,36 +83,36 @@ class DocumentLists:
         limit: int,
     ) -> DocumentPage:
         check(filters)
-        everything = self.page(within, limit=LARGEST, words=words, order=order)
+        everything = self.page(readable, limit=LARGEST, words=words, order=order)
         documents = [
             document for document in everything.documents if lets_through(filters, document)
         ]
         return DocumentPage(documents[offset : offset + limit], len(documents), everything.total)
 
-    def named(self, names: Iterable[str], within: Readable) -> list[Document]:
+    def named(self, names: Iterable[str], readable: Readable) -> list[Document]:
         """Those of these names."""
         with reading(self._engine) as connection:
             return [
                 document_from(row)
                 for some in batches(names)
                 for row in connection.execute(
-                    select(document_table).where(_open(within), document_table.c.name.in_(some))
+                    select(document_table).where(_open(readable), document_table.c.name.in_(some))
                 )
             ]
 
-    def filtered(self, filters: Filters, within: Readable) -> FilteredDocuments:
+    def filtered(self, filters: Filters, readable: Readable) -> FilteredDocuments:
         """The documents that all filters let through, chosen anew when they change.
 
         Raises UserError.
         """
         check(filters)
         return self._remembered(
-            self._chosen, (within, filters), within, lambda: self._choose(filters, within)
+            self._chosen, (readable, filters), readable, lambda: self._choose(filters, readable)
         )
 
-    def _choose(self, filters: Filters, within: Readable) -> FilteredDocuments:
+    def _choose(self, filters: Filters, readable: Readable) -> FilteredDocuments:
         chosen = [
-            document for document in self.documents(within) if lets_through(filters, document)
+            document for document in self.documents(readable) if lets_through(filters, document)
         ]
         ids: set[str] = set()
         with reading(self._engine) as connection:
@@ -121,22 +121,22 @@ class DocumentLists:
                 ids.update(connection.scalars(select(chunk_table.c.id).where(is_one)))
         return FilteredDocuments(tuple(document.name for document in chosen), frozenset(ids))
 
-    def facets(self, within: Readable) -> Facets:
+    def facets(self, readable: Readable) -> Facets:
         """By what the documents can be filtered; counted anew when they change."""
         return self._remembered(
-            self._facets, within, within, lambda: facets_of(self.documents(within))
+            self._facets, readable, readable, lambda: facets_of(self.documents(readable))
         )
 
     def _remembered(
         self,
         cache: dict[CacheKey, tuple[dict[str, int], Cached]],
         key: CacheKey,
-        within: Readable,
+        readable: Readable,
         make: Callable[[], Cached],
     ) -> Cached:
         """What was made of documents that are still the same, or made now; the oldest go."""
         with reading(self._engine) as connection:
-            now = versions(connection, within)
+            now = versions(connection, readable)
         cached = cache.pop(key, None)
         if cached is None or cached[0] != now:
             cached = now, make()
@@ -145,28 +145,28 @@ class DocumentLists:
             cache.pop(next(iter(cache)), None)
         return cached[1]
 
-    def newest(self, within: Readable, *, limit: int) -> list[Document]:
+    def newest(self, readable: Readable, *, limit: int) -> list[Document]:
         """Those that came in last."""
-        return list(self.page(within, limit=limit, order="newest").documents)
+        return list(self.page(readable, limit=limit, order="newest").documents)
 
-    def read_before(self, within: Readable) -> list[Document]:
+    def read_before(self, readable: Readable) -> list[Document]:
         """Those that an older reader read, by name."""
         reader = document_table.c.report["reader"].as_integer()
         is_older = func.coalesce(reader, 0) < READER
-        query = select(document_table).where(_open(within), is_older).order_by(*_BY_NAME)
+        query = select(document_table).where(_open(readable), is_older).order_by(*_BY_NAME)
         with reading(self._engine) as connection:
             return [document_from(row) for row in connection.execute(query)]
 
-    def spread(self, within: Readable, *, limit: int) -> list[Document]:
+    def spread(self, readable: Readable, *, limit: int) -> list[Document]:
         """Some with text from all over the list, so that folders and kinds take turns."""
-        query = select(document_table.c.id).where(_open(within), document_table.c.chunk_count > 0)
+        query = select(document_table.c.id).where(_open(readable), document_table.c.chunk_count > 0)
         with reading(self._engine) as connection:
             ids = list(connection.scalars(query.order_by(*_BY_NAME)))
             return _in_order(connection, ids[:: max(1, len(ids) // limit)][:limit])
 
 
-def _open(within: Readable) -> Any:
-    return inside(document_table.c.collection_id, within)
+def _open(readable: Readable) -> Any:
+    return inside(document_table.c.collection_id, readable)
 
 
 def _count(connection: Connection, *conditions: Any) -> int:

@@ -30,7 +30,7 @@ class Run(NamedTuple):
 
 NO_MARKS: frozenset[Mark] = frozenset()
 UNSEEN = {Mark.HIDDEN, Mark.DELETED}
-_UNIT = re.compile(r"(?:^|[\s\d/·(])[ckdmµn]?(?:m|s|ft|in|yd|K|A)$")
+_UNIT = re.compile(r"(?:^|[\s\d/·(])[ckdmµn]?(?:m|s|ft|in|yd|K|A)$|(?:^|[\s\d(+=*·-])[a-z]$")
 _TEN = re.compile(r"(?<![\d.,])10$")
 _SIGNS = str.maketrans("−–", "--")
 _EXPONENT = re.compile(r"-?\d{1,3}")

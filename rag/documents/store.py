@@ -260,10 +260,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
-    def document(self, document_id: str, within: Readable) -> Document:
+    def document(self, document_id: str, readable: Readable) -> Document:
         """Raises NotFound, also where it is in none of the collections."""
         query = select(document_table).where(
-            document_table.c.id == document_id, inside(document_table.c.collection_id, within)
+            document_table.c.id == document_id, inside(document_table.c.collection_id, readable)
         )
         with reading(self._engine) as connection:
             row = connection.execute(query).one_or_none()
@@ -291,12 +291,12 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             taken = connection.execute(_TAKEN, {"its_id": document_id}).first() is not None
         return uuid4().hex if taken else document_id
 
-    def chunks(self, chunk_ids: Sequence[str], within: Readable) -> dict[str, Chunk]:
+    def chunks(self, chunk_ids: Sequence[str], readable: Readable) -> dict[str, Chunk]:
         """Those that exist."""
         results: dict[str, Chunk] = {}
         query = _CHUNKS  # as it is, where nobody is kept out: building it anew costs as much
-        if within.ids is not None:
-            query = query.where(inside(chunk_table.c.collection_id, within))
+        if readable.ids is not None:
+            query = query.where(inside(chunk_table.c.collection_id, readable))
         with reading(self._engine) as connection:
             for ids in batches(chunk_ids):
                 rows = connection.execute(query, {"ids": ids})
@@ -304,38 +304,38 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return results
 
     def section_texts(
-        self, keys: Sequence[tuple[str, int]], within: Readable
+        self, keys: Sequence[tuple[str, int]], readable: Readable
     ) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
         found: dict[tuple[str, int], str] = {}
         with reading(self._engine) as connection:
             for batch in batches(keys):
-                query = _texts_of(len(batch), within.ids is None)
+                query = _texts_of(len(batch), readable.ids is None)
                 places: dict[str, Any] = {f"d{n}": key[0] for n, key in enumerate(batch)}
                 places |= {f"i{n}": key[1] for n, key in enumerate(batch)}
-                if within.ids is not None:
-                    places["collections"] = sorted(within.ids)
+                if readable.ids is not None:
+                    places["collections"] = sorted(readable.ids)
                 found |= {(row[0], row[1]): row[2] for row in connection.execute(query, places)}
         return found
 
-    def is_empty(self, within: Readable) -> bool:
+    def is_empty(self, readable: Readable) -> bool:
         """Whether there is no document at all."""
-        query = select(document_table.c.id).where(inside(document_table.c.collection_id, within))
+        query = select(document_table.c.id).where(inside(document_table.c.collection_id, readable))
         with reading(self._engine) as connection:
             return connection.execute(query.limit(1)).first() is None
 
-    def sections(self, document_id: str, within: Readable) -> list[Section]:
+    def sections(self, document_id: str, readable: Readable) -> list[Section]:
         """All of a document, in reading order."""
-        query = _sections_of([document_id], within)
+        query = _sections_of([document_id], readable)
         with reading(self._engine) as connection:
             return [_section(row) for row in connection.execute(query)]
 
     def chunks_of(
-        self, document_id: str, within: Readable, *, sections: range | None = None
+        self, document_id: str, readable: Readable, *, sections: range | None = None
     ) -> list[Chunk]:
         """All of a document, or of some of its sections, in reading order."""
         query = chunk_query().where(
-            chunk_table.c.document_id == document_id, inside(chunk_table.c.collection_id, within)
+            chunk_table.c.document_id == document_id, inside(chunk_table.c.collection_id, readable)
         )
         if sections is not None:
             index = chunk_table.c.section_index
@@ -345,10 +345,12 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             return [chunk_from(row) for row in rows]
 
     def neighbourhood(
-        self, document_id: str, index: int, within: Readable, *, reach: int = 1
+        self, document_id: str, index: int, readable: Readable, *, reach: int = 1
     ) -> list[Section]:
         """A section between up to `reach` sections before and after it. Raises NotFound."""
-        sections = self.stretches([document_id], within, index - reach, index + reach)[document_id]
+        sections = self.stretches([document_id], readable, index - reach, index + reach)[
+            document_id
+        ]
         if not any(section.index == index for section in sections):
             raise NotFound(
                 f"Document {document_id!r} has no section {index}: it was deleted or changed."
@@ -356,28 +358,30 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return sections
 
     def stretches(
-        self, document_ids: Sequence[str], within: Readable, first: int, last: int
+        self, document_ids: Sequence[str], readable: Readable, first: int, last: int
     ) -> defaultdict[str, list[Section]]:
         """Sections from `first` to `last` of each document that has any."""
-        query = _sections_of(document_ids, within).where(section_table.c.index.between(first, last))
+        query = _sections_of(document_ids, readable).where(
+            section_table.c.index.between(first, last)
+        )
         found = defaultdict[str, list[Section]](list)
         with reading(self._engine) as connection:
             for row in connection.execute(query):
                 found[row.document_id].append(_section(row))
         return found
 
-    def lexicon(self, within: Readable) -> tuple[str, ...]:
+    def lexicon(self, readable: Readable) -> tuple[str, ...]:
         """The product names of the documents, without repeats; read anew when they change."""
-        is_open = inside(document_table.c.collection_id, within)
+        is_open = inside(document_table.c.collection_id, readable)
         with self._lexicon_turn, reading(self._engine) as connection:
-            now = versions(connection, within)
-            known = self._lexicons.pop(within, None)
+            now = versions(connection, readable)
+            known = self._lexicons.pop(readable, None)
             if known is None or known[0] != now:
                 query = select(document_table.c.names).where(is_open)
                 rows = connection.execute(query.order_by(document_table.c.name))
                 names = dict.fromkeys(name for row in rows for name in row.names)
                 known = (now, tuple(names))
-            self._lexicons[within] = known
+            self._lexicons[readable] = known
             while len(self._lexicons) > LEXICONS_KEPT:
                 self._lexicons.popitem(last=False)
             return known[1]
@@ -429,13 +433,13 @@ def _texts_of(count: int, is_open: bool) -> TextClause:
     return text(wanted + _OF_OPEN_DOCUMENTS).bindparams(bindparam("collections", expanding=True))
 
 
-def _sections_of(document_ids: Sequence[str], within: Readable) -> Select[Any]:
+def _sections_of(document_ids: Sequence[str], readable: Readable) -> Select[Any]:
     return (
         select(section_table)
         .join_from(section_table, document_table)
         .where(
             section_table.c.document_id.in_(document_ids),
-            inside(document_table.c.collection_id, within),
+            inside(document_table.c.collection_id, readable),
         )
         .order_by(section_table.c.index)
     )

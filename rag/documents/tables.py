@@ -71,8 +71,9 @@ def spread(rows: Sequence[Sequence[Spanning]], *, heads: int = 1) -> list[list[s
             text, columns, deep = coming.pop()
             again = text if len(text) <= REPEATED_CHARS else ""
             for column in range(columns):
-                above |= {len(cells): (again, deep - 1)} if deep > 1 else {}
-                cells.append(text if not column else again if repeats else "")
+                beside = again if repeats or not column else ""
+                above |= {len(cells): (beside, deep - 1)} if deep > 1 else {}
+                cells.append(beside if column else text)
         grid.append(cells)
     if heads < 2 or len(grid) <= heads:
         return grid

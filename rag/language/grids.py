@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise, zip_longest
+from operator import and_, or_
 
 from rag.language.amounts import UNIT_SIGNS, is_date
 from rag.language.languages import phrases
@@ -18,6 +19,17 @@ LONGEST_SPLIT = 20_000  # rows; a longer grid is one table
 BLANK = frozenset({"", "-", "–", "—", "n/a", "na", "none", "null", "nil", "?", "--", "---", "tba"})
 TOTAL = re.compile(rf"{phrases('totals')}|\u2211", re.IGNORECASE)
 YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d(?:[–-]\d\d(?:\d\d)?)?\*?")
+# How "total" and "subtotal" begin in other languages: taken for one only where it adds up as well.
+_FOREIGN_TOTAL = re.compile(
+    r"(?:\w{2,15}[ -])?(?:sub|del|väli|mezi|medzi|rész|mell[eo]m|tussen|под)?-?"
+    r"(?:tota+l\w*|tot\.|summ?[aeă]?|somm?a"
+    r"|sú?o?u?[čc]et|össze[gs]\w*|сумм?а|[иы]тог\w?)\b"
+    r"|(?:всего|усього|разом|вкупно|ukupno|укупно|skupaj|razem|ogółem|łącznie|spolu|kokku|kopā)\b"
+    r"|celk[eo]|mindössz|(?:\w+ )?toplam|yhteens|i alt\b|iš viso|(?:υπο)?σ[υύ]νολ"
+    r"|jumlah|(?:tổng|cộng)\b"
+    r"|(?:ال)?(?:مجموع|إجمالي)|סה|รวม|कुल|योग|[小合总總]?[計计]$|[总總]额|[합소총]계",
+    re.IGNORECASE,
+)
 LEAST_FIGURES = 0.6  # of the rows, in a column whose sums tell which rows are totals
 LEAST_ADDED = 5  # rows that a last one adds up in one column alone
 LEAST_SUM = 10  # smaller ones come about by chance
@@ -249,10 +261,11 @@ def totals(rows: Sequence[Sequence[str]], *, is_whole: bool = True) -> list[bool
     """
     flags = list(map(is_total, rows))
     if sum(flags) > max(3, len(flags) / 4):
-        for index, flag in enumerate(flags):
-            flags[index] = flag and _adds_up(rows, flags[:index], index)
-    if not any(flags):
-        return _sums(rows) if is_whole else flags
+        flags = _adding_up(rows, flags)
+    if is_whole:
+        foreign = list(map(_is_foreign_total, rows))
+        sums = _adding_up(rows, list(map(or_, flags, foreign))) if any(foreign) else foreign
+        flags = list(map(or_, flags, map(or_, map(and_, foreign, sums), _sums(rows))))
     return [False] * len(flags) if all(flags) else flags
 
 
@@ -279,8 +292,12 @@ def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
 
 
 def _figures(rows: Sequence[Sequence[str]], column: int) -> list[Decimal | None]:
-    figures = (parse_figure(row[column].strip()) if row[column] else None for row in rows)
+    figures = (_figure(row[column]) for row in rows)
     return [figure.value if figure else None for figure in figures]
+
+
+def _figure(cell: str | None) -> Quantity | None:
+    return parse_figure(cell.strip()) if cell else None
 
 
 def _is_filled(values: Sequence[Decimal | None]) -> bool:
@@ -326,20 +343,32 @@ def is_total(row: Sequence[str]) -> bool:
     return bool(cells) and bool(TOTAL.fullmatch(cells[0])) and not _is_figure(cells[0])
 
 
-def _adds_up(rows: Sequence[Sequence[str]], flags: Sequence[bool], position: int) -> bool:
-    """Whether it is the sum of the rows since the last total, or of all above that are none."""
-    last = max((i for i in range(position) if flags[i]), default=-1)
-    above = [row for row, flag in zip(rows, flags, strict=False) if not flag]
-    for column in range(len(rows[position]) - 1, 0, -1):
-        whole = parse_figure(rows[position][column] or "")
-        if whole is None:
-            continue
-        parts = [
-            sum(quantity.value for row in some if (quantity := parse_figure(row[column] or "")))
-            for some in (rows[last + 1 : position], above)
-        ]
-        return any(abs(part - whole.value) <= abs(whole.value) / 100 for part in parts)
-    return False
+def _is_foreign_total(row: Sequence[str]) -> bool:
+    return bool(_FOREIGN_TOTAL.match(row[0].strip() if row and row[0] else ""))
+
+
+def _adding_up(rows: Sequence[Sequence[str]], candidates: Sequence[bool]) -> list[bool]:
+    """Which of the candidates are the sum of the rows since the last one, or of all that are none.
+
+    By the last column in which they hold a figure.
+    """
+    width = max(map(len, rows), default=0)
+    block, every = [Decimal(0)] * width, [Decimal(0)] * width
+    flags = []
+    for row, is_candidate in zip(rows, candidates, strict=True):
+        figures = [(at, each.value) for at, each in enumerate(map(_figure, row)) if each and at]
+        flag = is_candidate and bool(figures) and _is_near(figures[-1], block, every)
+        for at, value in figures if not flag else ():
+            block[at] += value
+            every[at] += value
+        block = [Decimal(0)] * width if flag else block
+        flags.append(flag)
+    return flags
+
+
+def _is_near(figure: tuple[int, Decimal], *sums: Sequence[Decimal]) -> bool:
+    at, whole = figure
+    return any(each[at] and abs(each[at] - whole) <= abs(whole) / 100 for each in sums)
 
 
 def _filled(row: Sequence[str]) -> int:

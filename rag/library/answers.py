@@ -81,7 +81,7 @@ class LibraryAnswers:
         speech = Phrases(asked.language)
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)
-        if self._documents.is_empty(session.within()):
+        if self._documents.is_empty(session.readable()):
             return _direct(speech.say("empty"), declined=True)
         if asked.kind in (LibraryTopic.CONTENTS, LibraryTopic.NEWEST):
             return self._contents(session, asked, speech)
@@ -91,7 +91,7 @@ class LibraryAnswers:
 
     def _empty(self, session: OwnedSession, speech: Phrases) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
-        if not self._is_without_model or not self._documents.is_empty(session.within()):
+        if not self._is_without_model or not self._documents.is_empty(session.readable()):
             return None
         return _direct(speech.say("empty"), declined=True)
 
@@ -100,7 +100,7 @@ class LibraryAnswers:
     def _contents(
         self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
-        documents = self._documents.documents(session.within())
+        documents = self._documents.documents(session.readable())
         if asked.kind is LibraryTopic.NEWEST:
             newest = sorted(documents, key=lambda document: document.ingested_at, reverse=True)
             return _direct(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
@@ -130,13 +130,13 @@ class LibraryAnswers:
     def _mentioning(
         self, session: SourceRegister, asked: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
-        within = session.within()
+        readable = session.readable()
         results = {
-            asked_for: self._holding(asked_for, within)
+            asked_for: self._holding(asked_for, readable)
             for asked_for in _sought_names(asked.subject)
         }
         if len(results) > 1 and not all(results.values()):
-            results = {asked.subject: self._holding(_bare(asked.subject), within)}
+            results = {asked.subject: self._holding(_bare(asked.subject), readable)}
         if asked.kind is LibraryTopic.TOPIC and not all(results.values()):
             return None
         said: list[str] = []
@@ -147,10 +147,10 @@ class LibraryAnswers:
             sources += cited_here
         return _direct("\n\n".join(said), tuple(sources), declined=not any(results.values()))
 
-    def _holding(self, words: str, within: Readable) -> dict[str, list[Chunk]]:
+    def _holding(self, words: str, readable: Readable) -> dict[str, list[Chunk]]:
         """By the id of their document, in the order of its names."""
         found = sorted(
-            self._mentions.everywhere(words, within), key=lambda chunk: chunk.document_name
+            self._mentions.everywhere(words, readable), key=lambda chunk: chunk.document_name
         )
         of_each = groupby(found, key=lambda chunk: chunk.document_id)
         return {document_id: list(chunks) for document_id, chunks in of_each}
@@ -169,7 +169,7 @@ class LibraryAnswers:
         sources = self._register(session, firsts)
         numbers = {source.document_id: source.marker for source in sources}
         documents = {
-            document.id: document for document in self._documents.documents(session.within())
+            document.id: document for document in self._documents.documents(session.readable())
         }
         entries = [
             f"- {named(documents[key])}: {speech.counted('place', len(those))}"
@@ -183,7 +183,7 @@ class LibraryAnswers:
 
     def _register(self, session: SourceRegister, chunks: Sequence[Chunk]) -> list[Source]:
         keys = list(dict.fromkeys((chunk.document_id, chunk.section_index) for chunk in chunks))
-        texts = self._documents.section_texts(keys, session.within())
+        texts = self._documents.section_texts(keys, session.readable())
         hits = []
         for chunk in chunks:
             text = texts.get((chunk.document_id, chunk.section_index), chunk.text)
@@ -217,34 +217,34 @@ class LibraryAnswers:
         self, session: SessionHandle, asked: LibraryQuestion
     ) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
-        within = session.within()
+        readable = session.readable()
         if _THIS.fullmatch(asked.subject):
-            return self._whole(self._spoken_of(session), within)
-        documents = self._documents.documents(within)
+            return self._whole(self._spoken_of(session), readable)
+        documents = self._documents.documents(readable)
         named = documents_named(asked.subject, documents)
         if named:
-            return self._whole(named, within)
+            return self._whole(named, readable)
         both = section_and_document(asked.subject)
         if both is not None:
             heading, document = both
             named = documents_named(document, documents) or documents_hinted(document, documents)
             if _THIS.fullmatch(document):
                 named = self._spoken_of(session)
-            parts = (part_called(heading, *self._read(each, within)) for each in named)
+            parts = (part_called(heading, *self._read(each, readable)) for each in named)
             return [part for part in parts if part is not None]
         if asked.kind is not LibraryTopic.SUMMARY:
             return []
-        return self._whole(documents_hinted(asked.subject, documents), within)
+        return self._whole(documents_hinted(asked.subject, documents), readable)
 
-    def _whole(self, documents: Sequence[Document], within: Readable) -> list[DocumentStretch]:
-        return [DocumentStretch(*self._read(document, within)) for document in documents]
+    def _whole(self, documents: Sequence[Document], readable: Readable) -> list[DocumentStretch]:
+        return [DocumentStretch(*self._read(document, readable)) for document in documents]
 
-    def _read(self, document: Document, within: Readable) -> tuple[Document, tuple[Section, ...]]:
-        return document, tuple(self._documents.sections(document.id, within))
+    def _read(self, document: Document, readable: Readable) -> tuple[Document, tuple[Section, ...]]:
+        return document, tuple(self._documents.sections(document.id, readable))
 
     def _spoken_of(self, session: SessionHandle) -> list[Document]:
         """The document that the last answer cited first; the only one there is."""
-        documents = self._documents.documents(session.within())
+        documents = self._documents.documents(session.readable())
         for message in reversed(session.recent(6)):
             if message.role == Role.ASSISTANT and message.answer and message.answer.citations:
                 number = message.answer.citations[0].number
@@ -290,7 +290,7 @@ class LibraryAnswers:
         self, session: SourceRegister, document: Document, statements: Sequence[QuotedStretch]
     ) -> tuple[list[str], tuple[Source, ...]]:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
-        chunks = self._documents.chunks_of(document.id, session.within())
+        chunks = self._documents.chunks_of(document.id, session.readable())
         places = [(statement, _chunk_at(chunks, statement)) for statement in statements]
         held = [(each, chunk) for each, chunk in places if chunk is not None]
         sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in held)))

@@ -122,8 +122,8 @@ def part_called(
         for depth, title in enumerate(section.heading_path, start=1):
             if is_heading(heading, title):
                 above = section.heading_path[:depth]
-                within = tuple(other for other in sections if other.heading_path[:depth] == above)
-                return DocumentStretch(document, within, title)
+                readable = tuple(other for other in sections if other.heading_path[:depth] == above)
+                return DocumentStretch(document, readable, title)
     return None
 
 

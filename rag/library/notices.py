@@ -49,7 +49,7 @@ class Remarks:
     ) -> list[Notice]:
         """Of an answer that is not sure also the files that it may have stood in."""
         notices = []
-        if sources and (missing := self._unnamed(question, session.within())):
+        if sources and (missing := self._unnamed(question, session.readable())):
             notices.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
         said = other_language(question, sources) if self._knows_english_only else ""
         if said and not self._repeats(session, said):
@@ -64,7 +64,7 @@ class Remarks:
         answers = (message.answer for message in session.recent(LATELY))
         return any(notice.text == text for answer in answers if answer for notice in answer.notices)
 
-    def _unnamed(self, question: str, within: Readable) -> str:
+    def _unnamed(self, question: str, readable: Readable) -> str:
         """The first name in a question of which no text holds a single word.
 
         Names with figures and short forms are left alone: `FY2023` may stand there as `fiscal
@@ -76,7 +76,7 @@ class Remarks:
         for name in find_names(question):
             words = re.sub(r"['’]s?$", "", name.text).split()
             is_plain = all(word.isalpha() and word.istitle() for word in words)
-            if is_plain and not any(self._is_held(word, within) for word in words):
+            if is_plain and not any(self._is_held(word, readable) for word in words):
                 return " ".join(words)
         return ""
 

@@ -66,7 +66,7 @@ class ConversationMemory:
         count: TokenCounter,
         embedder: Embedder | None = None,
         *,
-        names: Callable[[Readable], Sequence[str]] = lambda within: (),
+        names: Callable[[Readable], Sequence[str]] = lambda readable: (),
         summariser: Summariser | None = None,
         max_tokens: int = 800,
     ) -> None:
@@ -345,7 +345,7 @@ class ConversationMemory:
         """Each message once; the newest that was read may have been written anew since."""
         past, known = held.past, len(held.past.said)
         if past.said.older is None:  # it begins behind what is written down in the database
-            older = StoredMessages(session, self._count, Lexicon(self._names(session.within())))
+            older = StoredMessages(session, self._count, Lexicon(self._names(session.readable())))
             past.said, past.index.older, known = Messages(older, older.end), older, older.end
         is_known = known > past.base
         messages = session.said(known - is_known, max(before, known))
@@ -362,7 +362,7 @@ class ConversationMemory:
         )
         if not ended:
             return
-        lexicon = Lexicon(self._names(session.within()))
+        lexicon = Lexicon(self._names(session.readable()))
         for message in ended:
             _take(past, message, self._count, lexicon)
         held.last = ended[-1].content

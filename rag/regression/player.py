@@ -368,7 +368,7 @@ class Player:
                 self._blame(number, "keeps_sources_of", earlier, "cited nothing")
             got = f"{sorted(wanted & seen)} of {sorted(wanted)}"
             yield f"keeps the sources of turn {earlier}", bool(wanted) and wanted <= seen, got
-        lexicon = Lexicon(self._application.documents.lexicon(self._session.within()))
+        lexicon = Lexicon(self._application.documents.lexicon(self._session.readable()))
         for earlier in turn.keeps_names_of:
             names, lost = lexicon.kept(past.said.get(earlier, "")), set[str]()
             if not names:

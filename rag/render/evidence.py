@@ -339,10 +339,10 @@ class _Writing:
             return escape(words.replace("\\|", "|"))
         return strong(words, self._deciding(cell))
 
-    def _deciding(self, within: Span) -> list[Span]:
+    def _deciding(self, span: Span) -> list[Span]:
         """The stretches that decide, by offsets into the stretch around them."""
-        runs = RUN.finditer(self.styles, within.start, within.end)
-        return [_shifted(Span(*r.span()), -within.start) for r in runs if r[1][0] == DECIDES]
+        runs = RUN.finditer(self.styles, span.start, span.end)
+        return [_shifted(Span(*r.span()), -span.start) for r in runs if r[1][0] == DECIDES]
 
     def _row_style(self, line: Span) -> Markup | str:
         style = max(self.styles[line.start : line.end])

@@ -84,7 +84,7 @@ class OwnedSession(Protocol):
     def owner(self) -> str: ...
 
     def read(self) -> Session: ...
-    def within(self) -> Readable:
+    def readable(self) -> Readable:
         """What may be asked here: those of the chosen collections that its owner may read now."""
 
 

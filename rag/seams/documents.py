@@ -44,15 +44,15 @@ class DocumentStore(Protocol):
     def delete(self, document_id: str) -> ChunkChanges:
         """Remove a document. Raises NotFound."""
 
-    def document(self, document_id: str, within: Readable) -> Document:
+    def document(self, document_id: str, readable: Readable) -> Document:
         """Raises NotFound."""
 
-    def documents(self, within: Readable) -> list[Document]:
+    def documents(self, readable: Readable) -> list[Document]:
         """All, by name."""
 
     def page(
         self,
-        within: Readable,
+        readable: Readable,
         *,
         limit: int,
         offset: int = 0,
@@ -65,28 +65,28 @@ class DocumentStore(Protocol):
         `order` is "name", "newest" or "largest".
         """
 
-    def chunks(self, chunk_ids: Sequence[str], within: Readable) -> dict[str, Chunk]:
+    def chunks(self, chunk_ids: Sequence[str], readable: Readable) -> dict[str, Chunk]:
         """Those that exist."""
 
-    def filtered(self, filters: Filters, within: Readable) -> FilteredDocuments:
+    def filtered(self, filters: Filters, readable: Readable) -> FilteredDocuments:
         """The documents that all filters let through. Raises UserError."""
 
-    def lexicon(self, within: Readable) -> tuple[str, ...]:
+    def lexicon(self, readable: Readable) -> tuple[str, ...]:
         """The product names of the documents, without repeats."""
 
-    def is_empty(self, within: Readable) -> bool:
+    def is_empty(self, readable: Readable) -> bool:
         """Whether there is no document at all."""
 
-    def sections(self, document_id: str, within: Readable) -> list[Section]:
+    def sections(self, document_id: str, readable: Readable) -> list[Section]:
         """All of a document, in reading order."""
 
     def chunks_of(
-        self, document_id: str, within: Readable, *, sections: range | None = None
+        self, document_id: str, readable: Readable, *, sections: range | None = None
     ) -> list[Chunk]:
         """All of a document, or of some of its sections, in reading order."""
 
     def section_texts(
-        self, keys: Sequence[tuple[str, int]], within: Readable
+        self, keys: Sequence[tuple[str, int]], readable: Readable
     ) -> dict[tuple[str, int], str]:
         """Texts of sections by (document id, section index); those that exist."""
 
@@ -144,7 +144,7 @@ class ChunkIndex(Protocol):
         """Remove; ids that are not there are no error."""
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         """For each row chunk ids with their cosine similarity (-1 to 1), best first."""
 
@@ -175,7 +175,7 @@ class Retriever(Protocol):
     def search(
         self,
         dense_query: str,
-        within: Readable,
+        readable: Readable,
         *,
         lexical_query: str = "",
         before: EarlierTopics = NO_EARLIER_TOPICS,
@@ -193,13 +193,13 @@ class Retriever(Protocol):
             ModelUnavailable, SetupError: the embedding server or the vector index is away.
         """
 
-    def confidence(self, query: str, within: Readable) -> Confidence:
+    def confidence(self, query: str, readable: Readable) -> Confidence:
         """Whether the documents answer a query at all, and which of its codes nobody has."""
 
     def by_words(
         self,
         query: str,
-        within: Readable,
+        readable: Readable,
         *,
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,

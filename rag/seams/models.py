@@ -224,7 +224,7 @@ class WriteRequest:
     waiting_tools: tuple[ToolSpec, ...] = ()  # until it says that the sources do not answer
     relevance: Mapping[int, float] = field(default_factory=dict)  # by source number, 0 to 1
     wishes: AnswerOptions = NO_OPTIONS
-    within: Readable = NOTHING  # where names may be looked up
+    readable: Readable = NOTHING  # where names may be looked up
     earlier: str = ""  # the last question
     talk: str = ""  # the user's last questions: see `Resolution`
     has_offers: bool = False  # to compute what is asked, beside the answer

@@ -46,9 +46,9 @@ class Spread:
         """With what is usual for the model mixed in, the more the fewer chunks there are."""
         weight = self.count / (self.count + USUAL)
         mean = weight * self.mean + (1 - weight) * usual.mean
-        within = weight * self.deviation**2 + (1 - weight) * usual.deviation**2
+        readable = weight * self.deviation**2 + (1 - weight) * usual.deviation**2
         between = weight * (1 - weight) * (self.mean - usual.mean) ** 2
-        return Spread(mean, max((within + between) ** 0.5, 1e-6), self.count)
+        return Spread(mean, max((readable + between) ** 0.5, 1e-6), self.count)
 
     def nearness(self, cosine: float) -> float:
         """By how many standard deviations a cosine lies above the mean."""
@@ -74,27 +74,27 @@ class QuestionBackground:
         self._held = OrderedDict()
         self._lock = threading.Lock()
 
-    def spread(self, vector: Vectors, within: Readable) -> Spread:
+    def spread(self, vector: Vectors, readable: Readable) -> Spread:
         """Of the cosines of a question with that sample."""
-        sample = self._sample(within)
+        sample = self._sample(readable)
         return Spread.of(sample @ vector if len(sample) else np.empty(0, dtype=np.float32))
 
-    def _sample(self, within: Readable) -> Vectors:
+    def _sample(self, readable: Readable) -> Vectors:
         with reading(self._engine) as connection:
-            now = versions(connection, within)
+            now = versions(connection, readable)
             with self._lock:
-                held = self._held.get(within.ids)
+                held = self._held.get(readable.ids)
             if held is not None and held[0] == now:
                 return held[1]
             # Ids come of the content: their order is none of the library's.
-            query = select(chunks.c.id).where(inside(chunks.c.collection_id, within))
+            query = select(chunks.c.id).where(inside(chunks.c.collection_id, readable))
             ids = list(connection.scalars(query.order_by(chunks.c.id).limit(SAMPLE)))
         vectors = np.array(list(self._index.vectors(ids).values()), dtype=np.float32)
         if len(vectors) < len(ids):  # some are being embedded
             return vectors
         with self._lock:
-            self._held[within.ids] = (now, vectors)
-            self._held.move_to_end(within.ids)
+            self._held[readable.ids] = (now, vectors)
+            self._held.move_to_end(readable.ids)
             while len(self._held) > SETS_KEPT:
                 self._held.popitem(last=False)
         return vectors

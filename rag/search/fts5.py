@@ -69,23 +69,23 @@ class Fts5Words:
     _DROP = ("DROP TABLE temp.own_words", "DROP TABLE temp.own")
 
     def search(
-        self, connection: Connection, plan: Plan, within: Readable, limit: int
+        self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> list[tuple[str, float]]:
-        scores = self._by_rare(connection, plan, within, DEPTH * limit)
-        if plan.common or within.ids is not None:
-            scores = self._ranked(connection, plan, within, scores, RANKED * limit)
+        scores = self._by_rare(connection, plan, readable, DEPTH * limit)
+        if plan.common or readable.ids is not None:
+            scores = self._ranked(connection, plan, readable, scores, RANKED * limit)
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
         rows = connection.execute(self._IDS, {"keys": [row for row, _ in best]})
         ids = {row.row: row.id for row in rows}
         return [(ids[row], scored) for row, scored in best if row in ids]
 
     def _by_rare(
-        self, connection: Connection, plan: Plan, within: Readable, limit: int
+        self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> dict[int, float]:
         """FTS5 scores each term, and they add up."""
         if not plan.rare:
             return {}
-        match = _match(" OR ", [term.term for term in plan.rare], within)
+        match = _match(" OR ", [term.term for term in plan.rare], readable)
         found = connection.execute(self._SCORES, {"match": match, "limit": limit})
         return {row: float(scored) for row, scored in found.all()}
 
@@ -93,7 +93,7 @@ class Fts5Words:
         self,
         connection: Connection,
         plan: Plan,
-        within: Readable,
+        readable: Readable,
         scores: Mapping[int, float],
         most: int,
     ) -> dict[int, float]:
@@ -105,26 +105,26 @@ class Fts5Words:
         rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
         together: dict[int, None] = {}
         for terms in plan.together():
-            match = _match(" AND ", terms, within)
+            match = _match(" AND ", terms, readable)
             found = connection.execute(self._TOGETHER, {"match": match, "limit": most})
             together |= dict.fromkeys(found.scalars())
             if len(together) >= most:
                 break
-        weighed = plan.common if within.ids is None else plan.all
+        weighed = plan.common if readable.ids is None else plan.all
         stems = _Stems(self.stemmer, [term.term for term in weighed])
         keys = list(dict.fromkeys([*rows, *together]))
         lengths: dict[int, int] = {}
         for row in connection.execute(self._TEXTS, {"keys": keys}).all():
             lengths[row.row] = stems.read(row.row, row.heading, row.text)
         shares = score(weighed, stems.of_term, stems.places(), lengths)
-        if within.ids is not None:
+        if readable.ids is not None:
             return shares
         return {row: scores.get(row, 0.0) + share for row, share in shares.items()}
 
     def frequencies(
-        self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
+        self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
-        asked = ({"match": _match("", [term], within), "most": most} for term in terms)
+        asked = ({"match": _match("", [term], readable), "most": most} for term in terms)
         return [int(connection.execute(self._FREQUENCY, each).scalar_one()) for each in asked]
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
@@ -133,9 +133,9 @@ class Fts5Words:
         return {row.term: row.doc for row in found if row.term}  # a lone accent leaves nothing
 
     def holding(
-        self, connection: Connection, term: Term, within: Readable, limit: int
+        self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
-        asked = {"match": _match("", [term], within), "limit": limit}
+        asked = {"match": _match("", [term], readable), "limit": limit}
         rows = connection.execute(self._TOGETHER, asked).scalars().all()
         found = connection.execute(self._IDS, {"keys": rows})
         return [row.id for row in sorted(found, key=lambda row: row.row)]
@@ -227,12 +227,12 @@ def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(each) or '(?!)'})[^\W_]*")
 
 
-def _match(joined: str, terms: Sequence[Term], within: Readable) -> str:
+def _match(joined: str, terms: Sequence[Term], readable: Readable) -> str:
     """Chunks with the terms; the index finds them only where the asker may read."""
     words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
-    if within.ids is None:
+    if readable.ids is None:
         return words
-    places = " OR ".join(f'"{id_}"' for id_ in sorted(within.ids))
+    places = " OR ".join(f'"{id_}"' for id_ in sorted(readable.ids))
     return f"({words}) AND place : ({places})"
 
 

@@ -83,7 +83,7 @@ class HybridRetriever:
     def search(
         self,
         dense_query: str,
-        within: Readable,
+        readable: Readable,
         *,
         lexical_query: str = "",
         before: EarlierTopics = NO_EARLIER_TOPICS,
@@ -101,14 +101,14 @@ class HybridRetriever:
         if not dense_query or limit <= 0:
             return []
         dense_query, lexical_query = (
-            self._lexical.respelled(text, within) for text in (dense_query, lexical_query)
+            self._lexical.respelled(text, readable) for text in (dense_query, lexical_query)
         )
-        only = self._documents.filtered(filters, within).chunk_ids if filters else None
+        only = self._documents.filtered(filters, readable).chunk_ids if filters else None
         if only == frozenset():
             return []
-        scores = self._scores(dense_query, lexical_query, within, before, only)
-        best = self._by_names(lexical_query, ranked(scores.total), within)
-        found = self._read(dense_query, best, within, limit, before.documents)
+        scores = self._scores(dense_query, lexical_query, readable, before, only)
+        best = self._by_names(lexical_query, ranked(scores.total), readable)
+        found = self._read(dense_query, best, readable, limit, before.documents)
         hits = [
             replace(
                 hit,
@@ -118,31 +118,31 @@ class HybridRetriever:
             )
             for hit in found
         ]
-        return self._with_steps(hits, within)[:limit]
+        return self._with_steps(hits, readable)[:limit]
 
-    def _with_steps(self, hits: list[Hit], within: Readable) -> list[Hit]:
+    def _with_steps(self, hits: list[Hit], readable: Readable) -> list[Hit]:
         """With the other steps of the first procedure that one of the first hits is a step of."""
         for hit in filter(lambda hit: is_step(hit.chunk), hits[:BESIDE]):
             index = hit.chunk.section_index
             sections = range(index - AROUND, index + AROUND + 1)
-            near = self._documents.chunks_of(hit.chunk.document_id, within, sections=sections)
+            near = self._documents.chunks_of(hit.chunk.document_id, readable, sections=sections)
             shown = with_steps(hits, hit, near)
             if shown != hits:
                 return shown
         return hits
 
     def _by_names(
-        self, query: str, best: list[tuple[str, float]], within: Readable
+        self, query: str, best: list[tuple[str, float]], readable: Readable
     ) -> list[tuple[str, float]]:
         """Those first that hold a product's name just as it is asked for, not a sibling's.
 
         A document that is called by another product says little of this one.
         """
-        names = typed_names(tuple(self._documents.lexicon(within)))
+        names = typed_names(tuple(self._documents.lexicon(readable)))
         asked = _names_in(query, names)
         if not asked:
             return best
-        chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], within)
+        chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], readable)
         gains = {key: NAMED * _naming(asked, chunk, names) for key, chunk in chunks.items()}
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
@@ -150,24 +150,24 @@ class HybridRetriever:
         self,
         dense_query: str,
         lexical_query: str,
-        within: Readable,
+        readable: Readable,
         before: EarlierTopics,
         only: Collection[str] | None,
     ) -> _Scores:
-        words = self._by_words(lexical_query, within, before)
-        named = self._identifiers.look_up(lexical_query, within)
+        words = self._by_words(lexical_query, readable, before)
+        named = self._identifiers.look_up(lexical_query, readable)
         wanted = dict.fromkeys((*named.exact, *named.near, *words))
         limit = CANDIDATES
         if only is not None and len(only) <= FILTERED:
             wanted = dict.fromkeys(sorted(only))
         elif only is not None:
             limit = MORE_CANDIDATES
-        standing, nearness = self._standing(dense_query, before, within, list(wanted), limit)
+        standing, nearness = self._standing(dense_query, before, readable, list(wanted), limit)
         if only is not None:
             standing = {key: score for key, score in standing.items() if key in only}
         said = [(_either(text), weight) for text, weight in before.words if text.strip()]
         queries = dict.fromkeys((dense_query, lexical_query, *(text for text, _ in said)))
-        found = self._lexical.coverages(list(queries), within, list(standing))
+        found = self._lexical.coverages(list(queries), readable, list(standing))
         shares = dict(zip(queries, found, strict=True))
         coverage = {
             key: max(shares[dense_query][key], shares[lexical_query][key]) for key in standing
@@ -185,7 +185,7 @@ class HybridRetriever:
         self,
         query: str,
         before: EarlierTopics,
-        within: Readable,
+        readable: Readable,
         wanted: Sequence[str],
         limit: int = CANDIDATES,
     ) -> tuple[dict[str, float], dict[str, float]]:
@@ -197,21 +197,21 @@ class HybridRetriever:
         texts, weights = [query, *(text for text, _ in said)], [1.0, *(w for _, w in said)]
         rows = self._embedder.embed(texts)
         own, vector = _unit(rows[0]), _mixed(rows, weights)
-        [nearest] = self._index.nearest(vector[None], within, limit=limit)
+        [nearest] = self._index.nearest(vector[None], readable, limit=limit)
         if wanted and not nearest:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
-        second, others = self._second_standing(texts, weights, within)
+        second, others = self._second_standing(texts, weights, readable)
         keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
         known = self._index.vectors(keys)
         lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
         cosines = lowest | {key: float(row @ vector) for key, row in known.items()}
-        spread = self._background.spread(vector, within).steadied(self.usual)
+        spread = self._background.spread(vector, readable).steadied(self.usual)
         alone = lowest | {key: float(row @ own) for key, row in known.items()}
         nearness = {key: self.usual.nearness(cosine) for key, cosine in alone.items()}
         return _averaged(spread.standardised(cosines), second(keys)), nearness
 
     def _second_standing(
-        self, texts: Sequence[str], weights: Sequence[float], within: Readable
+        self, texts: Sequence[str], weights: Sequence[float], readable: Readable
     ) -> tuple[Callable[[Sequence[str]], dict[str, float]], Sequence[str]]:
         """What the second model says of chunks, and which are the best for it."""
         second = self._second
@@ -219,11 +219,11 @@ class HybridRetriever:
         if second is None or rows is None:
             return (lambda keys: {}), ()
         vector = _mixed(rows, weights)
-        best = second.nearest(vector, within, limit=CANDIDATES)
-        spread = (best.spread or second.spread(vector, within)).steadied(second.usual)
+        best = second.nearest(vector, readable, limit=CANDIDATES)
+        spread = (best.spread or second.spread(vector, readable)).steadied(second.usual)
 
         def of(keys: Sequence[str]) -> dict[str, float]:
-            return spread.standardised(second.cosines(vector, keys, within))
+            return spread.standardised(second.cosines(vector, keys, readable))
 
         return of, list(best.of_chunk)
 
@@ -232,33 +232,33 @@ class HybridRetriever:
         """Of the model: what lies between texts that have nothing to do with each other."""
         return usual_spread(self._embedder.embed)
 
-    def confidence(self, query: str, within: Readable) -> Confidence:
+    def confidence(self, query: str, readable: Readable) -> Confidence:
         """See `rag.seams.Retriever`."""
-        query = self._lexical.respelled(_either(query), within)
-        named = self._identifiers.look_up(query, within)
+        query = self._lexical.respelled(_either(query), readable)
+        named = self._identifiers.look_up(query, readable)
         if named.exact:
             return Confidence(Certainty.FOUND, named.missing)
         standing, nearness = (
-            self._standing(query, NO_EARLIER_TOPICS, within, ()) if query else ({}, {})
+            self._standing(query, NO_EARLIER_TOPICS, readable, ()) if query else ({}, {})
         )
         if not standing:
             return Confidence(Certainty.NOTHING, named.missing)
-        coverage = self._lexical.coverage(query, within, list(standing))
+        coverage = self._lexical.coverage(query, readable, list(standing))
         best = max(standing, key=lambda key: standing[key] + COVERAGE * coverage[key])
-        first, second = max(nearness.values()), self._second_nearness(query, within)
+        first, second = max(nearness.values()), self._second_nearness(query, readable)
         return Confidence(certainty(first, second, coverage[best]), named.missing)
 
-    def _second_nearness(self, query: str, within: Readable) -> float | None:
+    def _second_nearness(self, query: str, readable: Readable) -> float | None:
         rows = self._second.questions([query]) if self._second is not None else None
         if self._second is None or rows is None:
             return None
-        best = self._second.nearest(rows[0], within, limit=1).of_chunk
+        best = self._second.nearest(rows[0], readable, limit=1).of_chunk
         return max(map(self._second.usual.nearness, best.values()), default=None)
 
     def by_words(
         self,
         query: str,
-        within: Readable,
+        readable: Readable,
         *,
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
@@ -267,18 +267,18 @@ class HybridRetriever:
         query = _either(query)
         if not query or limit <= 0:
             return []
-        query = self._lexical.respelled(query, within)
-        best = ranked(self._by_words(query, within, before))
-        found = self._read("", best, within, limit, before.documents)
-        [coverage] = self._lexical.coverages([query], within, [hit.chunk.id for hit in found])
+        query = self._lexical.respelled(query, readable)
+        best = ranked(self._by_words(query, readable, before))
+        found = self._read("", best, readable, limit, before.documents)
+        [coverage] = self._lexical.coverages([query], readable, [hit.chunk.id for hit in found])
         hits = [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
-        return self._with_steps(hits, within)[:limit]
+        return self._with_steps(hits, readable)[:limit]
 
-    def _by_words(self, query: str, within: Readable, before: EarlierTopics) -> dict[str, float]:
+    def _by_words(self, query: str, readable: Readable, before: EarlierTopics) -> dict[str, float]:
         """Scores by the words of a query, and less by those of what was said before it."""
         said = [(_either(text), weight) for text, weight in before.words if text.strip()]
         found = self._lexical.searches(
-            [query, *(text for text, _ in said)], within, limit=CANDIDATES
+            [query, *(text for text, _ in said)], readable, limit=CANDIDATES
         )
         total: dict[str, float] = dict(found[0])
         for (_, weight), scores in zip(said, found[1:], strict=True):
@@ -290,7 +290,7 @@ class HybridRetriever:
         self,
         query: str,
         best: Sequence[tuple[str, float]],
-        within: Readable,
+        readable: Readable,
         limit: int,
         preferred: Collection[str],
     ) -> list[Hit]:
@@ -303,11 +303,11 @@ class HybridRetriever:
         read = partial(grown, spans={})
         for many in (2, DEEPEST):
             deep = len(best) if preferred else max(RERANKED, (many + 1) * limit)
-            chunks = self._documents.chunks([key for key, _ in best[:deep]], within)
+            chunks = self._documents.chunks([key for key, _ in best[:deep]], readable)
             candidates = self._reranked(query, _candidates(best[:deep], chunks, preferred))
             chosen = arranged(_folded(candidates, many * limit))
             texts = self._documents.section_texts(
-                list(dict.fromkeys(map(section_of, chosen))), within
+                list(dict.fromkeys(map(section_of, chosen))), readable
             )
             hits = merged(chosen, texts, limit, read)
             if len(hits) >= limit or deep >= len(best):

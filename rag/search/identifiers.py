@@ -36,15 +36,15 @@ class IdentifierIndex:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def look_up(self, question: str, within: Readable) -> Identified:
+    def look_up(self, question: str, readable: Readable) -> Identified:
         """What the codes of a question point at; nothing for one that is everywhere."""
         asked = asked_identifiers(question)
-        if not asked or within.ids == frozenset():
+        if not asked or readable.ids == frozenset():
             return NONE
         with reading(self._engine) as connection:
-            most = max(FEW, int(SHARE * _size(connection, within)))
+            most = max(FEW, int(SHARE * _size(connection, readable)))
             holders = _holders(
-                connection, {identifier.code for one in asked for identifier in one}, within
+                connection, {identifier.code for one in asked for identifier in one}, readable
             )
             exact: set[str] = set()
             near: set[str] = set()
@@ -54,21 +54,21 @@ class IdentifierIndex:
                 if known:
                     exact.update(known[0] if len(known[0]) <= most else ())
                     continue
-                like = _near(connection, choices, within)
-                found = _holders(connection, like, within)
+                like = _near(connection, choices, readable)
+                found = _holders(connection, like, readable)
                 near.update(chunk_id for ids in found.values() for chunk_id in ids)
                 shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in found)
                 missing.append(MissingIdentifier(choices[0].written, shown))
         return Identified(frozenset(exact), frozenset(near - exact), tuple(missing))
 
 
-def _size(connection: Connection, within: Readable) -> int:
-    found = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, within))
+def _size(connection: Connection, readable: Readable) -> int:
+    found = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, readable))
     return int(connection.execute(found).scalar_one())
 
 
 def _holders(
-    connection: Connection, codes: Iterable[str], within: Readable
+    connection: Connection, codes: Iterable[str], readable: Readable
 ) -> dict[str, Sequence[str]]:
     """Passages by the codes that any holds; figures alone may be written with stops there."""
     wanted = set(codes)
@@ -80,7 +80,7 @@ def _holders(
     query = (
         select(table.c.code, table.c.chunk_id)
         .join(chunks, chunks.c.id == table.c.chunk_id)
-        .where(is_one, inside(chunks.c.collection_id, within))
+        .where(is_one, inside(chunks.c.collection_id, readable))
         .limit(MOST_PASSAGES * max(1, len(wanted)))
     )
     results: dict[str, list[str]] = {}
@@ -91,7 +91,7 @@ def _holders(
 
 
 def _near(
-    connection: Connection, choices: Sequence[Identifier], within: Readable
+    connection: Connection, choices: Sequence[Identifier], readable: Readable
 ) -> Mapping[str, str]:
     """Codes that a slip or two make of one that was asked for, the nearest first, as written."""
     results: dict[str, tuple[int, str]] = {}
@@ -108,7 +108,7 @@ def _near(
                     table.c.code.startswith(identifier.code[:ENDS], autoescape=True),
                     table.c.code.endswith(identifier.code[-ENDS:], autoescape=True),
                 ),
-                inside(chunks.c.collection_id, within),
+                inside(chunks.c.collection_id, readable),
             )
             .group_by(table.c.code)
             .limit(MOST_NEAR)

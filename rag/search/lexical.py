@@ -59,87 +59,89 @@ class LexicalIndex:
         self._known: _KnownWords | None = None
         self._reading = threading.Lock()
 
-    def search(self, query: str, within: Readable, *, limit: int) -> list[tuple[str, float]]:
+    def search(self, query: str, readable: Readable, *, limit: int) -> list[tuple[str, float]]:
         """Ids of chunks that hold any term of the query, with their score, best first."""
-        return self.searches([query], within, limit=limit)[0]
+        return self.searches([query], readable, limit=limit)[0]
 
     def searches(
-        self, queries: Sequence[str], within: Readable, *, limit: int
+        self, queries: Sequence[str], readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         """The same for each of several queries."""
-        if not any(map(terms_of, queries)) or limit <= 0 or within.ids == frozenset():
+        if not any(map(terms_of, queries)) or limit <= 0 or readable.ids == frozenset():
             return [[] for _ in queries]
         with reading(self.engine) as connection:
-            own = self._held.within(connection, within)
+            own = self._held.words_of(connection, readable)
             if own is not None:
                 return [own.search(self._lexemes(connection, q), limit) for q in queries]
             known = self._knowing(connection)
-            plans = [Plan.of(self._weighed_terms(connection, known, q, within)) for q in queries]
+            plans = [Plan.of(self._weighed_terms(connection, known, q, readable)) for q in queries]
             look = partial(self._words.search, connection)
-            return [look(plan, within, limit) if plan.all else [] for plan in plans]
+            return [look(plan, readable, limit) if plan.all else [] for plan in plans]
 
-    def holding(self, phrase: str, within: Readable, *, limit: int) -> list[str]:
+    def holding(self, phrase: str, readable: Readable, *, limit: int) -> list[str]:
         """Ids of chunks that hold these words one after the other, in any form of theirs."""
         term = Term(tuple(words_of(phrase)))
-        if not term.tokens or within.ids == frozenset():
+        if not term.tokens or readable.ids == frozenset():
             return []
         with reading(self.engine) as connection:
-            own = self._held.within(connection, within)
+            own = self._held.words_of(connection, readable)
             if own is not None:
                 return own.holding(self._words.lexemes(connection, [term]), limit)
-            return self._words.holding(connection, term, within, limit)
+            return self._words.holding(connection, term, readable, limit)
 
-    def is_known(self, word: str, within: Readable) -> bool:
+    def is_known(self, word: str, readable: Readable) -> bool:
         """Whether some text holds a word, in any form or but for a slip of the keyboard."""
         with reading(self.engine) as connection:
-            own = self._held.within(connection, within)
+            own = self._held.words_of(connection, readable)
             if own is not None:
                 is_held = bool(own.holding(self._lexemes(connection, word), 1))
             else:
-                is_held = any(self._words.frequencies(connection, terms_of(word), within, 1))
-            return is_held or bool(self._slips(connection, own, word.lower(), within))
+                is_held = any(self._words.frequencies(connection, terms_of(word), readable, 1))
+            return is_held or bool(self._slips(connection, own, word.lower(), readable))
 
-    def respelled(self, query: str, within: Readable) -> str:
+    def respelled(self, query: str, readable: Readable) -> str:
         """The query with words that no text holds as those that one slip of the keyboard away do.
 
         A name stays as it is, and all where most words are unknown: it is another language's.
         """
         with reading(self.engine) as connection:
-            own = self._held.within(connection, within)
-            slips = self._slips(connection, own, query, within)
+            own = self._held.words_of(connection, readable)
+            slips = self._slips(connection, own, query, readable)
         for word, stem in slips.items():
-            meant = self._written(stem, within)
+            meant = self._written(stem, readable)
             query = re.sub(rf"\b{re.escape(word)}\b", meant or word, query, flags=re.IGNORECASE)
         return query
 
-    def _written(self, stem: str, within: Readable) -> str:
+    def _written(self, stem: str, readable: Readable) -> str:
         """A word of this stem as some text has it."""
-        found = self.holding(stem, within, limit=1)
+        found = self.holding(stem, readable, limit=1)
         query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(found))
         with reading(self.engine) as connection:
             texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
         words = dict.fromkeys(word for each in texts for word in words_of(each))
         return next((word for word in words if stem_of(word, self._words.stemmer) == stem), "")
 
-    def coverage(self, query: str, within: Readable, chunk_ids: Sequence[str]) -> dict[str, float]:
+    def coverage(
+        self, query: str, readable: Readable, chunk_ids: Sequence[str]
+    ) -> dict[str, float]:
         """For each chunk the share of the query's terms that it holds, 0 to 1.
 
         Rare terms weigh more (by inverse document frequency), and a term that no chunk holds
         weighs most: a query about something unknown covers nothing well.
         """
-        return self.coverages([query], within, chunk_ids)[0]
+        return self.coverages([query], readable, chunk_ids)[0]
 
     def coverages(
-        self, queries: Sequence[str], within: Readable, chunk_ids: Sequence[str]
+        self, queries: Sequence[str], readable: Readable, chunk_ids: Sequence[str]
     ) -> list[dict[str, float]]:
         """The same for each of several queries."""
         if not any(map(terms_of, queries)) or not chunk_ids:
             return [dict.fromkeys(chunk_ids, 0.0) for _ in queries]
         with reading(self.engine) as connection:
-            own = self._held.within(connection, within)
+            own = self._held.words_of(connection, readable)
             if own is None:
                 known = self._knowing(connection)
-                return [self._covered(connection, known, q, within, chunk_ids) for q in queries]
+                return [self._covered(connection, known, q, readable, chunk_ids) for q in queries]
             asked = [self._lexemes(connection, query) for query in queries]
             return [own.coverage(each, chunk_ids) for each in asked]
 
@@ -148,14 +150,14 @@ class LexicalIndex:
         connection: Connection,
         known: _KnownWords,
         query: str,
-        within: Readable,
+        readable: Readable,
         chunk_ids: Sequence[str],
     ) -> dict[str, float]:
-        terms = self._weighed_terms(connection, known, query, within)
-        size = self._size(connection, known, within)
+        terms = self._weighed_terms(connection, known, query, readable)
+        size = self._size(connection, known, readable)
         weights = [idf(size, term.frequency) for term in terms]
-        readable = _readable(connection, chunk_ids, within)
-        holders = self._words.holders(connection, [term.term for term in terms], readable)
+        visible = _visible(connection, chunk_ids, readable)
+        holders = self._words.holders(connection, [term.term for term in terms], visible)
         held = dict.fromkeys(chunk_ids, 0.0)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
@@ -163,13 +165,13 @@ class LexicalIndex:
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
 
     def _weighed_terms(
-        self, connection: Connection, known: _KnownWords, query: str, within: Readable
+        self, connection: Connection, known: _KnownWords, query: str, readable: Readable
     ) -> list[WeighedTerm]:
         """What to look up, with its frequencies; those of all collections are remembered."""
-        known_to_all = known.asked if within.ids is None else {}  # else documents may be moved
+        known_to_all = known.asked if readable.ids is None else {}  # else documents may be moved
         terms = known_to_all.get(query)
         if terms is None:
-            terms = self._weighed(connection, known, terms_of(query), within)
+            terms = self._weighed(connection, known, terms_of(query), readable)
             if len(known_to_all) >= REMEMBERED:
                 known_to_all.clear()
             known_to_all[query] = terms
@@ -179,7 +181,7 @@ class LexicalIndex:
         return self._words.lexemes(connection, terms_of(query))
 
     def _slips(
-        self, connection: Connection, own: CollectionWords | None, query: str, within: Readable
+        self, connection: Connection, own: CollectionWords | None, query: str, readable: Readable
     ) -> dict[str, str]:
         if own is not None:
             return own.vocabulary.slips(query, own.vocabulary.held)
@@ -187,25 +189,25 @@ class LexicalIndex:
 
         @cache
         def held_within(stem: str) -> int:
-            return self._words.frequencies(connection, [Term((stem,))], within, MOST_SCORED)[0]
+            return self._words.frequencies(connection, [Term((stem,))], readable, MOST_SCORED)[0]
 
-        return vocabulary.slips(query, vocabulary.held if within.ids is None else held_within)
+        return vocabulary.slips(query, vocabulary.held if readable.ids is None else held_within)
 
-    def _size(self, connection: Connection, known: _KnownWords, within: Readable) -> int:
-        return known.size if within.ids is None else chunk_count(connection, within)
+    def _size(self, connection: Connection, known: _KnownWords, readable: Readable) -> int:
+        return known.size if readable.ids is None else chunk_count(connection, readable)
 
     def _weighed(
-        self, connection: Connection, known: _KnownWords, terms: Sequence[Term], within: Readable
+        self, connection: Connection, known: _KnownWords, terms: Sequence[Term], readable: Readable
     ) -> list[WeighedTerm]:
         """With their frequencies: those of words are known, of common phrases guessed.
 
         All others are counted, and everything is for who may not read every collection.
         """
-        is_open = within.ids is None
-        size = self._size(connection, known, within)
+        is_open = readable.ids is None
+        size = self._size(connection, known, readable)
         told = {term: self._count_by_vocabulary(known, term) if is_open else None for term in terms}
         untold = [term for term, frequency in told.items() if frequency is None]
-        counts = self._words.frequencies(connection, untold, within, MOST_SCORED + 1)
+        counts = self._words.frequencies(connection, untold, readable, MOST_SCORED + 1)
         counted = dict(zip(untold, counts, strict=True))
         return [
             WeighedTerm(
@@ -256,9 +258,9 @@ class LexicalIndex:
                 self._reading.release()
 
 
-def _readable(connection: Connection, chunk_ids: Sequence[str], within: Readable) -> Sequence[str]:
+def _visible(connection: Connection, chunk_ids: Sequence[str], readable: Readable) -> Sequence[str]:
     """Those of the chunks that the asker may read."""
-    if within.ids is None:
+    if readable.ids is None:
         return chunk_ids
-    is_open = inside(chunks.c.collection_id, within)
+    is_open = inside(chunks.c.collection_id, readable)
     return list(connection.scalars(select(chunks.c.id).where(chunks.c.id.in_(chunk_ids), is_open)))

@@ -21,15 +21,15 @@ class NameMentions:
         self,
         words: LexicalIndex,
         documents: DocumentStore,
-        lexicon: Callable[[Readable], Sequence[str]] = lambda within: (),
+        lexicon: Callable[[Readable], Sequence[str]] = lambda readable: (),
     ) -> None:
         self._words = words
         self.documents = documents
         self._lexicon = lexicon
 
-    def __call__(self, name: str, within: Readable) -> Mention | None:
+    def __call__(self, name: str, readable: Readable) -> Mention | None:
         """None for a name of one document, and where there is too much to count."""
-        chunks = self._chunks(name, within, MOST_CHUNKS)
+        chunks = self._chunks(name, readable, MOST_CHUNKS)
         if len(chunks) == MOST_CHUNKS:
             return None
         links = {
@@ -44,20 +44,20 @@ class NameMentions:
         ordered = _told_apart(sorted(links.values(), key=lambda link: link.name))
         return Mention(name, len(ordered), tuple(ordered[:LINKED]))
 
-    def is_word(self, word: str, within: Readable) -> bool:
+    def is_word(self, word: str, readable: Readable) -> bool:
         """Whether any text holds a word, in whatever form, or one that it may be meant for."""
-        return self._words.is_known(word, within)
+        return self._words.is_known(word, readable)
 
-    def everywhere(self, words: str, within: Readable) -> list[Chunk]:
+    def everywhere(self, words: str, readable: Readable) -> list[Chunk]:
         """Every chunk that holds these words: a name as it is written, others in any form."""
-        chunks = self._chunks(words, within, ALL_CHUNKS)
-        known = {name.casefold(): name for name in self._lexicon(within)}
+        chunks = self._chunks(words, readable, ALL_CHUNKS)
+        known = {name.casefold(): name for name in self._lexicon(readable)}
         name = words if words.isupper() else known.get(words.casefold())
         return chunks if name is None else [chunk for chunk in chunks if _holds(chunk, name)]
 
-    def _chunks(self, name: str, within: Readable, limit: int) -> list[Chunk]:
-        found = self._words.holding(name, within, limit=limit)
-        return list(self.documents.chunks(found, within).values())
+    def _chunks(self, name: str, readable: Readable, limit: int) -> list[Chunk]:
+        found = self._words.holding(name, readable, limit=limit)
+        return list(self.documents.chunks(found, readable).values())
 
 
 def _told_apart(links: Sequence[DocumentLink]) -> list[DocumentLink]:

@@ -83,9 +83,9 @@ class MultilingualVectors:
         """Of the model: what lies between texts that have nothing to do with each other."""
         return usual_spread(self._embedder.embed)
 
-    def nearest(self, vector: Vector, within: Readable, *, limit: int) -> Cosines:
+    def nearest(self, vector: Vector, readable: Readable, *, limit: int) -> Cosines:
         """The best of all that may be read; none where there are too many to compare."""
-        parts = self._parts(within)
+        parts = self._parts(readable)
         if not parts:
             return Cosines({}, None)
         cosines = np.concatenate([part.vectors @ vector for part in parts])
@@ -94,20 +94,20 @@ class MultilingualVectors:
         results = {ids[place]: float(cosines[place]) for place in best}
         return Cosines(results, Spread.of(cosines))
 
-    def spread(self, vector: Vector, within: Readable) -> Spread:
+    def spread(self, vector: Vector, readable: Readable) -> Spread:
         """Of the cosines with a sample, where not all are compared."""
         query = select(second_vectors.c.chunk_id).join(chunks)
-        query = query.where(inside(chunks.c.collection_id, within))
+        query = query.where(inside(chunks.c.collection_id, readable))
         with reading(self._engine) as connection:
             ids = connection.scalars(query.order_by(second_vectors.c.chunk_id).limit(SAMPLE)).all()
-        cosines = self.cosines(vector, ids, within)
+        cosines = self.cosines(vector, ids, readable)
         return Spread.of(np.array(list(cosines.values()), dtype=np.float32))
 
     def cosines(
-        self, vector: Vector, chunk_ids: Sequence[str], within: Readable
+        self, vector: Vector, chunk_ids: Sequence[str], readable: Readable
     ) -> dict[str, float]:
         """Of those among the chunks that have a vector."""
-        parts = self._parts(within)
+        parts = self._parts(readable)
         if parts:
             return {
                 key: float(part.vectors[part.rows[key]] @ vector)
@@ -122,18 +122,18 @@ class MultilingualVectors:
             .where(
                 table.c.chunk_id.in_(list(chunk_ids)),
                 table.c.model == self._embedder.name,
-                inside(chunks.c.collection_id, within),
+                inside(chunks.c.collection_id, readable),
             )
         )
         with reading(self._engine) as connection:
             rows = connection.execute(query).all()
         return {row.chunk_id: float(_vector(row.vector) @ vector) for row in rows}
 
-    def _parts(self, within: Readable) -> list[_CollectionVectors]:
+    def _parts(self, readable: Readable) -> list[_CollectionVectors]:
         """None where there are more than are held."""
-        is_open = inside(chunks.c.collection_id, within)
+        is_open = inside(chunks.c.collection_id, readable)
         with reading(self._engine) as connection:
-            now = versions(connection, within)
+            now = versions(connection, readable)
             counted = select(chunks.c.row).where(is_open).limit(MOST_HELD + 1).subquery()
             size = connection.execute(select(func.count()).select_from(counted)).scalar_one()
             if size > MOST_HELD:

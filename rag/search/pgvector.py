@@ -97,15 +97,15 @@ class PgVectorIndex:
             connection.execute(text("DROP TABLE IF EXISTS chunk_vectors"))
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         none: list[list[tuple[str, float]]] = [[] for _ in vectors]
-        if limit <= 0 or within.ids == frozenset() or not self._exists(vectors.shape[1]):
+        if limit <= 0 or readable.ids == frozenset() or not self._exists(vectors.shape[1]):
             return none
-        inside = "" if within.ids is None else _INSIDE
+        inside = "" if readable.ids is None else _INSIDE
         values: dict[str, Any] = {"limit": limit}
-        if within.ids is not None:
-            values["within"] = sorted(within.ids)
+        if readable.ids is not None:
+            values["within"] = sorted(readable.ids)
         with self._translated, reading(self._engine) as connection:
             count = connection.scalar(text(_COUNT.format(inside)), values | {"most": EXACT + 1})
             connection.exec_driver_sql(_EXACTLY if count <= EXACT else _BY_GRAPH)
@@ -276,9 +276,9 @@ class ChangingIndex:
             index.clear()
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
-        return self._answering.nearest(vectors, within, limit=limit)
+        return self._answering.nearest(vectors, readable, limit=limit)
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return self._answering.vectors(chunk_ids)

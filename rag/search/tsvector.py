@@ -80,10 +80,10 @@ class TsvectorWords:
     stemmer = "english"
 
     def search(
-        self, connection: Connection, plan: Plan, within: Readable, limit: int
+        self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> list[tuple[str, float]]:
         deep = RANKED if plan.common else DEPTH
-        found = self._candidates(connection, plan, within, deep * limit)
+        found = self._candidates(connection, plan, readable, deep * limit)
         lexemes = self.lexemes(connection, [term.term for term in plan.all])
         asked = {"ids": [each.id for each in found.values()]}
         places = _places(connection.execute(self._WRITTEN, asked), lexemes)
@@ -93,10 +93,10 @@ class TsvectorWords:
         return [(found[row].id, scored) for row, scored in best]
 
     def frequencies(
-        self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
+        self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
         asked = {"queries": [_tsquery(term) for term in terms], "most": most}
-        return list(connection.execute(_open(self._FREQUENCIES, within), asked).scalars())
+        return list(connection.execute(_open(self._FREQUENCIES, readable), asked).scalars())
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         return {row.word: row.ndoc for row in connection.execute(self._WORDS)}
@@ -119,26 +119,26 @@ class TsvectorWords:
         return _tokens(term)
 
     def holding(
-        self, connection: Connection, term: Term, within: Readable, limit: int
+        self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
         asked = {"query": _tsquery(term), "limit": limit}
-        return list(connection.execute(_open(self._HOLDING, within), asked).scalars())
+        return list(connection.execute(_open(self._HOLDING, readable), asked).scalars())
 
     def _candidates(
-        self, connection: Connection, plan: Plan, within: Readable, most: int
+        self, connection: Connection, plan: Plan, readable: Readable, most: int
     ) -> dict[int, Row[Any]]:
         """Ids and lengths of chunks that may be among the best, by row."""
         asked = {
             "queries": [_tsquery(term.term) for term in plan.rare],
             "weights": [term.weight for term in plan.rare],
         }
-        rows = connection.execute(_open(self._CANDIDATES, within), {**asked, "limit": most})
+        rows = connection.execute(_open(self._CANDIDATES, readable), {**asked, "limit": most})
         results = {row.row: row for row in rows}
         together: dict[int, Row[Any]] = {}
         for terms in plan.together() if plan.common else ():
             query = " & ".join(map(_tsquery, terms))
             rows = connection.execute(
-                _open(self._TOGETHER, within), {"query": query, "limit": most}
+                _open(self._TOGETHER, readable), {"query": query, "limit": most}
             )
             together |= {row.row: row for row in rows}
             if len(together) >= most:
@@ -176,12 +176,12 @@ def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
     return np.sort(rows.astype(np.int64) << 16 | at.astype(np.int64) | in_text)
 
 
-def _open(statement: str, within: Readable) -> TextClause:
+def _open(statement: str, readable: Readable) -> TextClause:
     """The statement over what the asker may read."""
-    if within.ids is None:
+    if readable.ids is None:
         return text(statement.format(inside=""))
     inside = " AND collection_id = ANY(:collections)"
-    return text(statement.format(inside=inside)).bindparams(collections=sorted(within.ids))
+    return text(statement.format(inside=inside)).bindparams(collections=sorted(readable.ids))
 
 
 def _tsquery(term: Term) -> str:

@@ -116,18 +116,18 @@ class ChromaIndex:
             self._exact.remove(chunk_ids)
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
         def query(collection: Any) -> list[list[tuple[str, float]]]:
             self._check(collection, vectors.shape[1])
-            exact = self._exact.nearest(vectors, within, limit=limit)
+            exact = self._exact.nearest(vectors, readable, limit=limit)
             if exact is not None:
                 return exact
             found = collection.query(
                 query_embeddings=vectors,
                 n_results=limit,
                 include=["distances"],
-                where=_where(within),
+                where=_where(readable),
             )
             return [
                 [(key, 1.0 - float(distance)) for key, distance in zip(*each, strict=True)]
@@ -135,7 +135,7 @@ class ChromaIndex:
             ]
 
         none: list[list[tuple[str, float]]] = [[] for _ in vectors]
-        return self._use(query, none) if limit > 0 and within.ids != frozenset() else none
+        return self._use(query, none) if limit > 0 and readable.ids != frozenset() else none
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         held = self._exact.vectors(chunk_ids)
@@ -333,9 +333,9 @@ class SharedIndex:
         return set(self._write("chunk_ids"))
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
-        found = self._index.call("nearest", vectors, within, seconds=QUERY_SECONDS, limit=limit)
+        found = self._index.call("nearest", vectors, readable, seconds=QUERY_SECONDS, limit=limit)
         return list(found)
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
@@ -351,5 +351,5 @@ def _hurry(request: Any) -> None:
         request.extensions["timeout"] = dict.fromkeys(request.extensions["timeout"], QUERY_SECONDS)
 
 
-def _where(within: Readable) -> dict[str, Any] | None:
-    return None if within.ids is None else {PLACE: {"$in": sorted(within.ids)}}
+def _where(readable: Readable) -> dict[str, Any] | None:
+    return None if readable.ids is None else {PLACE: {"$in": sorted(readable.ids)}}

@@ -82,12 +82,12 @@ class WordIndex(Protocol):
     stemmer: str  # Snowball's name of the one that the index uses
 
     def search(
-        self, connection: Connection, plan: Plan, within: Readable, limit: int
+        self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> list[tuple[str, float]]:
         """Ids of chunks that hold terms of the plan, with their scores, best first."""
 
     def frequencies(
-        self, connection: Connection, terms: Sequence[Term], within: Readable, most: int
+        self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
         """In how many chunks each term is; no more than `most` are counted."""
 
@@ -97,7 +97,7 @@ class WordIndex(Protocol):
         """For each term, which of these chunks hold it."""
 
     def holding(
-        self, connection: Connection, term: Term, within: Readable, limit: int
+        self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
         """Which chunks hold the term, the oldest first."""
 
@@ -119,9 +119,9 @@ class WordIndex(Protocol):
         """Each lexeme of a collection's chunks from a row on, with where it stands, in order."""
 
 
-def chunk_count(connection: Connection, within: Readable, most: int | None = None) -> int:
+def chunk_count(connection: Connection, readable: Readable, most: int | None = None) -> int:
     """Of the collections; no more than `most` are counted."""
-    found = select(chunks.c.row).where(inside(chunks.c.collection_id, within)).limit(most)
+    found = select(chunks.c.row).where(inside(chunks.c.collection_id, readable)).limit(most)
     return int(connection.execute(select(func.count()).select_from(found.subquery())).scalar_one())
 
 

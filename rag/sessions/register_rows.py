@@ -109,7 +109,10 @@ def source_count(connection: Connection, key: SessionKey) -> int:
 
 
 def read(
-    connection: Connection, key: SessionKey, within: Readable, numbers: Sequence[int] | None = None
+    connection: Connection,
+    key: SessionKey,
+    readable: Readable,
+    numbers: Sequence[int] | None = None,
 ) -> list[Source]:
     """Sources by number, with what became of them."""
     if numbers is None:
@@ -117,15 +120,15 @@ def read(
     else:
         possible = [number for number in numbers if number < 2**31]
         rows = found(connection, key, _READ_NUMBERS, numbers=possible)
-    return [source_from(row, within) for row in rows]
+    return [source_from(row, readable) for row in rows]
 
 
 def of_chunks(
-    connection: Connection, key: SessionKey, within: Readable, chunk_ids: Sequence[str]
+    connection: Connection, key: SessionKey, readable: Readable, chunk_ids: Sequence[str]
 ) -> list[Source]:
     """The sources that these chunks are, by number; those that are registered."""
     rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
-    return [source_from(row, within) for row in rows]
+    return [source_from(row, readable) for row in rows]
 
 
 def keep_result(

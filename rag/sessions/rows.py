@@ -117,12 +117,12 @@ def source_columns(source: Source) -> dict[str, Any]:
     return {key: storable(v) if isinstance(v, str) else v for key, v in columns.items()}
 
 
-def source_from(row: Any, within: Readable) -> Source:
+def source_from(row: Any, readable: Readable) -> Source:
     """A source, with what became of it: the row holds `chunk_now` and `collection_now`.
 
     A document that its owner may not read any more is told as one that is gone.
     """
-    is_there = row.collection_now is not None and within.holds(row.collection_now)
+    is_there = row.collection_now is not None and readable.holds(row.collection_now)
     state = source_state(has_document=is_there, has_chunk=is_there and row.chunk_now is not None)
     columns = {name: getattr(row, name) for name in _OF_A_SOURCE}
     return Source(**columns | {"heading_path": tuple(row.heading_path), "state": state})

@@ -127,7 +127,7 @@ class _OwnedRows:
         with self._engine.connect() as connection:
             return self._mine(connection, _MINE)
 
-    def within(self) -> Readable:
+    def readable(self) -> Readable:
         return self._readable(self.owner).only(self.read().collections)
 
 
@@ -233,8 +233,8 @@ class SqlRegister(_OwnedRows):
         return [known[chunk_id] for chunk_id in wanted]
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
-        within = self._readable(self.owner)
-        sources = self._look(register_rows.of_chunks, within, chunk_ids)
+        readable = self._readable(self.owner)
+        sources = self._look(register_rows.of_chunks, readable, chunk_ids)
         return {source.chunk_id: source for source in sources}
 
     def keep_result(self, number: int, table_id: str, content: Mapping[str, Any]) -> None:
@@ -245,8 +245,8 @@ class SqlRegister(_OwnedRows):
         return self._look(register_rows.result, number)
 
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
-        within = self._readable(self.owner)
-        return self._look(register_rows.read, within, numbers)
+        readable = self._readable(self.owner)
+        return self._look(register_rows.read, readable, numbers)
 
     def source_count(self) -> int:
         return self._look(register_rows.source_count)

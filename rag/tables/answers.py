@@ -80,17 +80,19 @@ class TableAnswers:
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
         """The figures; offers or cells beside what is found; None where no table is asked."""
-        within = session.within()
-        if len(question) > LONGEST_QUESTION or not self.library.store.ids(within):
+        readable = session.readable()
+        if len(question) > LONGEST_QUESTION or not self.library.store.ids(readable):
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         told = partial(self._answer_of, session, talk=resolution.talk)
-        choice = self._taken(session, question, within) or self._changed(session, question, within)
+        choice = self._taken(session, question, readable) or self._changed(
+            session, question, readable
+        )
         if choice is not None:
             return told(self._result(choice, question), is_followup=True)
-        choices = self.library.understand(question, within)
-        planned = self._planned(resolution.query, choices, within)
+        choices = self.library.understand(question, readable)
+        planned = self._planned(resolution.query, choices, readable)
         if planned is not None:
             return told(planned)
         sure = self.claimed(choices)
@@ -98,13 +100,13 @@ class TableAnswers:
             return told(self._result(sure, question))
         return self._beside(session, question, resolution.talk, choices)
 
-    def ask(self, question: str, within: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
+    def ask(self, question: str, readable: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
         refuse_long(question)
-        choice = self._follow_up(question, past, within)
+        choice = self._follow_up(question, past, readable)
         if choice is None:
-            choices = self.library.understand(question, within)
-            planned = self._planned(question, choices, within, is_asked=True)
+            choices = self.library.understand(question, readable)
+            planned = self._planned(question, choices, readable, is_asked=True)
             if planned is not None:
                 return planned
             choice = self.claimed(choices) or self._only(choices)
@@ -112,7 +114,7 @@ class TableAnswers:
 
     def told(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
-        result = self.ask(question, session.within(), self.past(session))
+        result = self.ask(question, session.readable(), self.past(session))
         return describe_result(result, self.keep(session, result).marker)
 
     def keep(self, session: SourceRegister, result: TableResult) -> Source:
@@ -154,56 +156,56 @@ class TableAnswers:
         if all(word in SHOW for word in normalised(rest).split()):
             return self._answer_of(session, result)
         entry = TableTurn(rest, rest, result, "", "")
-        choice = self._follow_up(rest, [entry], session.within())
+        choice = self._follow_up(rest, [entry], session.readable())
         return None if choice is None else self._answer_of(session, self._result(choice, rest))
 
-    def _taken(self, session: SessionTranscript, reply: str, within: Readable) -> Choice | None:
+    def _taken(self, session: SessionTranscript, reply: str, readable: Readable) -> Choice | None:
         """An offer that is taken: its words are the question."""
         for message in reversed(session.recent(4)):
             if not _is_finished(message) or message.answer is None:
                 continue
             for offer in message.answer.offers:
                 if normalised(offer.label) == normalised(reply):
-                    return self._chosen(offer, within)
+                    return self._chosen(offer, readable)
             return None
         return None
 
-    def _chosen(self, offer: Offer, within: Readable) -> Choice | None:
+    def _chosen(self, offer: Offer, readable: Readable) -> Choice | None:
         plan = plan_from(offer.plan)
         try:
-            return Choice(self.library.store.table(plan.table, within), plan, is_sure=True)
+            return Choice(self.library.store.table(plan.table, readable), plan, is_sure=True)
         except NotFound:
             return None
 
-    def _changed(self, session: SessionHandle, question: str, within: Readable) -> Choice | None:
-        return self._follow_up(question, self.past(session), within)
+    def _changed(self, session: SessionHandle, question: str, readable: Readable) -> Choice | None:
+        return self._follow_up(question, self.past(session), readable)
 
     def _follow_up(
-        self, question: str, past: Sequence[TableTurn], within: Readable
+        self, question: str, past: Sequence[TableTurn], readable: Readable
     ) -> Choice | None:
         if not past or past[-1].result.is_sql:
             return None
         last = past[-1].result
-        table = self.table_of(last, within)
+        table = self.table_of(last, readable)
         if table is None:
             return None
         before = replace(plan_from(last.plan), table=table.id)
         plan = changed(question, self.library.words(table), before)
         return None if plan is None else self.library.checked(Choice(table, plan, is_sure=True))
 
-    def table_of(self, result: TableResult, within: Readable) -> Table | None:
+    def table_of(self, result: TableResult, readable: Readable) -> Table | None:
         """The table of a result, or the one that took its place when its document changed."""
         try:
-            return self.library.store.table(result.table_id, within)
+            return self.library.store.table(result.table_id, readable)
         except NotFound:
-            tables = self.library.store.tables(within, document_id=result.document_id)
+            tables = self.library.store.tables(readable, document_id=result.document_id)
             return next((table for table in tables if table.name == result.table_name), None)
 
     def _planned(
         self,
         question: str,
         choices: Sequence[Choice],
-        within: Readable,
+        readable: Readable,
         *,
         is_asked: bool = False,
     ) -> TableResult | None:
@@ -213,8 +215,8 @@ class TableAnswers:
         """
         if self._planner is None or not (is_asked or may_ask_rows(question)):
             return None
-        result = self._planner(question, choices or self.library.likely(question, within))
-        table = self.table_of(result, within) if result is not None else None
+        result = self._planner(question, choices or self.library.likely(question, readable))
+        table = self.table_of(result, readable) if result is not None else None
         if result is None or table is None:
             return result
         if result.is_sql:
@@ -263,7 +265,7 @@ class TableAnswers:
                 sources.append(self.keep(session, result))
         offered = self.offered(question, choices)
         if not (sources or offered or self._likeness is None) and may_ask_rows(question):
-            meant = self.library.by_meaning(question, session.within(), self._likeness)
+            meant = self.library.by_meaning(question, session.readable(), self._likeness)
             offered = self.offered(question, meant)
         code = language_of(question, talk).code
         labels = {label_of(each, offered, code): each.plan.as_dict() for each in offered}
@@ -313,7 +315,7 @@ class TableAnswers:
         talk: str,
     ) -> ComputedFigure | None:
         """The one figure of a result."""
-        table = self.table_of(result, session.within())
+        table = self.table_of(result, session.readable())
         if table is None or len(result.rows) != 1:
             return None
         free = {column.name for column in result.columns}

@@ -114,9 +114,11 @@ class TableLibrary:
             if (column := columns.get(name.casefold())) is not None
         )
 
-    def rows_behind(self, result: TableResult, position: int, within: Readable) -> tuple[int, ...]:
+    def rows_behind(
+        self, result: TableResult, position: int, readable: Readable
+    ) -> tuple[int, ...]:
         """Numbers of the rows that one row of a result is made of, while its table is there."""
-        table = self.store.table(result.table_id, within)
+        table = self.store.table(result.table_id, readable)
         if result.is_sql:
             from rag.tables.execution.engine import ModelSql
 
@@ -155,12 +157,12 @@ class TableLibrary:
     # ── Questions ────────────────────────────────────────────────────────────────────────────
 
     def understand(
-        self, question: str, within: Readable, *, among: Sequence[Table] | None = None
+        self, question: str, readable: Readable, *, among: Sequence[Table] | None = None
     ) -> list[Choice]:
         """What the question may ask, of which tables; best first."""
         if len(question) > LONGEST_QUESTION:
             return []
-        tables = self._shortlist(question, within) if among is None else among
+        tables = self._shortlist(question, readable) if among is None else among
         results = [
             self.checked(Choice(table, r.plan, r.unused, r.is_sure, r.used))
             for table in paced(tables, weight=64)
@@ -169,11 +171,11 @@ class TableLibrary:
         choices = [choice for choice in results if choice is not None]
         return sorted(choices, key=lambda c: (len(c.unused), -c.used, not c.is_sure))
 
-    def by_meaning(self, question: str, within: Readable, likeness: Likeness) -> list[Choice]:
+    def by_meaning(self, question: str, readable: Readable, likeness: Likeness) -> list[Choice]:
         """Readings with a column or value in place of each word that means it; none is sure."""
-        tables = self._library(within)[0]
+        tables = self._library(readable)[0]
         if len(tables) > MOST_MEANT:
-            tables = self._shortlist(question, within)
+            tables = self._shortlist(question, readable)
         results = []
         for table in tables[:MOST_MEANT]:
             own = self.words(table)
@@ -202,13 +204,13 @@ class TableLibrary:
             return None
         return choice
 
-    def likely(self, question: str, within: Readable) -> list[Choice]:
+    def likely(self, question: str, readable: Readable) -> list[Choice]:
         """The tables that share words with a question of which no plan is known."""
-        return [Choice(table, TablePlan(table.id)) for table in self._shortlist(question, within)]
+        return [Choice(table, TablePlan(table.id)) for table in self._shortlist(question, readable)]
 
-    def _shortlist(self, question: str, within: Readable) -> list[Table]:
+    def _shortlist(self, question: str, readable: Readable) -> list[Table]:
         """Tables that share the rarest words with the question."""
-        tables, spread = self._library(within)
+        tables, spread = self._library(readable)
         asked = [word for word in words_of(question) if word not in IDLE]
         words = {form for word in asked for form in (word, *stems(word))}
         words |= {hint for w in asked if w in ADJECTIVES for hint in ADJECTIVES[w].measures}
@@ -223,12 +225,12 @@ class TableLibrary:
         scored.sort(key=lambda pair: -pair[0])
         return [table for score, table in scored[:SHORTLIST] if score > 0]
 
-    def _library(self, within: Readable) -> tuple[list[Table], Counter[str]]:
-        ids = self.store.ids(within)
+    def _library(self, readable: Readable) -> tuple[list[Table], Counter[str]]:
+        ids = self.store.ids(readable)
         with self._turn:
             known = self._known.get(ids)
         if known is None:
-            tables = self.store.tables(within)
+            tables = self.store.tables(readable)
             spread = Counter(word for table in tables for word in set(table.words.split()))
             known = tables, spread
             with self._turn:

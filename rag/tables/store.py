@@ -131,9 +131,9 @@ class TableStore:
                 position += 1
         pa.default_memory_pool().release_unused()
 
-    def tables(self, within: Readable, *, document_id: str | None = None) -> list[Table]:
+    def tables(self, readable: Readable, *, document_id: str | None = None) -> list[Table]:
         """By document and position."""
-        query = _QUERY.where(inside(document_table.c.collection_id, within)).order_by(
+        query = _QUERY.where(inside(document_table.c.collection_id, readable)).order_by(
             document_table.c.name, document_table.c.id, table_table.c.position
         )
         if document_id is not None:
@@ -141,20 +141,20 @@ class TableStore:
         with reading(self._engine) as connection:
             return [_from_row(row) for row in connection.execute(query)]
 
-    def ids(self, within: Readable) -> tuple[str, ...]:
+    def ids(self, readable: Readable) -> tuple[str, ...]:
         """Of all tables: other documents have others."""
         query = select(table_table.c.id).order_by(table_table.c.id)
-        if within.ids is not None:
+        if readable.ids is not None:
             query = query.join_from(table_table, document_table).where(
-                inside(document_table.c.collection_id, within)
+                inside(document_table.c.collection_id, readable)
             )
         with reading(self._engine) as connection:
             return tuple(connection.execute(query).scalars())
 
-    def table(self, table_id: str, within: Readable) -> Table:
+    def table(self, table_id: str, readable: Readable) -> Table:
         """Raises NotFound, also where its document is in none of the collections."""
         query = _QUERY.where(
-            table_table.c.id == table_id, inside(document_table.c.collection_id, within)
+            table_table.c.id == table_id, inside(document_table.c.collection_id, readable)
         )
         with reading(self._engine) as connection:
             row = connection.execute(query).one_or_none()

@@ -120,14 +120,14 @@ def conditions_of(
     spanned = {column.low[:4], column.high[:4]}
     year = time.year or (int(spanned.pop()) if len(spanned) == 1 else 0)
     if year:
-        return list(within(column.name, *time.days(year), op))
+        return list(between_days(column.name, *time.days(year), op))
     parts = list(time.parts())
     if len(parts) > 1 and op is not Op.IS:
         return []
     return [Filter(column.name, op, (value,), part) for part, value in parts]
 
 
-def within(column: str, first: date, last: date, op: Op) -> Iterator[Filter]:
+def between_days(column: str, first: date, last: date, op: Op) -> Iterator[Filter]:
     """Days as bounds: after a month is after its last day, since a year from its first."""
     following = str(last + timedelta(days=1))
     if op is Op.IS and first == last:

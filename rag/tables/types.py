@@ -166,8 +166,8 @@ def unit_in_header(header: str) -> str:
         re.IGNORECASE,
     )
     if match is None:
-        within = re.findall(r"[(\[]([^()\[\]\d]{1,8})[)\]]", header)  # "Torque (Nm) dry"
-        named = [unit for unit in within if unit.casefold() in UNIT_SIGNS]
+        readable = re.findall(r"[(\[]([^()\[\]\d]{1,8})[)\]]", header)  # "Torque (Nm) dry"
+        named = [unit for unit in readable if unit.casefold() in UNIT_SIGNS]
         return next((sign for sign in CURRENCY if sign in header), named[0] if named else "")
     unit = (match[1] or match[match.re.groups]).strip()
     return sign_of(unit) if unit.casefold() in CURRENCIES else unit

@@ -117,7 +117,7 @@ def memory_of(application: "Application") -> ContextBuilder:
 
 def _offer(application: "Application", model: OpenAIChatModel) -> ToolOffer:
     def has_tables(session: OwnedSession) -> bool:
-        return bool(application.tables.ids(session.within()))
+        return bool(application.tables.ids(session.readable()))
 
     return ToolOffer(lambda: model.takes_tools, has_tables, may_ask_rows, application.count)
 
@@ -227,10 +227,10 @@ def _others(application: "Application") -> dict[str, Writer]:
     return others
 
 
-def _confidence(application: "Application", question: str, within: Readable) -> Confidence:
+def _confidence(application: "Application", question: str, readable: Readable) -> Confidence:
     """Nothing is said of it where a model or an index is away."""
     with suppress(ModelError, IndexAway):
-        return application.retriever.confidence(question, within)
+        return application.retriever.confidence(question, readable)
     return Confidence()
 
 
@@ -247,7 +247,7 @@ def _tools(application: "Application") -> ToolRoom:
     retriever, memory = application.retriever, application.memory
     actions = Actions(
         search=lambda session, query, limit, filters: retriever.search(
-            query, session.within(), limit=limit, filters=filters
+            query, session.readable(), limit=limit, filters=filters
         ),
         prefer=lambda session, wanted: session.prefer(wanted),
         summarize=memory.summarize,

@@ -53,7 +53,7 @@ def asked(question, *sources, relevance=0.9):
 
 
 def written(request):
-    writer = CardWriter(embed, lexicon=lambda within: NAMES)
+    writer = CardWriter(embed, lexicon=lambda readable: NAMES)
     return sanitise("".join(delta.text for delta in writer.write(request)))
 
 
@@ -211,7 +211,7 @@ class TestWhatIsWeak:
         ],
     )
     def test_begins_with_saying_so_in_the_language_of_the_question(self, question, said):
-        writer = CardWriter(embed, confidence=lambda text, within: self.NOTHING)
+        writer = CardWriter(embed, confidence=lambda text, readable: self.NOTHING)
         deltas = writer.write(asked(question, REFUNDS, TABLE, relevance=0.01))
 
         assert "".join(delta.text for delta in deltas).startswith(said)
@@ -296,7 +296,7 @@ class TestAsText:
     def test_documents_that_mention_a_name_are_counted_and_linked(self):
         mention = Mention("Aero 5", 7, (DocumentLink("d9", "a.md", "A [1] * list"),))
         writer = CardWriter(
-            embed, lexicon=lambda within: NAMES, mentions=lambda name, within: mention
+            embed, lexicon=lambda readable: NAMES, mentions=lambda name, readable: mention
         )
 
         text = "".join(d.text for d in writer.write(asked("What does the Aero 5 weigh?", TABLE)))
@@ -315,7 +315,7 @@ class TestAsText:
     )
     def test_a_code_that_no_document_holds_is_said_first(self, question, words):
         missing = (MissingIdentifier("XK-4471-D", ("XK-4471-B",)),)
-        writer = CardWriter(embed, confidence=lambda text, within: Confidence(missing=missing))
+        writer = CardWriter(embed, confidence=lambda text, readable: Confidence(missing=missing))
         found = source(1, "The XK-4471-B is a pump.")
 
         text = "".join(delta.text for delta in writer.write(asked(question, found)))

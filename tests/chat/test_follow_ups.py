@@ -41,7 +41,9 @@ class Searches:
 
 
 def resolve(question, last, lexicon=(), **options):
-    return FollowUps(lexicon=lambda within: lexicon, **options).resolve(question, last, EVERYTHING)
+    return FollowUps(lexicon=lambda readable: lexicon, **options).resolve(
+        question, last, EVERYTHING
+    )
 
 
 def searched(question, last, *found, **options):
@@ -171,7 +173,7 @@ class TestWordsThatNobodyKnows:
         ("question", "is_led"), [("asdf qwer zxcv", False), ("why qwer?", True), ("rent?", True)]
     )
     def test_point_at_nothing_that_was_said(self, question, is_led):
-        resolution = resolve(question, after(HEAVY), is_word=lambda word, within: word == "rent")
+        resolution = resolve(question, after(HEAVY), is_word=lambda word, readable: word == "rent")
 
         assert bool(resolution.before.said) is is_led
 
@@ -204,7 +206,7 @@ def test_letters_that_grow_in_lower_case_do_not_shift_names():
 
 def test_a_lexicon_that_grows_is_read_again():
     names = ["Nimbus One"]
-    followups, last = FollowUps(lexicon=lambda within: names), after("Is the Nimbus One new?")
+    followups, last = FollowUps(lexicon=lambda readable: names), after("Is the Nimbus One new?")
     before = followups.resolve("and the Twin?", last, EVERYTHING)
 
     names.append("Nimbus Twin")
@@ -218,7 +220,7 @@ def test_a_lexicon_that_grows_is_read_again():
 def test_any_text_is_searched_and_nothing_of_it_is_lost(question, topic, there, elsewhere):
     found = [hit("Rent", there), hit("Deposit", elsewhere)]
     resolution, hits, _ = searched(
-        question, after(topic), found, found, lexicon=lambda within: LEXICON
+        question, after(topic), found, found, lexicon=lambda readable: LEXICON
     )
 
     assert resolution.query.endswith(question) or resolution.method == "rules"

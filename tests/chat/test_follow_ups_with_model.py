@@ -21,7 +21,7 @@ def reply(question):
 
 def resolve(model, question="And the Aero 7?", history=HISTORY, **options):
     """A name alone is a follow-up without a search."""
-    followups = FollowUps(model=model, lexicon=lambda within: ("Aero 5", "Aero 7"), **options)
+    followups = FollowUps(model=model, lexicon=lambda readable: ("Aero 5", "Aero 7"), **options)
     topic = history[-1][0] if history else ""
     return followups.resolve(question, LastTurn(topic, turns=tuple(history)), EVERYTHING)
 

@@ -150,10 +150,10 @@ def assert_indexed(application, parts):
     """Vectors and words find each chunk in its collection, and nowhere else."""
     some = np.ones((1, application.embedder.embed(["a"]).shape[1]), dtype=np.float32)
     for place in {part.collection_id for part in parts}:
-        within = Readable(frozenset([place]))
+        readable = Readable(frozenset([place]))
         here = {part.id for part in parts if part.collection_id == place}
-        [near] = application.index.nearest(some, within, limit=10_000)
-        hits = application.retriever.by_words("grams", within, limit=1000)
+        [near] = application.index.nearest(some, readable, limit=10_000)
+        hits = application.retriever.by_words("grams", readable, limit=1000)
         assert sorted(chunk_id for chunk_id, _ in near) == sorted(here)
         assert {hit.chunk.document_id for hit in hits} == {
             part.document_id for part in parts if part.id in here

@@ -121,6 +121,40 @@ def test_a_footer_without_text_is_not_missed():
     assert read("letter.docx", office_files.docx(build)).report.left_out == ()
 
 
+def test_files_within_a_file_are_named_and_those_of_charts_are_not():
+    data = office_files.docx(lambda document: document.add_paragraph("Two words"))
+    data = office_files.with_part(data, "word/afchunk1.htm", b"<p>Discount: 12 percent</p>")
+    data = office_files.with_part(data, "word/embeddings/sheet1.xlsx", b"PK")
+    data = office_files.with_part(data, "word/embeddings/sheet2.xlsx", b"PK")
+    rels = b'<Relationships><Relationship Target="../embeddings/sheet2.xlsx"/></Relationships>'
+    data = office_files.with_part(data, "word/charts/_rels/chart1.xml.rels", rels)
+
+    report = read("letter.docx", data).report
+
+    assert report.left_out == ("2 embedded files (afchunk1.htm, sheet1.xlsx): not read",)
+
+
+def test_the_title_of_a_chart_of_a_workbook_is_read_and_its_cells_are_not_read_twice():
+    from openpyxl import Workbook
+    from openpyxl.chart import BarChart, Reference
+
+    book = Workbook()
+    for row in (("Item", "Price"), ("Pump", 120), ("Hose", 35)):
+        book.active.append(row)
+    chart = BarChart()
+    chart.add_data(Reference(book.active, min_col=2, min_row=1, max_row=3), titles_from_data=True)
+    chart.title = "Prices in spring"
+    book.create_chartsheet("Diagram").add_chart(chart)
+    file = io.BytesIO()
+    book.save(file)
+
+    found = read("prices.xlsx", file.getvalue())
+
+    text = "\n".join(section.text for section in found.sections)
+    assert text.endswith("Chart: Prices in spring")
+    assert text.count("120") == 1
+
+
 def test_slides_and_their_pictures_are_counted():
     def build(presentation):
         slide = presentation.slides.add_slide(presentation.slide_layouts[5])

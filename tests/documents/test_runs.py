@@ -9,8 +9,11 @@ from hypothesis import strategies as st
 
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.documents.readers.pdf.lines import PdfCell, PdfLine, Rule
+from rag.documents.readers.pdf.rules import Lattice
 from rag.documents.runs import Mark, Run, written
 from rag.language.numerals import parse_figure
+from tests.documents import office_files
 
 RAISED, LOWERED, STRUCK, HIDDEN, DELETED = (frozenset({mark}) for mark in Mark)
 
@@ -23,6 +26,7 @@ RAISED, LOWERED, STRUCK, HIDDEN, DELETED = (frozenset({mark}) for mark in Mark)
         ([Run("450"), Run("1", RAISED)], "450 [note 1]"),
         ([Run("is vented"), Run("3", RAISED), Run(".")], "is vented [note 3]."),
         ([Run("30 m"), Run("2", RAISED)], "30 m²"),
+        ([Run("a + x"), Run("2", RAISED)], "a + x²"),
         ([Run("CO"), Run("2", LOWERED)], "CO2"),
         ([Run("10"), Run("2", LOWERED)], "10_2"),
         ([Run("450"), Run("1", RAISED), Run("kg")], "450 [note 1] kg"),
@@ -200,3 +204,92 @@ def test_what_nobody_sees_is_told_and_not_searchable(name, data):
 
     assert "old" not in read.sections[0].text
     assert "1 deleted word" in read.report.left_out
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ('<p>Revenue: 450<a href="#n1">1</a> EUR</p>', "Revenue: 450 [note 1] EUR"),
+        ("<table><tr><th>A</th><th>B</th></tr><tr><td>R</td><td>450<a href='n.html#f'>2</a></td>"
+         "</tr><tr><td>S</td><td>7</td></tr></table>", "| R | 450 [note 2] |"),
+        ('<p>See page <a href="#p9">9</a>.</p>', "See page 9."),
+        ('<p>Model V<a href="/nine">9</a></p>', "Model V9"),
+        ("<p><input type='checkbox' checked> Crane <input type='checkbox'> Lift</p>",
+         "☑ Crane ☐ Lift"),
+        ("<table><tr><td>Crane</td><td><input type='radio' checked></td></tr><tr><td>Lift</td>"
+         "<td><input type='radio'></td></tr></table>", "| Crane | ☑ |"),
+        ('<ol start="4"><li>Seal.</li><li value="9">Pour.</li></ol>', "- 4. Seal.\n- 9. Pour."),
+    ],
+)  # fmt: skip
+def test_a_page_keeps_its_notes_boxes_and_numbers(markup, text):
+    assert text in text_of("a.html", markup.encode())
+
+
+@pytest.mark.parametrize(
+    "attribute", ["hidden", "style='display: none'", "style='visibility:collapse'"]
+)
+def test_hidden_rows_and_paragraphs_of_a_page_are_reported_and_not_read(attribute):
+    rows = f"<tr><td>Pump</td></tr><tr {attribute}><td>Ghost</td></tr><tr><td>Hose</td></tr>"
+    page = f"<p {attribute}>Two words</p><table>{rows}</table><script {attribute}>a b</script>"
+
+    document = sections("a.html", page.encode())
+
+    assert "Ghost" not in document.sections[0].text
+    assert document.report.left_out == ("3 hidden words",)
+
+
+def struck_pdf():
+    from reportlab.platypus import Paragraph, Table
+
+    def build(styles):
+        style = styles["Normal"]
+        cell = Paragraph("<strike>120</strike> 95", style)
+        rows = [["Item", "Price"], ["Pump", cell], ["Hose", "35"]]
+        said = "The beam costs <strike>90 EUR</strike> 75 EUR, <u>not more</u>."
+        return [
+            Paragraph(said, style),
+            Table(rows, style=[("GRID", (0, 0), (-1, -1), 0.5, "black")]),
+        ]
+
+    return office_files.pdf_of_flowables(build)
+
+
+def test_a_line_through_words_of_a_pdf_strikes_them_out_and_borders_no_cell():
+    text = text_of("a.pdf", struck_pdf())
+
+    assert "The beam costs ~~90 EUR~~ 75 EUR, not more." in text
+    assert "| Pump | ~~120~~ 95 |\n| Hose | 35 |" in text
+
+
+def test_words_that_a_reviewer_struck_out_of_a_pdf_are_marked():
+    import pypdfium2
+    from pypdfium2 import raw
+
+    document = pypdfium2.PdfDocument(office_files.pdf([["The fee is 90 EUR each."]]))
+    page = document[0]
+    words = page.get_textpage()
+    boxes = [words.get_charbox(at) for at in range(11, 17)]  # 90 EUR
+    left, right = boxes[0][0], boxes[-1][2]
+    low, high = boxes[0][1] - 2, boxes[0][3] + 2
+    note = raw.FPDFPage_CreateAnnot(page, raw.FPDF_ANNOT_STRIKEOUT)
+    corners = raw.FS_QUADPOINTSF(left, high, right, high, left, low, right, low)
+    raw.FPDFAnnot_AppendAttachmentPoints(note, corners)
+    raw.FPDFPage_CloseAnnot(note)
+    file = io.BytesIO()
+    document.save(file)
+
+    assert "The fee is ~~90 EUR~~ each." in text_of("a.pdf", file.getvalue())
+
+
+def test_words_in_drawn_cells_are_in_the_order_of_their_writing():
+    def line(bottom, *words):
+        cells = tuple(PdfCell(word, 10 + 30 * at, 35 + 30 * at) for at, word in enumerate(words))
+        return PdfLine(" ".join(words), 10, is_bold=False, left=10, bottom=bottom, words=cells)
+
+    flat = [Rule(y, 0, 200) for y in (0, 20, 40)]
+    upright = [Rule(x, 0, 40) for x in (0, 100, 200)]
+    lines = [line(25, "one", "two"), line(5, "תאריך", "קבלה")]
+
+    rows = Lattice(flat, upright).rows(lines)
+
+    assert rows == [["one two", ""], ["קבלה תאריך", ""]]

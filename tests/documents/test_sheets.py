@@ -156,28 +156,61 @@ def test_old_sheets_keep_their_marks_days_and_merged_cells():
     assert "| North | 75 EUR | 10^6 | 2026-03-02 |" in text
 
 
-@pytest.mark.parametrize(
-    ("kind", "counts"), [(6, ["2 text boxes"]), (5, ["2 charts"]), (8, [])], ids=str
-)
-def test_what_is_drawn_on_an_old_sheet_and_holds_words_is_reported(kind, counts):
+PICTURE = b"BM" + struct.pack("<IIIIIIHHIIIIII", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0)
+OBJECT = re.compile(rb"\x5d\x00..\x01\x00\x00\x00\x08\x00.*?(?=\x7f\x00)", re.DOTALL)
+
+
+def drawn(kind, words):
+    """An XLS with two pictures, as which the objects of another kind are written."""
     import xlwt
 
-    picture = b"BM" + struct.pack("<IIIIIIHHIIIIII", 58, 0, 54, 40, 1, 1, 1, 24, 0, 4, 0, 0, 0, 0)
     book = xlwt.Workbook()
     sheet = book.add_sheet("Plan")
     sheet.write(0, 0, "Pump 7 stands in the cellar")
     for row in (1, 2):
-        sheet.insert_bitmap_data(picture + bytes(4), row, 0)
+        sheet.insert_bitmap_data(PICTURE + bytes(4), row, 0)
+    coded = words.encode("utf-16-le")
+    said = struct.pack("<HHHHIHHHI", 0x1B6, 18, 0, 0, 0, 0, len(words), 16, 0)
+    said += struct.pack("<HHB", 0x3C, len(coded) + 1, 1) + coded
+    said += struct.pack("<HH16x", 0x3C, 16)  # of its letters all are alike
+    stream, patched = OBJECT.subn(
+        lambda found: found[0][:8] + bytes([kind]) + found[0][9:] + said, book.get_biff_data()
+    )
+    assert patched == 2
+    file = io.BytesIO()
+    xlwt.CompoundDoc.XlsDoc().save(file, stream)
+    return read("a.xls", file.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("kind", "counts", "is_read"),
+    [(6, [], True), (2, [], True), (5, ["2 charts"], True), (25, [], False)],
+    ids=["text box", "rectangle", "chart", "note"],
+)
+def test_what_is_drawn_on_an_old_sheet_and_holds_words_is_read_or_counted(kind, counts, is_read):
+    document = drawn(kind, "Größe: ask 555-0177")
+
+    text = "\n".join(section.text for section in document.sections)
+    assert "Pump 7" in text
+    assert ("Größe: ask 555-0177" in text) is is_read
+    assert list(document.report.left_out) == counts
+
+
+def test_formulas_of_an_old_sheet_that_were_never_computed_are_reported():
+    import xlwt
+
+    book = xlwt.Workbook()
+    for name in ("Cost", "Sale"):
+        sheet = book.add_sheet(name)
+        sheet.write(0, 0, "Net")
+        sheet.write(1, 0, 100)
+    sheet.write(1, 1, xlwt.Formula("A2*1.19"))
     file = io.BytesIO()
     book.save(file)
-    of_picture = re.compile(rb"(\x5d\x00..\x01\x00\x00\x00)\x08", re.DOTALL)  # its record begins so
-    data, patched = of_picture.subn(lambda found: found[1] + bytes([kind]), file.getvalue())
-    assert patched == 2
 
-    document = read("a.xls", data)
+    report = read("a.xls", file.getvalue()).report
 
-    assert "Pump 7" in document.sections[0].text
-    assert list(document.report.left_out) == counts
+    assert list(report.left_out) == ["sheet Sale: 1 formula without a stored result (B2)"]
 
 
 def test_an_open_document_sheet_repeats_cells_and_keeps_every_digit():

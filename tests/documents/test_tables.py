@@ -1,6 +1,6 @@
 """Rows as text in which every piece can be understood alone."""
 
-from rag.documents.tables import clean_rows, table_parts
+from rag.documents.tables import clean_rows, spread, table_parts
 
 
 class TestTableParts:
@@ -37,3 +37,9 @@ class TestTableParts:
 class TestCleanRows:
     def test_makes_rows_equal_and_drops_what_is_empty(self):
         assert clean_rows([["a\nb", "", "c"], ["", "", ""], ["1"]]) == [["a b", "c"], ["1", ""]]
+
+
+def test_a_cell_over_columns_and_rows_stands_once_in_each_row():
+    rows = [[("A", 1, 1), ("B", 1, 1), ("C", 1, 1)], [("x", 1, 1), ("wide", 2, 2)], [("y", 1, 1)]]
+
+    assert spread(rows)[1:] == [["x", "wide", ""], ["y", "wide", ""]]

@@ -130,6 +130,11 @@ FRUIT = [("Mele", "10"), ("Pere", "12"), ("Frutta", "22"), ("Pane", "9"), ("Tota
          [False] * 5 + [True]),
         ([("Elma", "A", "10"), ("Armut", "B", "5"), ("Ekmek", "C", "9"), ("Toplam", "", "24")],
          [False, False, False, True]),
+        ([("Huur", "1000"), ("Licht", "200"), ("Totaal", "1200")], [False, False, True]),
+        ([("Norte", "10"), ("Sur", "12"), ("Suma parcial", "22"), ("Este", "9"), ("Oeste", "11"),
+          ("Suma parcial", "20")], [False, False, True, False, False, True]),
+        ([("北京", "10"), ("上海", "12"), ("小计", "22"), ("广州", "9"), ("Total", "31")],
+         [False, False, True, False, True]),
         ([], []),
     ],
 )  # fmt: skip
@@ -151,6 +156,8 @@ def test_what_adds_up_others_is_a_total_in_any_language(rows, expected):
         ([*zip("ABCDE", ("12", "12", "24", "24", "36"), strict=True)], "round figures, rising"),
         ([*zip("ABCDEFGH", ("25", "15", "40", "10", "30", "20", "60", "35"), strict=True)],
          "parts that add up, and no whole"),
+        ([("Java", "10"), ("Sumatra", "10"), ("Summer", "10"), ("Toto", "30")],
+         "names that begin as totals do"),
         ([*zip("ABCD", ("300", "-200", "100", "100"), strict=True)], "changes up and down"),
     ],
 )  # fmt: skip

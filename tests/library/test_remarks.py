@@ -24,7 +24,7 @@ class Session:
     def __init__(self, *answers):
         self.answers = answers
 
-    def within(self):
+    def readable(self):
         return EVERYTHING
 
     def recent(self, count):
@@ -34,7 +34,7 @@ class Session:
 def remarks(question, *answers, is_sure=False, text=ENGLISH, english_only=True):
     files = [UnreadFile("lease-scan.pdf", "lease-scan.pdf: it holds pictures only.")]
     made = Remarks(
-        lambda owner: files, lambda word, within: word.lower() in text.lower(), english_only
+        lambda owner: files, lambda word, readable: word.lower() in text.lower(), english_only
     )
     return made(Session(*answers), question, [source(text)], is_sure=is_sure)
 

@@ -111,7 +111,7 @@ class TestSettings:
         model = open_model(settings)
         followups = FollowUps(
             model=model,
-            lexicon=lambda within: ("Aero 5", "Aero 6"),
+            lexicon=lambda readable: ("Aero 5", "Aero 6"),
             patience=models.FOLLOW_UP.set_to(0.2),
         )
 

@@ -130,8 +130,8 @@ def test_the_index_of_another_process_is_one(tmp_path):
     index.move({"b": "y"})
     index.remove(["c"])
 
-    within = Readable(frozenset({"y"}))
-    assert index.nearest(vectors[1:2], within, limit=5) == [[("b", pytest.approx(1.0))]]
+    readable = Readable(frozenset({"y"}))
+    assert index.nearest(vectors[1:2], readable, limit=5) == [[("b", pytest.approx(1.0))]]
     assert index.chunk_ids() == {"a", "b"}
     assert index.count() == 2
     assert np.allclose(index.vectors(["a"])["a"], vectors[0])

@@ -23,11 +23,11 @@ def of(*collections: str) -> Readable:
     return Readable(frozenset(collections))
 
 
-def found(library: Library, query: str, within: Readable) -> list[tuple[str, float]]:
+def found(library: Library, query: str, readable: Readable) -> list[tuple[str, float]]:
     chunks = library.store.chunks(
-        [key for key, _ in library.lexical.search(query, within, limit=20)], within
+        [key for key, _ in library.lexical.search(query, readable, limit=20)], readable
     )
-    hits = library.lexical.search(query, within, limit=20)
+    hits = library.lexical.search(query, readable, limit=20)
     return [(chunks[key].text, score) for key, score in hits]
 
 
@@ -84,9 +84,9 @@ class TestACollectionAmongOthers:
             one.add(f"Note {number}", said)
 
         alone = dict(found(one, "red lamp", EVERYTHING))
-        for within in (EVERYTHING, of("1", theirs)):
-            assert dict(found(library, "red lamp", within)) == pytest.approx(alone)
-            assert len(library.lexical.holding("red lamp", within, limit=9)) == 4
+        for readable in (EVERYTHING, of("1", theirs)):
+            assert dict(found(library, "red lamp", readable)) == pytest.approx(alone)
+            assert len(library.lexical.holding("red lamp", readable, limit=9)) == 4
 
     def test_a_word_of_others_takes_the_steps_of_a_word_of_nobody(self, crowded):
         library, _ = crowded

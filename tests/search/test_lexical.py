@@ -38,7 +38,7 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=["everything", "a large library", "a collection"])
-def within(request: pytest.FixtureRequest) -> Readable:
+def readable(request: pytest.FixtureRequest) -> Readable:
     """By what is held, or by the database's index."""
     if request.param == "a large library":
         request.getfixturevalue("large")
@@ -46,32 +46,32 @@ def within(request: pytest.FixtureRequest) -> Readable:
 
 
 def titles(
-    library: Library, query: str, within: Readable = EVERYTHING, *, limit: int = 10
+    library: Library, query: str, readable: Readable = EVERYTHING, *, limit: int = 10
 ) -> list[str]:
-    found = library.lexical.search(query, within, limit=limit)
-    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], within)
+    found = library.lexical.search(query, readable, limit=limit)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], readable)
     return [chunks[chunk_id].document_title for chunk_id, _ in found]
 
 
-def test_nothing_is_found_in_nothing(library: Library, within: Readable) -> None:
-    assert library.lexical.search("reset", within, limit=5) == []
-    assert library.lexical.coverage("reset", within, ["nowhere"]) == {"nowhere": 0.0}
+def test_nothing_is_found_in_nothing(library: Library, readable: Readable) -> None:
+    assert library.lexical.search("reset", readable, limit=5) == []
+    assert library.lexical.coverage("reset", readable, ["nowhere"]) == {"nowhere": 0.0}
 
 
-def test_any_word_finds_and_more_words_rank_higher(library: Library, within: Readable) -> None:
+def test_any_word_finds_and_more_words_rank_higher(library: Library, readable: Readable) -> None:
     library.add("One", "The light of the lamp.")
     library.add("Two", "The lamp is dimmed with the slider.")
     library.add("Three", "Nothing of the kind.")
 
-    assert titles(library, "how do I dim the lamp slider?", within) == ["Two", "One"]
+    assert titles(library, "how do I dim the lamp slider?", readable) == ["Two", "One"]
 
 
-def test_a_rare_word_weighs_more_than_a_common_one(library: Library, within: Readable) -> None:
+def test_a_rare_word_weighs_more_than_a_common_one(library: Library, readable: Readable) -> None:
     for number in range(20):
         library.add(f"Router {number}", "Settings of the router are here.")
     library.add("Lamp", "The firmware is here.")
 
-    assert titles(library, "router settings firmware", within)[0] == "Lamp"
+    assert titles(library, "router settings firmware", readable)[0] == "Lamp"
 
 
 def noting_counts(library: Library, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
@@ -79,9 +79,9 @@ def noting_counts(library: Library, monkeypatch: pytest.MonkeyPatch) -> list[tup
     words = library.lexical._words
     count, counted = words.frequencies, []
 
-    def noted(connection, terms, within, most):  # type: ignore[no-untyped-def]
+    def noted(connection, terms, readable, most):  # type: ignore[no-untyped-def]
         counted.extend(term.tokens for term in terms)
-        return count(connection, terms, within, most)
+        return count(connection, terms, readable, most)
 
     monkeypatch.setattr(words, "frequencies", noted)
     return counted
@@ -99,11 +99,11 @@ def test_words_that_the_vocabulary_knows_are_not_counted_again(
     assert not {("lamp",), ("light",)} & set(counted)
 
 
-def test_a_word_in_the_heading_weighs_more(library: Library, within: Readable) -> None:
+def test_a_word_in_the_heading_weighs_more(library: Library, readable: Readable) -> None:
     library.add("Other", "Wi-Fi, cables and pairing are told of here.")
     library.add("Guide", "Cables and other things are told of here.", heading_path=("Pairing",))
 
-    assert titles(library, "pairing", within)[0] == "Guide"
+    assert titles(library, "pairing", readable)[0] == "Guide"
 
 
 @pytest.mark.parametrize(
@@ -118,13 +118,13 @@ def test_a_word_in_the_heading_weighs_more(library: Library, within: Readable) -
         pytest.param("dimming lamps", "Lamp", id="other endings"),
     ],
 )
-def test_product_names_and_word_forms_are_found(library: Library, within, query, title) -> None:
+def test_product_names_and_word_forms_are_found(library: Library, readable, query, title) -> None:
     for name in ("AX-5400", "AX-5500", "WH-1000XM4", "WH-1000XM5", "Aero 5", "Aero 5 Pro"):
         library.add(name, f"The {name} has a battery and a price.")
     library.add("Resume", "Send your resume to us.")
     library.add("Lamp", "Dim the lamp.")
 
-    assert titles(library, query, within)[0] == title
+    assert titles(library, query, readable)[0] == title
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_product_names_and_word_forms_are_found(library: Library, within, query,
         pytest.param("नमस्ते", "Hindi", id="Hindi"),
     ],
 )
-def test_scripts_without_spaces_are_searched(library: Library, within, query, title) -> None:
+def test_scripts_without_spaces_are_searched(library: Library, readable, query, title) -> None:
     library.add("Chinese", "按住路由器背面的按钮十秒钟即可重置。")
     library.add("Japanese", "背面のリセットボタンを10秒間押します。")
     library.add("Thai", "กดปุ่มเพื่อทำการรีเซ็ตเราเตอร์")
@@ -147,7 +147,7 @@ def test_scripts_without_spaces_are_searched(library: Library, within, query, ti
     library.add("Mixed", "使用WH-1000XM4耳机。")
     library.add("Hindi", "नमस्ते दुनिया")
 
-    assert titles(library, query, within)[0] == title
+    assert titles(library, query, readable)[0] == title
 
 
 @pytest.mark.parametrize(
@@ -164,43 +164,43 @@ def test_scripts_without_spaces_are_searched(library: Library, within, query, ti
         pytest.param("%s :name {x}", id="placeholders"),
     ],
 )
-def test_any_text_is_a_safe_query(library: Library, within, query) -> None:
+def test_any_text_is_a_safe_query(library: Library, readable, query) -> None:
     library.add("Router", "Reset the router.")
 
-    found = titles(library, query, within)
+    found = titles(library, query, readable)
 
     assert found == (["Router"] if "reset" in query else [])
     assert all(
-        share >= 0 for share in library.lexical.coverage(query, within, ["nowhere"]).values()
+        share >= 0 for share in library.lexical.coverage(query, readable, ["nowhere"]).values()
     )
 
 
-def test_the_index_follows_the_database(library: Library, within: Readable) -> None:
+def test_the_index_follows_the_database(library: Library, readable: Readable) -> None:
     (old,) = library.add("Router", "Reset the router. 路由器")
     library.add("Router", "Pair the router.")
-    assert titles(library, "reset 路由", within) == []
-    assert titles(library, "pair", within) == ["Router"]
+    assert titles(library, "reset 路由", readable) == []
+    assert titles(library, "pair", readable) == ["Router"]
 
     library.store.delete(old.document_id)
-    assert titles(library, "pair router", within) == []
+    assert titles(library, "pair router", readable) == []
 
 
-def test_at_most_the_limit_is_found(library: Library, within: Readable) -> None:
+def test_at_most_the_limit_is_found(library: Library, readable: Readable) -> None:
     for number in range(6):
         library.add(f"Router {number}", "Reset the router.")
 
-    assert len(library.lexical.search("reset", within, limit=4)) == 4
-    assert library.lexical.search("reset", within, limit=0) == []
+    assert len(library.lexical.search("reset", readable, limit=4)) == 4
+    assert library.lexical.search("reset", readable, limit=0) == []
 
 
-def test_coverage_is_the_weighted_share_of_the_words(library: Library, within: Readable) -> None:
+def test_coverage_is_the_weighted_share_of_the_words(library: Library, readable: Readable) -> None:
     for number in range(10):
         library.add(f"Filler {number}", "The router stands here.")
     (whole,) = library.add("Whole", "The firmware of the router.")
     (common,) = library.add("Common", "A router.")
     (none,) = library.add("None", "Something else.")
 
-    covered = library.lexical.coverage("router firmware", within, [whole.id, common.id, none.id])
+    covered = library.lexical.coverage("router firmware", readable, [whole.id, common.id, none.id])
 
     assert covered[whole.id] == pytest.approx(1.0)
     assert 0.0 < covered[common.id] < 0.3
@@ -208,12 +208,12 @@ def test_coverage_is_the_weighted_share_of_the_words(library: Library, within: R
 
 
 def test_a_word_that_no_chunk_holds_lowers_every_coverage(
-    library: Library, within: Readable
+    library: Library, readable: Readable
 ) -> None:
     (chunk,) = library.add("Router", "Reset the router.")
 
-    known = library.lexical.coverage("reset", within, [chunk.id])[chunk.id]
-    unknown = library.lexical.coverage("reset zeppelin", within, [chunk.id])[chunk.id]
+    known = library.lexical.coverage("reset", readable, [chunk.id])[chunk.id]
+    unknown = library.lexical.coverage("reset zeppelin", readable, [chunk.id])[chunk.id]
 
     assert unknown < known == pytest.approx(1.0)
 
@@ -314,60 +314,62 @@ def test_a_large_library_reads_its_words_beside_the_query(library: Library, monk
         ("Was ist die Konfiguration", "Deutsch"),
     ],
 )
-def test_a_word_that_the_library_does_not_know_meets_its_own(library, within, query, title) -> None:
+def test_a_word_that_the_library_does_not_know_meets_its_own(
+    library, readable, query, title
+) -> None:
     library.add("Leave", "Send the doctor's note on the third day. A certificate follows.")
     library.add("Lamp", "It comes in graphite and in white.")
     library.add("Deutsch", "Die Konfiguration liegt im Ordner.")
     library.add("Other", "Colours fade in the sun. A certificate is where it is.")
 
-    query = library.lexical.respelled(query, within)
-    assert titles(library, query, within)[0] == title
+    query = library.lexical.respelled(query, readable)
+    assert titles(library, query, readable)[0] == title
 
 
 def test_a_name_that_the_library_does_not_know_is_no_other_name(
-    library: Library, within: Readable
+    library: Library, readable: Readable
 ) -> None:
     library.add("Lamp", "The Zephyr is a heavy lamp: it weighs two kilos.")
 
     def respelled(query):
-        return library.lexical.respelled(query, within)
+        return library.lexical.respelled(query, readable)
 
     assert respelled("How heavy is the Zephir lamp?") == "How heavy is the Zephir lamp?"
     assert respelled("how heavy is the zephir lamp?") == "how heavy is the zephyr lamp?"
 
 
-def test_the_name_of_the_file_is_looked_up_too(library: Library, within: Readable) -> None:
+def test_the_name_of_the_file_is_looked_up_too(library: Library, readable: Readable) -> None:
     library.add("Report", "Sales rose.", name="reports/2023_Q1-ACME.pdf")
     library.add("Report", "Sales rose.", name="reports/2023_Q2-ACME.pdf")
 
-    found = library.lexical.search("ACME sales Q2", within, limit=1)
-    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], within)
+    found = library.lexical.search("ACME sales Q2", readable, limit=1)
+    chunks = library.store.chunks([chunk_id for chunk_id, _ in found], readable)
     assert [chunk.document_name for chunk in chunks.values()] == ["reports/2023_Q2-ACME.pdf"]
 
 
-def test_an_english_word_is_no_part_of_another(library: Library, within: Readable) -> None:
+def test_an_english_word_is_no_part_of_another(library: Library, readable: Readable) -> None:
     library.add("Network", "A transport of passengers.")
 
-    assert titles(library, "Where is the port?", within) == []
+    assert titles(library, "Where is the port?", readable) == []
 
 
-def test_words_of_documents_that_came_since_are_known(library: Library, within: Readable) -> None:
+def test_words_of_documents_that_came_since_are_known(library: Library, readable: Readable) -> None:
     library.add("One", "A lamp.")
-    assert library.lexical.respelled("garphite", within) == "garphite"
+    assert library.lexical.respelled("garphite", readable) == "garphite"
     library.add("Two", "Grafit is dear, graphite is not.")
 
-    assert library.lexical.respelled("garphite", within) == "graphite"
+    assert library.lexical.respelled("garphite", readable) == "graphite"
 
 
 def test_all_chunks_are_found_that_hold_words_one_after_the_other(
-    library: Library, within: Readable
+    library: Library, readable: Readable
 ) -> None:
     library.add("One", "A refund is paid late.", "The Aero 5 is white.")
     library.add("Two", "Refunds of the E-Strand 5.", "An Aero and five more.")
 
     def holding(phrase: str, limit: int = 10) -> list[str]:
-        found = library.lexical.holding(phrase, within, limit=limit)
-        return [library.store.chunks([key], within)[key].text for key in found]
+        found = library.lexical.holding(phrase, readable, limit=limit)
+        return [library.store.chunks([key], readable)[key].text for key in found]
 
     assert holding("refund") == ["A refund is paid late.", "Refunds of the E-Strand 5."]
     assert holding("aero 5") == ["The Aero 5 is white."]

@@ -16,10 +16,10 @@ class Library:
     def __init__(self, *chunks):
         self._chunks = {each.id: each for each in chunks}
 
-    def holding(self, phrase, within, *, limit):
+    def holding(self, phrase, readable, *, limit):
         return list(self._chunks)[:limit]
 
-    def chunks(self, ids, within):
+    def chunks(self, ids, readable):
         return {key: self._chunks[key] for key in ids}
 
 
@@ -62,7 +62,7 @@ def test_too_many_are_not_counted():
 
 def everywhere(words, *chunks, lexicon=()):
     library = Library(*chunks)
-    found = NameMentions(library, library, lambda within: lexicon).everywhere(words, EVERYTHING)
+    found = NameMentions(library, library, lambda readable: lexicon).everywhere(words, EVERYTHING)
     return [chunk.text for chunk in found]
 
 

@@ -236,13 +236,13 @@ def test_a_chunk_whose_section_is_missing_is_still_readable(library: Library) ->
     moved = replace(chunk, section_index=7)
 
     class Elsewhere:
-        def lexicon(self, within):
+        def lexicon(self, readable):
             return ()
 
-        def chunks(self, chunk_ids, within):
+        def chunks(self, chunk_ids, readable):
             return {chunk.id: moved}
 
-        def section_texts(self, keys, within):
+        def section_texts(self, keys, readable):
             return {}
 
     retriever = HybridRetriever(library.embedder, library.index, library.lexical, Elsewhere())

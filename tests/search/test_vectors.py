@@ -27,9 +27,9 @@ Open = Callable[..., ChromaIndex]
 
 
 def nearest(
-    index: Any, vector: NDArray[np.float32], within: Readable, *, limit: int
+    index: Any, vector: NDArray[np.float32], readable: Readable, *, limit: int
 ) -> list[tuple[str, float]] | None:
-    found = index.nearest(vector[None], within, limit=limit)
+    found = index.nearest(vector[None], readable, limit=limit)
     return None if found is None else found[0]
 
 
@@ -287,8 +287,8 @@ class TestWithinCollections:
     def test_the_nearest_come_with_the_same_cosine(self, filled: ChunkIndex) -> None:
         of_all = dict(nearest(filled, BETWEEN, EVERYTHING, limit=5))
 
-        for within in (self.ONE, self.TWO, Readable(frozenset({"1", "2"}))):
-            for key, cosine in nearest(filled, BETWEEN, within, limit=5):
+        for readable in (self.ONE, self.TWO, Readable(frozenset({"1", "2"}))):
+            for key, cosine in nearest(filled, BETWEEN, readable, limit=5):
                 assert cosine == pytest.approx(of_all[key], abs=1e-5)
 
     def test_the_limit_holds_over_all_of_them(self, filled: ChunkIndex) -> None:
@@ -344,8 +344,8 @@ def test_vectors_of_any_length_are_compared_by_direction(
     index = open_index()
     index.add(["far", "near"], np.array([[0, 9, 0, 0], [0.1, 0, 0, 0]], np.float32), ["1", "1"])
 
-    for within in (EVERYTHING, of("1")):
-        found = nearest(index, AXES[0], within, limit=2)
+    for readable in (EVERYTHING, of("1")):
+        found = nearest(index, AXES[0], readable, limit=2)
         assert ids(found) == ["near", "far"]
         assert [cosine for _, cosine in found] == pytest.approx([1.0, 0.0], abs=1e-6)
 

@@ -74,7 +74,9 @@ class FakeRetriever:
         self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
         self.asked = []
 
-    def search(self, dense_query, within, *, lexical_query="", before=None, limit=8, filters=None):
+    def search(
+        self, dense_query, readable, *, lexical_query="", before=None, limit=8, filters=None
+    ):
         self.asked.append((dense_query, lexical_query, limit))
         return self.hits[:limit]
 

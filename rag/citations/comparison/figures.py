@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from rag.citations.comparison.parser import Place, Reading, SourceText, Term, within
+from rag.citations.comparison.parser import Place, Reading, SourceText, Term, stretches_between
 from rag.language.amounts import Figure, agree, comparable
 from rag.language.languages import all_words, any_of
 from rag.language.names import VARIANTS
@@ -157,7 +157,7 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
             names=tuple(own) or names,
             lent=_keys(_between(reading, 0, first.start)) if first else frozenset(),
             counted=_counted(before, behind, start, end),
-            dates=dates_of(within(figures, left, right)),
+            dates=dates_of(stretches_between(figures, left, right)),
         )
 
 
@@ -188,7 +188,7 @@ def is_about(figure: Figure, there: Figure) -> bool:
 
 def _between(reading: Reading, start: int, end: int) -> list[Term]:
     """The words that stand there."""
-    every = within(reading.terms, start, end)
+    every = stretches_between(reading.terms, start, end)
     return [term for term in every if isinstance(term.key, str) and term.end <= end]
 
 
@@ -252,9 +252,9 @@ def compared(reading: Reading, than: frozenset[str]) -> tuple[Side, Side] | None
     ends = (0, results[0].start, len(reading.text))
     before, behind = (
         Side(
-            _keys([e for e in within(reading.terms, *each) if isinstance(e.key, str)]),
+            _keys([e for e in stretches_between(reading.terms, *each) if isinstance(e.key, str)]),
             frozenset(e.text.lower() for e in reading.named if each[0] <= e.start < each[1]),
-            dates_of(within(reading.figures, *each)),
+            dates_of(stretches_between(reading.figures, *each)),
         )
         for each in pairwise(ends)
     )

@@ -154,7 +154,7 @@ def read_alone(text: str) -> Reading:
 Stretch = TypeVar("Stretch", Token, Term, Figure)
 
 
-def within(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
+def stretches_between(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
     """Those that begin between two places of a text."""
     first, last = (bisect_left(every, at, key=lambda each: each.start) for at in (start, end))
     return every[first:last]

@@ -14,7 +14,7 @@ from rag.citations.comparison.arithmetic import Computation
 from rag.citations.comparison.case import Case, ComparedStatement
 from rag.citations.comparison.copies import altered, is_carried
 from rag.citations.comparison.figures import WeighedFigure
-from rag.citations.comparison.parser import Place, Reading, SourceText, read, within
+from rag.citations.comparison.parser import Place, Reading, SourceText, read, stretches_between
 from rag.citations.comparison.rows import Row, RowDifference, compare
 from rag.language.amounts import Figure, agree
 from rag.language.languages import all_words, any_of, phrases
@@ -205,12 +205,15 @@ def parts(reading: Reading) -> tuple[DenialPart, ...]:
 def _denial_part(
     reading: Reading, start: int, end: int, before: Sequence[DenialPart]
 ) -> DenialPart:
-    terms, tokens = within(reading.terms, start, end), within(reading.tokens, start, end)
+    terms, tokens = (
+        stretches_between(reading.terms, start, end),
+        stretches_between(reading.tokens, start, end),
+    )
     order = tuple(str(term.key) for term in terms if term.is_word)
     own = frozenset(order)
     raw = frozenset(token.lowered for token in tokens)
     than = next((token.start for token in tokens if token.lowered in _THAN), end)
-    behind = sum(each.is_word for each in within(terms, than, end))
+    behind = sum(each.is_word for each in stretches_between(terms, than, end))
     beyond = own.difference(order[: len(order) - behind])
     is_denied = any(term.denies for term in terms)
     is_unsure = not raw.isdisjoint(_UNSURE)

@@ -1,7 +1,7 @@
 """HTML to sections: what a person reads of a page. Nothing it links to is ever fetched."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate, takewhile
 from typing import Any
 
@@ -15,7 +15,7 @@ from rag.errors import TooLarge
 CHARSET = re.compile(rb"<meta[^>]{0,200}charset\s*=\s*[\"']?([\w:-]{2,40})", re.IGNORECASE)
 DROPPED = word_set(
     "script style noscript template svg math canvas iframe object embed nav head select button "
-    "input textarea audio video map dialog"
+    "textarea audio video map dialog"
 )
 DATES = ("article:modified_time", "article:published_time", "date", "dcterms.date")
 DROPPED_ROLES = frozenset({"navigation", "search", "contentinfo", "alertdialog"})
@@ -102,8 +102,11 @@ STYLES = (
     (re.compile(r"vertical-align:super"), Mark.RAISED),
     (re.compile(r"vertical-align:sub(?!e)"), Mark.LOWERED),
     (re.compile(r"text-decoration[a-z-]*:[^;]*line-through"), Mark.STRUCK),
-    (re.compile(r"visibility:hidden|font-size:0(?![.\d])"), Mark.HIDDEN),
+    (re.compile(r"font-size:0(?![.\d])"), Mark.HIDDEN),
 )
+UNSEEN = re.compile(r"display:none|visibility:(?:hidden|collapse)")
+NOTE = re.compile(r"\d{1,3}|[*†‡]{1,3}")  # what a link to a note below is called
+UNSEEN_MARK = frozenset({Mark.HIDDEN})
 GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
 
 
@@ -155,11 +158,17 @@ class _HtmlWalk:
             self.is_term &= not self.inline[-1].text.strip()
         elif element.tag == "br":
             self._add("\n")
-        elif element.tag == "img":
-            self._add(f" {element.attributes.get('alt') or ''} ")
+        elif element.tag in SIGNS:
+            self._add(SIGNS[element.tag](element.attributes))
+        elif _is_unseen(element):
+            self.count_unseen(element)
         else:
             return _is_dropped(element)
         return True
+
+    def count_unseen(self, element: Any) -> None:
+        if element.tag not in DROPPED:
+            self.outline.count_unseen([Run(element.text(separator=" "), UNSEEN_MARK)])
 
     def _add(self, text: str) -> None:
         self.inline.append(Run(text, self.marks))
@@ -171,9 +180,7 @@ class _HtmlWalk:
         elif tag in {"ul", "ol"}:
             self._list(element, depth)
         elif tag == "table" and _is_grid(element):
-            for caption in element.css("caption"):
-                self.outline.paragraph(_text(caption))
-            self.outline.table(_rows(element))
+            self._table(element)
         elif tag == "pre":
             self.outline.code(element.text(deep=True, separator=""))
         else:
@@ -182,17 +189,41 @@ class _HtmlWalk:
                 heading = element.css_first(", ".join(HEADINGS))
                 self.outline.end_heading(HEADINGS[heading.tag] - 1 if heading else 0)
 
+    def _table(self, element: Any) -> None:
+        for caption in element.css("caption"):
+            self.outline.paragraph(_text(caption))
+        for part in filter(_is_unseen, element.css("[hidden], [style]")):
+            self.count_unseen(part)
+        self.outline.table(_rows(element))
+
     def _list(self, element: Any, depth: int) -> None:
-        start = element.attributes.get("start") or ""
-        number = int(start[:9]) if start.isdecimal() else 1
+        number = _number(element, "start", 1)
         for child in element.iter(include_text=False):
-            if child.tag != "li":
+            if child.tag != "li" or _is_unseen(child):
                 self.visit(child, depth + 1)
                 continue
+            number = _number(child, "value", number)
             self.outline.begin_entry(f"- {number}." if element.tag == "ol" else "-")
             self.children(child, depth + 1)
             self.outline.end_entry()
             number += 1
+
+
+def _number(element: Any, name: str, otherwise: int) -> int:
+    value = element.attributes.get(name) or ""
+    return int(value[:9]) if value.isdecimal() else otherwise
+
+
+def _box(attributes: Mapping[str, Any]) -> str:
+    """The state of a check box; other fields say nothing of a page."""
+    is_box = (attributes.get("type") or "").lower() in ("checkbox", "radio")
+    return ("☑ " if "checked" in attributes else "☐ ") if is_box else ""
+
+
+SIGNS: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "img": lambda attributes: f" {attributes.get('alt') or ''} ",
+    "input": _box,
+}
 
 
 def _is_dropped(element: Any) -> bool:
@@ -201,10 +232,21 @@ def _is_dropped(element: Any) -> bool:
         element.tag in DROPPED
         or element.tag.startswith(("-", "!", "_"))
         or (attributes.get("role") or "").lower() in DROPPED_ROLES
-        or "hidden" in attributes
         or attributes.get("aria-hidden") == "true"
-        or "display:none" in (attributes.get("style") or "").replace(" ", "").lower()
+        or _is_unseen(element)
     )
+
+
+def _is_unseen(element: Any) -> bool:
+    style = element.attributes.get("style") or ""
+    return "hidden" in element.attributes or bool(UNSEEN.search(style.replace(" ", "").lower()))
+
+
+def _is_note(link: Any) -> bool:
+    """Whether a link is the number of a note, written onto what it is about: `450` and 1."""
+    before = link.prev.text_content or "" if link.prev is not None else ""
+    is_below = "#" in (link.attributes.get("href") or "")
+    return is_below and before[-1:].isalnum() and bool(NOTE.fullmatch(link.text().strip()))
 
 
 def _is_grid(table: Any) -> bool:
@@ -230,6 +272,8 @@ def _cell(cell: Any) -> Spanning:
 
 def _marks(element: Any) -> frozenset[Mark]:
     marks = MARKS.get(element.tag, NO_MARKS)
+    if element.tag == "a" and _is_note(element):
+        marks = MARKS["sup"]
     style = (element.attributes.get("style") or "").replace(" ", "").lower()
     if style:
         marks |= {mark for shape, mark in STYLES if shape.search(style)}
@@ -249,8 +293,8 @@ def _runs(element: Any, marks: frozenset[Mark], between: str, depth: int) -> Ite
             yield Run(re.sub(r"\s+", " ", child.text_content or ""), marks)
         elif child.tag == "br":
             yield Run("\n", marks)
-        elif child.tag == "img" and between:
-            yield Run(f" {child.attributes.get('alt') or ''} ", marks)
+        elif child.tag in SIGNS and between:
+            yield Run(SIGNS[child.tag](child.attributes), marks)
         elif depth > DEEPEST:
             yield Run(child.text(deep=True, separator=" "), marks)
         elif not _is_dropped(child):

@@ -1,6 +1,7 @@
 """The zip around DOCX, PPTX, XLSX, OpenDocument and EPUB, checked before any library opens it."""
 
 import io
+import posixpath
 import re
 import zipfile
 import zlib
@@ -11,6 +12,7 @@ from typing import Any
 
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.reports import counted
 from rag.errors import TooLarge, Unreadable
 
 # A document type that says something itself brings entity bombs and external entities; one that
@@ -96,12 +98,14 @@ def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
 # ── Drawings, and what was not read ──────────────────────────────────────────────────────────
 
 DIAGRAM = re.compile(r"(?:.*/)?diagrams/data\d*\.xml")
-CHART_PART = re.compile(r"word/charts/chart\d*\.xml")
+CHART_PART = re.compile(r"(word|xl)/charts/chart\d*\.xml")
+EMBEDDED = re.compile(r".*/embeddings/[^/]+|.*\.(?:html?|mht|rtf|txt|pdf|(?:doc|xls|ppt)x?)", re.I)
+MOST_NAMED = 8
 MARKUP = (".xml", ".xhtml", ".html", ".htm", ".svg")
 TAGS = re.compile(rb"<[^>]*>")
 HEADS = re.compile(rb"<(head|style|script)\b.*?</\1>|<!--.*?-->", re.DOTALL)
 NO_TEXT = re.compile(
-    r"META-INF/.*|Configurations2/.*|(?:.*/)?(?:settings|meta)\.xml|.*\.rels|\[Content_Types\]\.xml|docProps/.*|customXml/.*|(?:.*/)?(?:theme|_rels|embeddings|persons)/.*"
+    r"META-INF/.*|Configurations2/.*|(?:.*/)?(?:settings|meta)\.xml|.*\.rels|\[Content_Types\]\.xml|docProps/.*|customXml/.*|(?:.*/)?(?:theme|_rels|persons)/.*"
     r"|(?:.*/)?diagrams/(?:drawing|layout|quickStyle|colors)\d*\.xml|(?:.*/)?charts/(?:style|colors)\d*\.xml"
 )
 LETTERS_IN_XML = re.compile(rb"<(?:\w+:)?(?:t|text)(?:\s[^>]*)?>([^<]*[^\s<][^<]*)<")
@@ -120,14 +124,15 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
     from defusedxml.ElementTree import fromstring
 
     with damage_message(outline.name), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        _report_embedded(archive, outline)
         for name in archive.namelist():
             if read.fullmatch(name) or NO_TEXT.fullmatch(name) or not name.endswith(".xml"):
                 continue
             part = archive.read(name)
             if DIAGRAM.fullmatch(name):
                 write_diagram(fromstring(part), outline)
-            elif CHART_PART.fullmatch(name):
-                write_chart(fromstring(part), outline)
+            elif place := CHART_PART.fullmatch(name):
+                write_chart(fromstring(part), outline, has_cells=place[1] == "xl")
             elif COMMENTS.fullmatch(name):
                 _write_comments(fromstring(part), outline)
             elif SHEET_DRAWING.fullmatch(name):
@@ -135,6 +140,16 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
                     outline.paragraph("".join(_texts(paragraph, f"{DRAWING}t")))
             else:
                 _report(name, b" ".join(LETTERS_IN_XML.findall(part)), outline)
+
+
+def _report_embedded(archive: zipfile.ZipFile, outline: Outline) -> None:
+    """Files within the file; those of charts only repeat their figures."""
+    names = archive.namelist()
+    of_charts = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
+    files = [posixpath.basename(name) for name in filter(EMBEDDED.fullmatch, names)]
+    if files := [file for file in files if file.encode() not in of_charts]:
+        some = ", ".join(files[:MOST_NAMED]) + " …" * (len(files) > MOST_NAMED)
+        outline.left_out.append(f"{counted(len(files), 'embedded file')} ({some}): not read")
 
 
 def report_unread(archive: zipfile.ZipFile, outline: Outline, read: Container[str]) -> None:
@@ -176,10 +191,15 @@ def write_diagram(model: Any, outline: Outline) -> None:
         outline.entry(points.get(name, ""), depth=depth)
 
 
-def write_chart(space: Any, outline: Outline) -> None:
-    """The figures of any kind of chart, as they are stored beside the picture of it."""
-    title = _texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t")
-    outline.paragraph("".join(title))
+def write_chart(space: Any, outline: Outline, *, has_cells: bool = False) -> None:
+    """The figures of any kind of chart, as they are stored beside the picture of it.
+
+    Of those that stand in cells only the title is written.
+    """
+    title = "".join(_texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t"))
+    outline.paragraph(f"Chart: {title}" if has_cells and title else title)
+    if has_cells:
+        return
     series = list(space.iter(f"{CHART}ser"))
     categories = max((_points(sery, CATEGORIES) for sery in series), key=len, default={})
     columns = [_points(sery, VALUES) for sery in series]

@@ -2,9 +2,9 @@
 
 import io
 import struct
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from rag.documents.limits import LoadLimits
@@ -25,7 +25,12 @@ from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
 NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
-OBJECT, CHART, TEXT_BOX = 0x5D, 5, 6
+BEGINS, END = (0x809, 0x409, 0x209, 0x009), 0x0A
+OBJECT, TEXT, FORMULA, GOES_ON = 0x5D, 0x1B6, 0x06, 0x3C  # records
+CHART, NOTE = 5, 25  # objects
+CHART_SHEET = b"\x20\x00"
+ON_LOAD = 2  # it is to be computed when the book is opened
+ZERO, NO_RESULT = bytes(8), b"\x03" + bytes(5) + b"\xff\xff"
 HEIGHTS = {1: Mark.RAISED, 2: Mark.LOWERED}  # of fonts
 
 
@@ -38,32 +43,85 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from xlrd.compdoc import CompDocError
 
     refusals = (xlrd.XLRDError, CompDocError, struct.error, AssertionError)
+    records = _Records()
+    with suppress(*refusals):  # what cannot be counted is no reason to lose the cells
+        records.read(data)
     with damage_message(outline.name, *refusals):
         book = _opened(data, outline.name)
-        write_sheets([_sheet(book, sheet) for sheet in book.sheets()], outline, limits)
-    with suppress(*refusals):  # what cannot be counted is no reason to lose the cells
-        outline.left_out += [counted(count, thing) for thing, count in _unread(data) if count]
+        sheets = [
+            _sheet(book, sheet, records.uncounted(at)) for at, sheet in enumerate(book.sheets())
+        ]
+        write_sheets(sheets, outline, limits)
+    for text in records.texts:
+        outline.paragraph(text)
+    outline.left_out += [counted(records.charts, "chart")] if records.charts else []
 
 
-def _unread(data: bytes) -> Iterator[tuple[str, int]]:
-    """Text boxes and charts on sheets, as [MS-XLS] 2.4.181 and 2.5.143 count it."""
+@dataclass(slots=True)
+class _Records:
+    """What xlrd does not hand on, as [MS-XLS] 2.4 writes it."""
+
+    charts: int = 0  # on sheets, and sheets that are one
+    texts: list[str] = field(default_factory=list)  # of shapes
+    formulas: int = 0
+    empty: list[tuple[int, str]] = field(default_factory=list)  # of them, by their sheets
+
+    def uncounted(self, sheet: int) -> list[str]:
+        """Formulas without a result; one that says nothing beside others has said it."""
+        return [cell for own, cell in self.empty if own == sheet] * (
+            len(self.empty) == self.formulas
+        )
+
+    def read(self, data: bytes) -> "_Records":
+        stream, end = _workbook(data)
+        at = depth = shape = 0
+        sheet = -2  # what is said of all of them comes first
+        while at + 4 <= end:
+            kind, size = struct.unpack_from("<HH", stream, at)
+            body = stream[at + 4 : at + 4 + size]
+            at += 4 + size
+            if kind in BEGINS:
+                sheet += depth == 0
+                self.charts += depth == 0 and body[2:4] == CHART_SHEET
+                depth += 1
+            elif kind == END:
+                depth -= 1
+            elif kind == OBJECT and size > 6:
+                (shape,) = struct.unpack_from("<H", body, 4)
+                self.charts += shape == CHART
+            elif kind == TEXT and shape != NOTE and size >= 12:
+                self.texts.append(_text_of_shape(stream, at, struct.unpack_from("<H", body, 10)[0]))
+            elif kind == FORMULA and size >= 16:
+                row, column = struct.unpack_from("<HH", body)
+                self.formulas += 1
+                if body[6:14] == NO_RESULT or (body[14] & ON_LOAD and body[6:14] == ZERO):
+                    self.empty.append((max(sheet, 0), f"{letters_of(column + 1)}{row + 1}"))
+        return self
+
+
+def _workbook(data: bytes) -> tuple[bytes, int]:
+    """The stream of records, and its length."""
     from xlrd.compdoc import SIGNATURE, CompDoc
 
-    stream, end = data, len(data)
-    if data.startswith(SIGNATURE):
-        document = CompDoc(data, logfile=io.StringIO(), ignore_workbook_corruption=True)
-        streams = (document.locate_named_stream(name) for name in ("Workbook", "Book"))
-        memory, start, size = next((found for found in streams if found[0]), (b"", 0, 0))
-        stream, end = memory[start : start + size], size
-    kinds: Counter[int] = Counter()
-    at = 0
-    while at + 10 <= end:
-        record, size = struct.unpack_from("<HH", stream, at)
-        if record == OBJECT:
-            kinds.update(struct.unpack_from("<H", stream, at + 8))
-        at += 4 + size
-    yield "text box", kinds[TEXT_BOX]
-    yield "chart", kinds[CHART]
+    if not data.startswith(SIGNATURE):
+        return data, len(data)
+    document = CompDoc(data, logfile=io.StringIO(), ignore_workbook_corruption=True)
+    streams = (document.locate_named_stream(name) for name in ("Workbook", "Book"))
+    memory, start, size = next((found for found in streams if found[0]), (b"", 0, 0))
+    return memory[start : start + size], size
+
+
+def _text_of_shape(stream: bytes, at: int, count: int) -> str:
+    """It stands in the record behind, in bytes or in pairs of them."""
+    kind, size = struct.unpack_from("<HH", stream, at)
+    if kind != GOES_ON or not count:
+        return ""
+    is_wide, text = stream[at + 4] & 1, stream[at + 5 : at + 4 + size]
+    return (
+        text[: count * 2].decode("utf-16-le", "ignore")
+        if is_wide
+        else text[:count].decode("latin-1")
+    )
 
 
 def _opened(data: bytes, name: str) -> Any:
@@ -82,7 +140,7 @@ def _opened(data: bytes, name: str) -> Any:
         raise
 
 
-def _sheet(book: Any, sheet: Any) -> Sheet:
+def _sheet(book: Any, sheet: Any, formulas: Sequence[str]) -> Sheet:
     return Sheet(
         sheet.name,
         _rows(book, sheet),
@@ -91,6 +149,7 @@ def _sheet(book: Any, sheet: Any) -> Sheet:
         hidden_columns={at + 1 for at, column in sheet.colinfo_map.items() if column.hidden},
         notes=[(c + 1, r + 1, note.text) for (r, c), note in sheet.cell_note_map.items()],
         merged=[(left + 1, top + 1, end) for top, end, left, _right in sheet.merged_cells],
+        formulas=formulas,
     )
 
 

@@ -34,7 +34,7 @@ BARE = re.compile(  # a formula without a result
 )
 PARTS = re.compile(  # of which text is read here, or is none
     r"xl/(?:workbook|sharedStrings|styles|metadata|connections|calcChain|(?:work|chart)sheets/[^/]*"
-    r"|comments[^/]*|comments/[^/]*|threadedComments/[^/]*|tables/[^/]*|charts/[^/]*"
+    r"|comments[^/]*|comments/[^/]*|threadedComments/[^/]*|tables/[^/]*"
     r"|externalLinks/.*|pivot.*|queryTables/[^/]*|printerSettings/.*)(?:\.xml|\.bin)?"
 )
 

@@ -130,11 +130,11 @@ class ExactVectors:
         self._lock = threading.RLock()
 
     def nearest(
-        self, vectors: Matrix, within: Readable, *, limit: int
+        self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]] | None:
         """For each vector, best first; None if they are too many, or are still being read."""
-        wanted: list[CollectionScope] = [None] if within.ids is None else [*sorted(within.ids)]
-        most = self._most_of_all if within.ids is None else self._most
+        wanted: list[CollectionScope] = [None] if readable.ids is None else [*sorted(readable.ids)]
+        most = self._most_of_all if readable.ids is None else self._most
         sizes = {each: self._size(each) for each in wanted} if most else {}
         if not most or sum(sizes.values()) > most or self._are_coming(sizes):
             return None

@@ -127,25 +127,25 @@ class CachedWords:
         self._sets: OrderedDict[frozenset[str] | None, _Set] = OrderedDict()
         self._lock = threading.Lock()
 
-    def within(self, connection: Connection, within: Readable) -> CollectionWords | None:
+    def words_of(self, connection: Connection, readable: Readable) -> CollectionWords | None:
         """None for more than is held."""
-        now = versions(connection, within)
+        now = versions(connection, readable)
         with self._lock:
-            known = self._sets.get(within.ids)
+            known = self._sets.get(readable.ids)
         if known is None or known[0] != now:
-            known = now, self._made(connection, within, now)
+            known = now, self._made(connection, readable, now)
         with self._lock:
-            self._sets[within.ids] = known
-            self._sets.move_to_end(within.ids)
+            self._sets[readable.ids] = known
+            self._sets.move_to_end(readable.ids)
             while len(self._sets) > SETS_KEPT:
                 self._sets.popitem(last=False)
         return known[1]
 
     def _made(
-        self, connection: Connection, within: Readable, now: Mapping[str, int]
+        self, connection: Connection, readable: Readable, now: Mapping[str, int]
     ) -> CollectionWords | None:
-        most = MOST_OF_ALL if within.ids is None else MOST_HELD
-        if chunk_count(connection, within, most + 1) > most:
+        most = MOST_OF_ALL if readable.ids is None else MOST_HELD
+        if chunk_count(connection, readable, most + 1) > most:
             return None
         parts = {key: self._part(connection, key, now[key]) for key in sorted(now)}
         return CollectionWords(parts, self._words.stemmer)

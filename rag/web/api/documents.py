@@ -334,8 +334,8 @@ def _nothing_taken(refused: list[RefusedFile]) -> Response:
 @api.get("/documents", responses={"200": DocumentsModel})
 def list_documents(query: DocumentsQuery) -> DocumentsModel:
     """The documents of the library, by name."""
-    within = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
-    page = application().documents.page(within, limit=query.limit, offset=query.offset)
+    readable = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
+    page = application().documents.page(readable, limit=query.limit, offset=query.offset)
     return DocumentsModel.of(page, limit=query.limit, offset=query.offset)
 
 
@@ -395,19 +395,19 @@ def search(body: SearchBody) -> HitsModel:
     retriever = application().retriever
     filters = body.filters.filters
     if not body.session_id:
-        within = rights.readable().only(rights.chosen(body.chosen))
-        hits = retriever.search(body.query, within, limit=body.limit, filters=filters)
-        filtered = _filtered(filters, within)
+        readable = rights.readable().only(rights.chosen(body.chosen))
+        hits = retriever.search(body.query, readable, limit=body.limit, filters=filters)
+        filtered = _filtered(filters, readable)
         return HitsModel.of(query=body.query, is_followup=False, filtered=filtered, hits=hits)
     session = open_session(body.session_id)
-    within = session.within().only(rights.chosen(body.chosen))
+    readable = session.readable().only(rights.chosen(body.chosen))
     resolution, hits = application().assistant.search(
-        session, body.query, body.limit, filters=filters, readable=within
+        session, body.query, body.limit, filters=filters, readable=readable
     )
     return HitsModel.of(
         query=resolution.query,
         is_followup=resolution.is_followup,
-        filtered=_filtered(filters, within),
+        filtered=_filtered(filters, readable),
         hits=hits,
     )
 
@@ -415,12 +415,12 @@ def search(body: SearchBody) -> HitsModel:
 @api.get("/facets", responses={"200": FacetsModel})
 def list_facets(query: FacetsQuery) -> FacetsModel:
     """By what a search can be filtered: of the documents that you may read."""
-    within = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
-    return FacetsModel.of(**application().documents.facets(within))
+    readable = rights.readable().only(rights.chosen([query.collection] if query.collection else ()))
+    return FacetsModel.of(**application().documents.facets(readable))
 
 
-def _filtered(filters: Filters, within: Readable) -> FilteredModel | None:
+def _filtered(filters: Filters, readable: Readable) -> FilteredModel | None:
     if not filters:
         return None
-    names = application().documents.filtered(filters, within).names
+    names = application().documents.filtered(filters, readable).names
     return FilteredModel.of(filters=dict(filters.items()), documents=len(names))

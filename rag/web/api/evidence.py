@@ -123,12 +123,12 @@ def read_text(path: DocumentPath, query: TextQuery) -> TextModel:
 @api.get("/chunks/<chunk_id>", responses={"200": ChunkModel})
 def read_chunk(path: ChunkPath) -> ChunkModel:
     """A chunk that a search found, and the section around it."""
-    documents, within = application().documents, rights.readable()
-    chunk = documents.chunks([path.chunk_id[:200]], within).get(path.chunk_id)
+    documents, readable = application().documents, rights.readable()
+    chunk = documents.chunks([path.chunk_id[:200]], readable).get(path.chunk_id)
     if chunk is None:
         raise NotFound(f"There is no chunk {path.chunk_id[:60]!r}.")
     key = (chunk.document_id, chunk.section_index)
-    return ChunkModel.of(chunk=chunk, section=documents.section_texts([key], within).get(key, ""))
+    return ChunkModel.of(chunk=chunk, section=documents.section_texts([key], readable).get(key, ""))
 
 
 @api.post("/check", responses={"200": CheckedModel})

@@ -121,16 +121,16 @@ def query_tables(body: QueryBody) -> ResultModel:
     """Ask the tables; with a session, in its context, and the result becomes its source."""
     answers = application().asked
     session = open_session(body.session_id) if body.session_id else None
-    within = readable() if session is None else session.within()
+    permitted = readable() if session is None else session.readable()
     if body.plan is not None:
         plan = plan_from(body.plan)
         if not plan.table:
             raise UserError("The plan names no table. `GET /api/v1/tables` lists their ids.")
-        result = answers.library.run(application().tables.table(plan.table, within), plan)
+        result = answers.library.run(application().tables.table(plan.table, permitted), plan)
     else:
         past = answers.past(session) if session is not None else ()
         with planning():
-            result = answers.ask(body.question or "", within, past)
+            result = answers.ask(body.question or "", permitted, past)
     source = answers.keep(session, result).number if session is not None else None
     columns = [column.name for column in result.columns]
     return ResultModel.of(result, columns=columns, source=source)

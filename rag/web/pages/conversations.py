@@ -187,12 +187,12 @@ def ask_first() -> PageResult:
 
 
 def _new_page(*, question: str, error: str = "") -> str:
-    documents, within = application().documents, readable()
+    documents, permitted = application().documents, readable()
     return show_page(
         "new.html",
-        starters=starters(documents.spread(within, limit=DOCUMENTS_TRIED)),
-        document_count=documents.page(within, limit=0).total,
-        newest=documents.newest(within, limit=NEWEST_LISTED),
+        starters=starters(documents.spread(permitted, limit=DOCUMENTS_TRIED)),
+        document_count=documents.page(permitted, limit=0).total,
+        newest=documents.newest(permitted, limit=NEWEST_LISTED),
         choice=choices(),
         models=pickable_models(),
         question=question,

@@ -9,7 +9,7 @@ import ctypes
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby, pairwise
@@ -30,7 +30,9 @@ ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures besi
 SAME_HEIGHT = 0.25  # of the type size
 SMALL = 0.8  # … beside a word
 MARK_SIZE, LEAST_RISE = 0.87, 0.1  # of the type size: at most, and at least
-RAISED, LOWERED = (frozenset({mark}) for mark in (Mark.RAISED, Mark.LOWERED))
+RAISED, LOWERED, STRUCK = (frozenset({mark}) for mark in (Mark.RAISED, Mark.LOWERED, Mark.STRUCK))
+STRIKE = 0.15, 0.5  # of the type size above the line, at least and at most
+STRIKE_ENDS = 0.35  # … beside the words
 NO_MARKS: frozenset[Mark] = frozenset()
 TABULAR = 3  # cells: columns of prose are rarely more than two
 PROSE_WORDS = 5
@@ -127,21 +129,42 @@ class _Letter(NamedTuple):
     is_blank: bool
 
 
-def page_lines(text_page: Any, spell: Spell) -> Iterator[PdfLine]:
-    """In the order in which they were written."""
+class Rule(NamedTuple):
+    """A line along one axis that is drawn: its place on the other, and its ends."""
+
+    place: float
+    start: float
+    end: float
+
+
+def struck(rule: Rule, words: Sequence[tuple[float, float]], base: float, size: float) -> list[int]:
+    """Which words of a line, by their ends, a rule goes through that begins and ends with them."""
+    if not STRIKE[0] * size < rule.place - base < STRIKE[1] * size:
+        return []
+    through = [
+        at for at, (left, right) in enumerate(words) if rule.start < (left + right) / 2 < rule.end
+    ]
+    if not through:
+        return []
+    ends = (words[through[0]][0] - rule.start, words[through[-1]][1] - rule.end)
+    return through if max(map(abs, ends)) < STRIKE_ENDS * size else []
+
+
+def page_lines(text_page: Any, spell: Spell, rules: Sequence[Rule] = ()) -> Iterator[PdfLine]:
+    """In the order in which they were written; the rules strike out what they go through."""
     line: list[_Letter] = []
     last: _Letter | None = None
     for letter in _letters(text_page):
         is_visible = not letter.is_blank
         if last and is_visible and (_begins_line(last, letter) or len(line) >= MAX_LETTERS):
-            yield _line(text_page, line, spell)
+            yield _line(text_page, line, spell, rules)
             line = []
         if is_visible:
             last = letter
         if is_visible or line:
             line.append(letter)
     if last:
-        yield _line(text_page, line, spell)
+        yield _line(text_page, line, spell, rules)
 
 
 def _begins_line(before: _Letter, letter: _Letter) -> bool:
@@ -185,16 +208,33 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
         yield _Letter(text, left, right, base, size, angle, at, is_blank)
 
 
-def _line(text_page: Any, letters: Sequence[_Letter], spell: Spell) -> PdfLine:
+def _line(
+    text_page: Any, letters: Sequence[_Letter], spell: Spell, rules: Sequence[Rule]
+) -> PdfLine:
     visible = [letter for letter in letters if not letter.is_blank]
     (base, size), _count = Counter((each.base, each.size) for each in visible).most_common(1)[0]
     pieces = list(_pieces(letters, size))
-    read = partial(_text, spell=spell, base=base, size=size)
+    gone = set(_struck_places(letters, rules, base, size))
+    read = partial(_text, spell=spell, base=base, size=size, gone=gone)
     text = " ".join(map(read, pieces))
     cells = join_symbols(_cells(pieces, read), size)
     words = tuple(_cells(_words(letters), read))
     is_bold = all(_is_bold(text_page, visible[at].at) for at in (0, -1))
     return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, cells, words)
+
+
+def _struck_places(
+    letters: Sequence[_Letter], rules: Sequence[Rule], base: float, size: float
+) -> Iterator[int]:
+    """Which letters of a line are struck out, the blanks between them among them."""
+    near = [rule for rule in rules if 0 < rule.place - base < size]
+    if not near or letters[0].angle:
+        return
+    words = [[letter for letter in word if not letter.is_blank] for word in _words(letters)]
+    ends = [(word[0].left, word[-1].right) for word in words]
+    for rule in near:
+        if places := struck(rule, ends, base, size):
+            yield from range(words[places[0]][0].at, words[places[-1]][-1].at + 1)
 
 
 def _cells(
@@ -212,9 +252,14 @@ def _cells(
     return sorted((cell for cell in cells if cell.text), key=lambda cell: cell.left)
 
 
-def _text(letters: Sequence[_Letter], spell: Spell, base: float, size: float) -> str:
+def _text(
+    letters: Sequence[_Letter], spell: Spell, base: float, size: float, gone: Container[int]
+) -> str:
     """What is smaller and higher or lower than its line is raised or lowered."""
-    runs = (Run(letter.text, _marks(letter, base, size)) for letter in letters)
+    runs = (
+        Run(letter.text, _marks(letter, base, size) | (STRUCK if letter.at in gone else NO_MARKS))
+        for letter in letters
+    )
     whole = written(
         Run(spell(_paired("".join(run.text for run in group))), marks)
         for marks, group in groupby(runs, key=lambda run: run.marks)

@@ -14,8 +14,8 @@ from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import pictures
 from rag.documents.readers.pdf.layout import Page, write_pages
-from rag.documents.readers.pdf.lines import PdfLine, Spell, from_top_down, page_lines
-from rag.documents.readers.pdf.rules import page_lattices
+from rag.documents.readers.pdf.lines import PdfLine, Rule, Spell, from_top_down, page_lines
+from rag.documents.readers.pdf.rules import lattices_of, page_rules
 from rag.documents.readers.pictures import OcrClock
 from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable
@@ -39,7 +39,7 @@ DAMAGED = "the PDF is damaged or was cut off and cannot be opened. Copy or expor
 # Such a file could often be opened, with pages missing that nobody would notice.
 CUT_OFF = "the PDF was cut off: its end is missing, and pages with it. Copy or download it again."
 END_MARK = b"%%EOF"
-MOST_NOTES = 1_000  # of a page
+MOST_NOTES = 5_000  # of a page
 SCAN_SCALE = 200 / 72  # of points: what text is recognised at best
 
 
@@ -177,8 +177,10 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         except pypdfium2.PdfiumError:
             yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
             continue
-        lines = tuple(from_top_down([*page_lines(text_page, spell)]))
-        lattices = page_lattices(page)
+        rules = page_rules(page)
+        crossed = [*rules.thin, *_strikes(page)]
+        lines = tuple(from_top_down([*page_lines(text_page, spell, crossed)]))
+        lattices = lattices_of(rules, lines)
         notes = tuple(_notes(page))
         values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
@@ -189,20 +191,41 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         yield Page(at + 1, lines, form_values=values, lattices=lattices, notes=notes)
 
 
-def _notes(page: Any) -> Iterator[str]:
-    """What people noted on a page: the text of its annotations."""
+def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
+    """Of each its kind; closed when the next is taken."""
     from pypdfium2 import raw
 
     for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_NOTES)):
         note = raw.FPDFPage_GetAnnot(page, at)
-        if raw.FPDFAnnot_GetSubtype(note) in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
-            continue
+        yield raw.FPDFAnnot_GetSubtype(note), note
+        raw.FPDFPage_CloseAnnot(note)
+
+
+def _notes(page: Any) -> Iterator[str]:
+    """What people noted on a page: the text of its annotations."""
+    from pypdfium2 import raw
+
+    for kind, note in _annotations(page):
         size = raw.FPDFAnnot_GetStringValue(note, b"Contents", None, 0)
-        if size > 2:
+        if size > 2 and kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
             text = (ctypes.c_ushort * (size // 2))()
             raw.FPDFAnnot_GetStringValue(note, b"Contents", text, size)
             yield bytes(text).decode("utf-16-le", "ignore").strip("\0 \r\n")
-        raw.FPDFPage_CloseAnnot(note)
+
+
+def _strikes(page: Any) -> Iterator[Rule]:
+    """Where somebody struck words out, as an annotation."""
+    from pypdfium2 import raw
+
+    quad = raw.FS_QUADPOINTSF()
+    for kind, note in _annotations(page):
+        count = raw.FPDFAnnot_CountAttachmentPoints(note) if kind == raw.FPDF_ANNOT_STRIKEOUT else 0
+        for at in range(min(count, MOST_NOTES)):
+            raw.FPDFAnnot_GetAttachmentPoints(note, at, quad)
+            across, up = (
+                [getattr(quad, f"{axis}{corner}") for corner in range(1, 5)] for axis in "xy"
+            )
+            yield Rule(sum(up) / 4, min(across), max(across))
 
 
 def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
@@ -233,14 +256,12 @@ def form_values(form: Any, page: Any) -> Iterator[tuple[str, str]]:
     from pypdfium2 import raw
 
     seen: set[str] = set()
-    for at in range(raw.FPDFPage_GetAnnotCount(page)):
-        field = raw.FPDFPage_GetAnnot(page, at)
-        if raw.FPDFAnnot_GetSubtype(field) == raw.FPDF_ANNOT_WIDGET:
+    for kind, field in _annotations(page):
+        if kind == raw.FPDF_ANNOT_WIDGET:
             name, value = _label(form.raw, field), _value(form.raw, field)
             if name and value and name not in seen:
                 seen.add(name)
                 yield name, value
-        raw.FPDFPage_CloseAnnot(field)
 
 
 def _label(form: Any, field: Any) -> str:

@@ -4,12 +4,14 @@ Where every cell has its border, nothing has to be guessed from gaps: a word is 
 stands in, a border that is missing joins two cells.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
+from unicodedata import bidirectional
 
-from rag.documents.readers.pdf.lines import PdfCell, PdfLine, join_lines
+from rag.documents.readers.pdf.lines import PdfCell, PdfLine, Rule, join_lines, struck
 from rag.documents.tables import Spanning, spread
 
 THIN = 3.0  # points: a box that is thinner is a line
@@ -19,12 +21,12 @@ MOST_RULES = 1_500
 FILLED = 0.3  # of the cells hold words, or it is a chart
 
 
-class Rule(NamedTuple):
-    """A line along one axis: its place on the other, and its ends."""
+class Rules(NamedTuple):
+    """Of a page; the edges of boxes are lines as well, `thin` ones are none."""
 
-    place: float
-    start: float
-    end: float
+    flat: list[Rule]
+    upright: list[Rule]
+    thin: list[Rule]  # horizontal ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +39,48 @@ class RuledTable:
     edges: tuple[float, ...]  # of its columns
 
 
-def page_lattices(page: Any) -> tuple["Lattice", ...]:
-    """What the lines that are drawn on a page enclose."""
-    return tuple(_lattices(*_rules(page)))
+def lattices_of(rules: Rules, lines: Sequence[PdfLine]) -> tuple["Lattice", ...]:
+    """What the lines that are drawn on a page enclose; what strikes words out borders no cell."""
+    flat = [rule for rule in rules.flat if not _is_strike(rule, lines)]
+    return tuple(_lattices(flat, rules.upright))
 
 
-def _rules(page: Any) -> tuple[list[Rule], list[Rule]]:
-    """The horizontal and the vertical ones."""
+def _is_strike(rule: Rule, lines: Sequence[PdfLine]) -> bool:
+    near = [line for line in lines if 0 < rule.place - line.bottom < line.size]
+    return any(
+        struck(rule, [(word.left, word.right) for word in line.words], line.bottom, line.size)
+        for line in near
+    )
+
+
+def page_rules(page: Any) -> Rules:
+    """The horizontal and the vertical lines that are drawn on a page."""
     from pypdfium2 import raw
 
     flat: list[Rule] = []
     upright: list[Rule] = []
+    thin: list[Rule] = []
     for count, part in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=3)):
         if count > MOST_OBJECTS:
-            return [], []
+            return Rules([], [], [])
         for left, bottom, right, top in _boxes(part):
             if right - left > THIN:
                 flat += [Rule(y, left, right) for y in _edges(bottom, top)]
+                thin += flat[-1:] if top - bottom <= THIN and not _is_shape(part) else []
             if top - bottom > THIN:
                 upright += [Rule(x, bottom, top) for x in _edges(left, right)]
-    return _merged(flat), _merged(upright)
+    return Rules(_merged(flat), _merged(upright), _merged(thin))
 
 
 def _edges(low: float, high: float) -> tuple[float, ...]:
     return ((low + high) / 2,) if high - low <= THIN else (low, high)
+
+
+def _is_shape(part: Any) -> bool:
+    """Whether a path is more than a line or a box."""
+    from pypdfium2 import raw
+
+    return bool(raw.FPDFPath_CountSegments(part) > 6)
 
 
 def _boxes(part: Any) -> Iterator[tuple[float, float, float, float]]:
@@ -69,14 +89,13 @@ def _boxes(part: Any) -> Iterator[tuple[float, float, float, float]]:
 
     from pypdfium2 import raw
 
-    count = raw.FPDFPath_CountSegments(part)
-    if count <= 6:
+    if not _is_shape(part):
         yield part.get_bounds()
         return
     matrix = part.get_matrix()
     last: tuple[float, float] | None = None
     x, y = ctypes.c_float(), ctypes.c_float()
-    for at in range(min(count, MOST_OBJECTS)):
+    for at in range(min(raw.FPDFPath_CountSegments(part), MOST_OBJECTS)):
         segment = raw.FPDFPath_GetPathSegment(part, at)
         raw.FPDFPathSegment_GetPoint(segment, x, y)
         point = matrix.on_point(x.value, y.value)
@@ -208,12 +227,16 @@ def _text(words: Sequence[tuple[float, PdfCell]]) -> str:
     lines: dict[float, list[PdfCell]] = {}
     for bottom, word in words:
         lines.setdefault(round(bottom), []).append(word)
-    return join_lines(
-        [
-            " ".join(word.text for word in sorted(lines[bottom], key=lambda word: word.left))
-            for bottom in sorted(lines, reverse=True)
-        ]
-    ).replace("\n", " ")
+    whole = join_lines([_line(lines[bottom]) for bottom in sorted(lines, reverse=True)])
+    return whole.replace("\n", " ").replace("~~ ~~", " ")
+
+
+def _line(words: Sequence[PdfCell]) -> str:
+    """In the order in which they are read: of Arabic and Hebrew from the right."""
+    ordered = sorted(words, key=lambda word: word.left)
+    ways = Counter(map(bidirectional, "".join(word.text for word in words)))
+    is_from_right = ways["R"] + ways["AL"] > ways["L"]
+    return " ".join(word.text for word in (reversed(ordered) if is_from_right else ordered))
 
 
 def _places(rules: Sequence[Rule]) -> list[float]:
