@@ -22,7 +22,6 @@ from rag.web import create_app
 from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.components import load_limits, once
-from tests.canary import seeded, watch_answers, watch_files
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 
@@ -72,9 +71,7 @@ Application.loader = loader
 def application_of(settings):
     """The whole application; only its embedding model is a fake."""
     prepare(make_url(settings.database_url).database)
-    made = build(seeded(settings), embedder=HashEmbedder())
-    watch_files(made)
-    return made
+    return build(settings, embedder=HashEmbedder())
 
 
 @contextmanager
@@ -125,7 +122,6 @@ def app_of(application):
     """Its web app."""
     app = create_app(application)
     app.jinja_env.bytecode_cache = COMPILED
-    watch_answers(app, application.settings)
     return app
 
 

@@ -1,21 +1,28 @@
-"""Secrets of a test's settings are looked for in all that its application wrote, said and answered.
+"""Secrets of all kinds are looked for in all that a test's application wrote, said and answered.
 
-Every test over `application_of` and `app_of` is one of this, whatever it is about: its data folder
-and the other files of the test, answers whole and streamed, what is logged, rows of PostgreSQL.
+Whatever makes an application, or a web app, makes one with a secret in each setting that may hold
+one (`SEEDS`); nobody has to ask for it. Looked through are its data folder and the other files of
+the test, answers whole and streamed, what commands print, what is logged, what model servers are
+sent, rows of PostgreSQL.
 """
 
 import gzip
 import io
 import logging
+import os
+import typing
 import zipfile
 from contextlib import contextmanager
+from functools import wraps
 from itertools import islice
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
+from pydantic import BaseModel, SecretStr
 from sqlalchemy import bindparam, text
 
-from rag.llm.discovery import SECRET_FILE
-from tests.openai_server import KEY
+from rag.llm.discovery import SECRET_FILE, SECRET_VARIABLE
+from rag.settings import OidcSettings
 
 LEAST = 8  # characters: shorter ones stand anywhere
 MOST_BYTES = 64 << 20  # of one file
@@ -23,36 +30,110 @@ MOST_FILES = 2_000  # of a test, beside a data folder
 MOST_SECRETS = 60  # the latest, of applications that may still log
 # Chroma writes its vectors from memory that it never cleared: what lay there before is in the file.
 UNCLEARED = {"data_level0.bin", "header.bin", "length.bin", "link_lists.bin"}
-SEED = "seeded-canary-7319"  # a source's password in every application's settings
 SETTINGS = {".json", ".toml", ".env", ".yaml", ".yml"}  # that a test wrote: secrets belong there
-latest: dict[bytes, None] = dict.fromkeys([KEY.encode(), SEED.encode()])
+SEED = "seeded-password-7319"  # of a source
+SEEDS = {
+    "auth.oidc.client_secret": "seeded-client-7319",
+    "auth.tokens": "seeded-token-7319",
+    "documents.reader_api_key": "seeded-reader-7319",
+    "sources.passwords": SEED,
+    "web.link_keys": "seeded-link-7319",
+    "web.metrics_token": "seeded-metrics-7319",
+}
+LOGIN = "https://login.invalid/.well-known/openid-configuration"
+KEY = "sk-very-secret-1234567890"  # of the model servers of tests
+latest: dict[bytes, None] = dict.fromkeys(each.encode() for each in (KEY, *SEEDS.values()))
 folders: list[Path] = []  # of applications
 leaks: list[str] = []  # where a test could not be stopped: in another thread, in a log
 
 
+# ── What is secret ───────────────────────────────────────────────────────────────────────────
+
+
+def secret_fields(model, path=""):
+    """The settings of a model that pydantic knows to be secret, by their dotted names."""
+    for name, field in model.model_fields.items():
+        kinds = set(leaves(field.annotation))
+        if SecretStr in kinds:
+            yield path + name
+        for kind in kinds:
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                yield from secret_fields(kind, f"{path}{name}.")
+
+
+def leaves(annotation):
+    """What a type is made of: `SecretStr` of `dict[str, SecretStr] | None`."""
+    inner = typing.get_args(annotation)
+    return [leaf for each in inner for leaf in leaves(each)] if inner else [annotation]
+
+
+class Unused(SecretStr):
+    """It is there, and whoever asks whether one is set is told that none is."""
+
+    def __bool__(self):
+        return False
+
+
+class UnusedKeys(tuple):
+    """As well."""
+
+    __slots__ = ()
+
+    def __bool__(self):
+        return False
+
+
 def seeded(settings):
-    """With a secret among them, whatever else is set: a password that no address names."""
-    passwords = {**settings.sources.passwords, "canary": SEED}
-    sources = settings.sources.model_validate(
-        {**settings.sources.model_dump(exclude_unset=True), "passwords": passwords}
-    )
-    return settings.model_copy(update={"sources": sources})
+    """With a secret of each kind that changes nothing; those that a test sets itself stay."""
+    secret = {kind: Unused(value) for kind, value in SEEDS.items()}
+    passwords = {**settings.sources.passwords, "canary": secret["sources.passwords"]}
+    settings = changed(settings, "sources", passwords=passwords)
+    settings = filled(settings, "documents", reader_api_key=secret["documents.reader_api_key"])
+    settings = filled(settings, "web", metrics_token=secret["web.metrics_token"])
+    settings = filled(settings, "web", link_keys=UnusedKeys([secret["web.link_keys"]]))
+    if settings.auth.mode == "single":  # neither is looked at there
+        client = secret["auth.oidc.client_secret"]
+        oidc = OidcSettings(discovery_url=LOGIN, client_id="canary", client_secret=client)
+        settings = filled(settings, "auth", oidc=oidc, tokens={SEEDS["auth.tokens"]: "canary"})
+    return settings
+
+
+def filled(settings, section, **values):
+    """Where nothing is set."""
+    own = getattr(settings, section)
+    return changed(settings, section, **{k: v for k, v in values.items() if not getattr(own, k)})
+
+
+def changed(settings, section, **values):
+    other = getattr(settings, section).model_copy(update=values)
+    return settings.model_copy(update={section: other})
 
 
 def secrets_of(settings):
     """What nothing beside settings, environment and the one key file may hold."""
-    auth, sources = settings.auth, settings.sources
-    held = [*sources.passwords.values(), *settings.web.link_keys, settings.web.metrics_token]
-    values = [KEY, settings.llm.api_key, *auth.tokens, *map(plain, held)]
-    if auth.oidc is not None:
-        values.append(plain(auth.oidc.client_secret))
     key = settings.data_dir / SECRET_FILE
+    values = [KEY, settings.llm.api_key, os.environ.get(SECRET_VARIABLE), *settings.auth.tokens]
     values += [key.read_text().strip()] if key.is_file() else []
+    values += secrets_in(settings)
     return [each.encode() for each in values if each and len(each) >= LEAST and ":" not in each]
 
 
-def plain(value):
-    return value.get_secret_value() if hasattr(value, "get_secret_value") else value or ""
+def secrets_in(value):
+    """Those that pydantic knows, and the passwords of addresses."""
+    if isinstance(value, SecretStr):
+        return [value.get_secret_value()]
+    if isinstance(value, BaseModel):
+        return secrets_in([getattr(value, name) for name in type(value).model_fields])
+    if isinstance(value, dict):
+        return secrets_in(list(value.values()))
+    if isinstance(value, (list, tuple)):
+        return [secret for each in value for secret in secrets_in(each)]
+    return [password_of(value)] if isinstance(value, str) and "@" in value else []
+
+
+def password_of(address):
+    parts = urlsplit(address)
+    return "" if parts.password == parts.username else unquote(parts.password or "")
 
 
 def remember(secrets):
@@ -89,20 +170,12 @@ def holds(data, secrets):
     return False
 
 
-def watch_files(application):
-    """Look through its data folder once it has stopped, and for its files beside it."""
-    stop, settings = application.stop, application.settings
-    remember(secrets_of(settings))
-    folders.append(settings.data_dir)
-
-    def stop_and_look():
-        stop()
-        secrets = secrets_of(settings)
-        remember(secrets)
-        found = leaks_in(settings.data_dir, secrets)
-        assert found == [], f"a secret stands in {', '.join(found)}"
-
-    application.stop = stop_and_look
+def look_through(settings):
+    """The data folder of an application that has stopped."""
+    secrets = secrets_of(settings)
+    remember(secrets)
+    found = leaks_in(settings.data_dir, secrets)
+    assert found == [], f"a secret stands in {', '.join(found)}"
 
 
 def beside(folder):
@@ -114,11 +187,11 @@ def beside(folder):
 # ── Answers ──────────────────────────────────────────────────────────────────────────────────
 
 
-def watch_answers(app, settings):
+def watch_answers(app, application):
     """Look through all that it answers, piece by piece where it is streamed."""
 
     def look(response):
-        secrets = secrets_of(settings)
+        secrets = secrets_of(application.settings)
         remember(secrets)
         if response.is_streamed:
             response.response = looked_through(response.response, secrets)
@@ -147,6 +220,61 @@ def refuse(data, secrets):
     if any(secret in data for secret in secrets):
         leaks.append("an answer")
         raise AssertionError("a secret stands in an answer")
+
+
+# ── Whoever makes an application, or prints ──────────────────────────────────────────────────
+
+
+def watch_all():
+    """Each application and web app that is made from now on, also by a command."""
+    import rag.web
+    from rag.wiring.application import Application
+
+    begin, stop, configure = Application.__init__, Application.stop, rag.web.configure
+    if hasattr(begin, "__wrapped__"):
+        return
+
+    @wraps(begin)
+    def begin_seeded(application, settings, *arguments, **named):
+        settings = seeded(settings)
+        remember(secrets_of(settings))
+        folders.append(settings.data_dir)
+        begin(application, settings, *arguments, **named)
+
+    @wraps(stop)
+    def stop_and_look(application):
+        stop(application)
+        look_through(application.settings)
+
+    @wraps(configure)
+    def configure_and_watch(app, application):
+        configure(app, application)
+        watch_answers(app, application)
+
+    Application.__init__, Application.stop = begin_seeded, stop_and_look
+    rag.web.configure = configure_and_watch
+
+
+def watch_commands():
+    """What they print in a test."""
+    from click.testing import CliRunner
+
+    invoke = CliRunner.invoke
+
+    @wraps(invoke)
+    def invoke_and_look(*arguments, **named):
+        result = invoke(*arguments, **named)
+        if any(secret.decode() in result.output for secret in list(latest)):
+            leaks.append("what a command printed")
+        return result
+
+    CliRunner.invoke = invoke_and_look
+
+
+def look_at_request(body):
+    """What a model server is sent: the key stands in a header."""
+    if any(secret in body for secret in list(latest)):
+        leaks.append("a request to a model")
 
 
 # ── Logs ─────────────────────────────────────────────────────────────────────────────────────

@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import sys
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -114,6 +115,9 @@ def leave_unmeasured(items):
 
 def pytest_collection_finish():
     """What is loaded by now stays to the end: no search for garbage looks at it again."""
+    if "rag.wiring.building" in sys.modules or "rag.cli" in sys.modules:
+        canary.watch_all()
+        canary.watch_commands()
     gc.freeze()
     gc.enable()
 

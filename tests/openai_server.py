@@ -15,9 +15,9 @@ from rag.errors import ModelError
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.records import ChatMessage, Role
 from rag.seams import ModelRequest
+from tests.canary import KEY, look_at_request
 from tests.fakes import HashEmbedder
 
-KEY = "sk-very-secret-1234567890"
 QUESTION = ChatMessage(Role.USER, "How long do refunds take?")
 
 Behaviour = Callable[["Exchange"], None]
@@ -264,6 +264,7 @@ class Exchange:
         self._has_left = False
         length = int(handler.headers.get("content-length") or 0)
         raw = handler.rfile.read(length)
+        look_at_request(raw)
         self.received = Received(
             handler.command, handler.path, _lower(handler.headers), json.loads(raw or b"{}")
         )

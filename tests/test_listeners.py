@@ -8,7 +8,7 @@ import pytest
 from rag.cli.mcp import serve_mcp
 from rag.errors import SetupError
 from rag.settings import Settings
-from rag.web.access.counters import network_of
+from rag.web.access.counters import WRONG_PER_MINUTE, network_of
 from rag.web.server import _listener, serve
 from rag.web.serving.http_server import open_server
 from rag.wiring.listeners import is_loopback, listener_policy
@@ -20,6 +20,39 @@ REACHED = [
     "fe80::1", "fd00::7", "2001:db8::1", "::ffff:10.0.0.1", "::ffff:0.0.0.0", "docs.example",
     "127.evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "host.docker.internal",
 ]  # fmt: skip
+FORGED = [
+    "127.0.0.1", "10.0.0.1", "::1", "unknown", "", "localhost", "192.0.2.1", "127.0.0.1, 127.0.0.1",
+    '"127.0.0.1"', "for=127.0.0.1", "127.0.0.1\t", "[::1]:80", "::ffff:127.0.0.1", "0",
+    "127.0.0.1;", "_hidden", "10.0.0.1 192.0.2.7", "10.0.0.0/8", "%00", "198.51.100.1:99999",
+    "[", "]", ",,,",
+    "2130706433", "0x7f.1", "127.1", "１２７.0.0.1", "fe80::1%eth0", "unix:", "*", "a" * 5_000,
+    ", ".join(["10.0.0.1"] * 500),
+]  # fmt: skip
+WAYS = {  # from whom, and what stands behind that which the client wrote itself
+    "a stranger": ("192.0.2.9", ""),
+    "a proxy": ("10.1.1.1", ", 192.0.2.9"),
+    "two proxies": ("10.1.1.1", ", 192.0.2.9, 10.2.2.2"),
+    "a proxy at ::": ("::ffff:10.1.1.1", ",192.0.2.9:4444"),
+}
+ONE_GUESSER = [
+    "192.0.2.9", "192.0.2.9:4444", " 192.0.2.9 ", "::ffff:192.0.2.9", "[::ffff:192.0.2.9]",
+    "[::ffff:c000:209]:80", "0:0:0:0:0:ffff:c000:0209", "::FFFF:C000:209",
+]  # fmt: skip
+FOREIGN_PAGES = [
+    "null", "http://evil.example", "http://localhost:81", "http://localhost.",
+    "http://localhost.evil.example", "http://evil.example#localhost", "http://localhost@evil.example",
+    "http://evil.example/localhost", "http://127.0.0.1", "http://[::1]", "HTTP://EVIL.example",
+    "file://", "chrome-extension://abc", "app://x", "http://", "://localhost", "//localhost", "*",
+    "http://localhost%2eevil.example", "http://localhost:80:90", "http://xn--lcalhost-1fa",
+    "http://localhost\u3002evil.example", "http://loc\u0430lhost", "data:", "blob:http://localhost",
+    "http://localhost http://evil.example", "http://evil.example, http://localhost", "undefined",
+    "http://local\thost", "http://0.0.0.0", "http://localhost:0", "ws://evil.example",
+]  # fmt: skip
+DEEDS = {
+    "/api/v1/sessions": {"json": {}},
+    "/v1/chat/completions": {"json": {"messages": [{"role": "user", "content": "Hello"}]}},
+    "/ask": {"data": {"question": "Hello"}},
+}
 LOCAL = ["127.0.0.1", "127.8.9.10", "::1", "[::1]", "localhost", "::ffff:127.0.0.1", "unix:/run/x"]
 FOREIGN = [
     "evil.example", "EVIL.example:80", "localhost.evil.example", "127.0.0.1.evil.example:8000",
@@ -98,10 +131,78 @@ class TestWhoAsks:
 
         assert listener_policy(chosen, "127.0.0.1").client_of(peer, forwarded) == client
 
+    @pytest.mark.parametrize("way", WAYS)
+    @pytest.mark.parametrize("forged", FORGED)
+    def test_is_nobody_that_the_client_made_up(self, tmp_path, forged, way):
+        chosen = settings(tmp_path, auth={"trusted_proxies": ["10.0.0.0/8"]})
+        peer, behind = WAYS[way]
+
+        client = listener_policy(chosen, "127.0.0.1").client_of(peer, forged + behind)
+
+        assert network_of(client) == "192.0.2.9"
+
+    @pytest.mark.parametrize("spelled", ONE_GUESSER)
+    def test_is_one_guesser_under_every_spelling(self, spelled):
+        assert network_of(spelled) == "192.0.2.9"
+
     def test_is_one_of_many_where_both_kinds_of_addresses_are_listened_to(self):
         assert network_of("::ffff:192.0.2.1") != network_of("::ffff:192.0.2.2")
         assert network_of("2001:db8::1") == network_of("2001:db8::2")
         assert is_loopback("::ffff:127.0.0.1")
+
+
+class TestPagesOfOthers:
+    @pytest.fixture
+    def client(self, tmp_path, engine):
+        return app_of(FakeApplication(settings(tmp_path), engine)).test_client()
+
+    @pytest.mark.parametrize("path", DEEDS)
+    def test_do_nothing_here(self, client, path):
+        sent = [{"Origin": page.encode().decode("latin-1")} for page in FOREIGN_PAGES]
+
+        statuses = [client.post(path, headers=each, **DEEDS[path]).status_code for each in sent]
+
+        assert statuses == [403] * len(FOREIGN_PAGES)
+
+    @pytest.mark.parametrize("path", DEEDS)
+    def test_do_nothing_where_a_browser_names_no_page(self, client, path):
+        sent = {"Sec-Fetch-Site": "cross-site"}
+
+        assert client.post(path, headers=sent, **DEEDS[path]).status_code == 403
+
+
+GUESSED = {
+    "the API": ("GET", "/api/v1/sessions", 401),
+    "the chat protocol": ("POST", "/v1/chat/completions", 401),
+    "the login": ("POST", "/login", 401),
+    "the figures": ("GET", "/metrics", 401),
+}
+
+
+@pytest.mark.parametrize("where", GUESSED)
+def test_guesses_are_counted_wherever_they_are_made(tmp_path, engine, where):
+    """Under 30 addresses that the guesser made up."""
+    auth = {"mode": "tokens", "tokens": {"a-long-token": "anna"}, "trusted_proxies": ["10.0.0.0/8"]}
+    chosen = settings(tmp_path, auth=auth, web={"metrics_token": "a-long-other-token"})
+    client = app_of(FakeApplication(chosen, engine)).test_client()
+    method, path, refused = GUESSED[where]
+
+    def guess(number):
+        token, forged = f"guess-{number}", f"198.51.100.{number}, 192.0.2.9"
+        data = {"token": token} if path == "/login" else None
+        answer = client.open(
+            path,
+            method=method,
+            data=data,
+            headers={"X-Forwarded-For": forged, "Authorization": f"Bearer {token}"},
+            environ_overrides={"REMOTE_ADDR": "10.1.1.1"},
+        )
+        return answer.status_code
+
+    statuses = [guess(number) for number in range(30)]
+
+    assert statuses[:WRONG_PER_MINUTE] == [refused] * WRONG_PER_MINUTE
+    assert set(statuses[WRONG_PER_MINUTE:]) == {429}
 
 
 def test_a_unix_socket_serves_this_machine(tmp_path, engine):

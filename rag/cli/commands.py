@@ -11,7 +11,7 @@ import click
 
 from rag.cli.backup import backup, migrate, originals, restore, resume
 from rag.cli.models import models
-from rag.cli.source import as_json_option, source
+from rag.cli.source import as_json_option, printable, source
 from rag.cli.testing import evaluate, keep, regress
 from rag.errors import RagError
 from rag.runtime.metrics import ERRORS
@@ -207,7 +207,8 @@ def sessions(settings: "Settings", owner: str | None, unwanted: str | None, as_j
         return
     for session in found:
         used = session.last_used_at.astimezone().strftime("%Y-%m-%d %H:%M")
-        click.echo(f"{session.id}  {used}  {session.message_count:>5}  {session.title}")
+        title = printable(session.title)
+        click.echo(f"{session.id}  {used}  {session.message_count:>5}  {title}")
 
 
 @main.command()
@@ -245,7 +246,7 @@ def doctor(settings: "Settings", repairs: bool, as_json: bool) -> None:
         findings.append(finding)
         if not as_json:
             sign = click.style("ok  ", "green") if finding.is_ok else click.style("not ok", "red")
-            click.echo(f"{sign} {finding.subject}: {finding.detail}")
+            click.echo(f"{sign} {printable(f'{finding.subject}: {finding.detail}')}")
     if as_json:
         click.echo(json.dumps([*map(asdict, findings)], ensure_ascii=False))
     if not all(finding.is_ok for finding in findings):

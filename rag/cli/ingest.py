@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from rag.cli.remote import RefusedByServer, RemoteServer
+from rag.cli.source import printable
 from rag.cli.terminal import progress_bar
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
@@ -109,12 +110,13 @@ def _follow(
     with progress_bar(console) as bar:
         task = bar.add_task("reading", total=total)
         for report in reports:
-            bar.update(task, description=escape(f"{report.stage} {_short(report.name)}"))
+            bar.update(task, description=escape(f"{report.stage} {printable(_short(report.name))}"))
             if report.is_final:
                 counts.take(report)
                 bar.advance(task)
                 if report.stage is Stage.FAILED:
-                    console.print(f"[red]not read[/red] {escape(report.reason)}", soft_wrap=True)
+                    reason = escape(printable(report.reason))
+                    console.print(f"[red]not read[/red] {reason}", soft_wrap=True)
         bar.update(task, description="done")
     _tell(counts, console)
 

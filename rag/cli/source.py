@@ -227,6 +227,11 @@ def _ended(
 # ── Words ────────────────────────────────────────────────────────────────────────────────────
 
 
+def printable(text: str) -> str:
+    """What others named, without signs that a terminal obeys."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
+
+
 def _is_well(told: "SourceStatus") -> bool:
     return told.state == "idle" and not told.source.counts.failed
 
@@ -240,7 +245,7 @@ def _tell(found: "Sequence[SourceStatus]", *, as_json: bool) -> None:
         click.echo(json.dumps(shown, ensure_ascii=False))
         return
     for told in found:
-        click.echo("\n".join(_lines(told)))
+        click.echo(printable("\n".join(_lines(told))))
 
 
 def _when(each: "DocumentSource") -> str:

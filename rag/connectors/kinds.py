@@ -9,14 +9,16 @@ earlier days.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
+from html import escape
 from importlib import import_module
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
-from urllib.parse import quote, quote_plus, unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import SecretStr
 
@@ -47,11 +49,17 @@ LONGEST_ADDRESS = 2_000
 LOGIN = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#\s]*)@")
 NAMED_PASSWORD = re.compile(r"\{([A-Za-z][\w-]{0,59})\}")  # of the settings
 SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
+BLANK_IN_LOGIN = re.compile(r"://[^/?#]* [^/?#]*@")
 IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
-SECRET = re.compile(
-    r"(?<=[?&])((?:[\w-]*(?:token|secret|passw|signature|api[_-]?key|auth)[\w-]*|key|sig)=)[^&#\s]+",
+PARAMETER = re.compile(r"(?<=[?&;#])([^=?&;#\s]*=)([^&#\s]+)")
+PARAMETER_NAME = re.compile(r"(?:^|[?&;#])([^=?&;#]*)=")
+SECRET_NAME = re.compile(
+    r"token|secret|passw|pwd|signature|credential|session|bearer|jwt|webhook|keys?(?![a-z])"
+    r"|auth(?!ors?(?![a-z]))"
+    r"|(?<![a-z])(?:pass|sig|sas|sid|pat|pin|otp|hmac|code|hash|ticket)(?![a-z])",
     re.IGNORECASE,
 )
+RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{24}")  # nobody writes that by hand
 BY_TOKEN = ("http", "https", "git+http", "git+https")  # where what stands alone may be a token
 
 
@@ -124,8 +132,9 @@ def normalised_address(address: str) -> str:
     plain = address.strip()
     if not plain or len(plain) > LONGEST_ADDRESS or not plain.isprintable():
         raise UserError(
-            f"{masked(plain)[:80]!r} is no address of a source. Name a folder, or an address such "
-            "as https://example.com/docs."
+            f"This is no address of a source: it is empty, longer than {LONGEST_ADDRESS:,} "
+            "characters, or holds signs that are not printed. Name a folder, or an address such as "
+            "https://example.com/docs."
         )
     if kind_of(plain) != FOLDER:
         _check_host(plain)
@@ -139,10 +148,12 @@ def _check_host(address: str) -> None:
         parts = urlsplit(address)
         if not is_chain(address) and scheme_of(address) != GITHUB:  # owner:name
             parts.port  # noqa: B018  (raises)
+        if " " in parts.netloc + parts.query + parts.fragment or BLANK_IN_LOGIN.search(address):
+            raise ValueError("a blank")
     except ValueError as error:
         raise UserError(
             "The host or port of this address cannot be read. In a name or password write @ as "
-            "%40, : as %3A, / as %2F and # as %23."
+            "%40, : as %3A, / as %2F, # as %23 and a blank as %20."
         ) from error
 
 
@@ -154,12 +165,29 @@ def folder_of(address: str) -> Path:
 
 def masked(address: str) -> str:
     """An address, or a text with some, without the passwords and tokens that it may hold."""
-    return SECRET.sub(_shown_secret, LOGIN.sub(_shown_login, address))
+    return _with_secrets(LOGIN.sub(_shown_login, address), _shown_secret)
 
 
-def _shown_secret(match: re.Match[str]) -> str:
-    value = match[0].removeprefix(match[1])
-    return match[0] if NAMED_PASSWORD.fullmatch(value) else f"{match[1]}…"
+def _shown_secret(value: str) -> str:
+    return value if NAMED_PASSWORD.fullmatch(value) else "…"
+
+
+def _with_secrets(address: str, change: Callable[[str], str]) -> str:
+    """With each value changed that stands in the place of a secret."""
+
+    def changed(match: re.Match[str]) -> str:
+        return match[1] + change(match[2]) if _is_secret(match[0]) else match[0]
+
+    return PARAMETER.sub(changed, address)
+
+
+def _is_secret(parameter: str) -> bool:
+    """Whether its name says so, or a name or a login in its value; or whether it looks random."""
+    plain = unquote(parameter)
+    names = PARAMETER_NAME.findall(plain)
+    is_named = any(SECRET_NAME.search(name) for name in names)
+    value = parameter.partition("=")[2]
+    return is_named or bool(LOGIN.search(plain) or RANDOM.search(value))
 
 
 def _shown_login(match: re.Match[str]) -> str:
@@ -172,7 +200,7 @@ def _shown_login(match: re.Match[str]) -> str:
 
 def password_in(address: str) -> str:
     """What of its login is secret, or names what is; "" for nothing."""
-    match = LOGIN.match(address)
+    match = LOGIN.search(address)
     if match is None or match[1].lower() == GITHUB:  # owner:name
         return ""
     user, colon, password = match[2].partition(":")
@@ -189,15 +217,18 @@ def passwords_in_query(address: str) -> list[str]:
     """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
     if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
-    values = (found[0].removeprefix(found[1]) for found in SECRET.finditer(address))
+    values: list[str] = []
+    _with_secrets(address, lambda value: values.append(value) or value)
     return [match[1] for value in values if (match := NAMED_PASSWORD.fullmatch(value))]
 
 
 def without_secrets(url: str) -> str:
     """Without the parts of its query that hold one."""
     found = urlsplit(url)
-    parts = [part for part in found.query.split("&") if not SECRET.match(f"?{part}", 1)]
-    return found._replace(query="&".join(parts)).geturl()
+    parts = [part for part in found.query.split("&") if not _is_secret(part)]
+    fragment = "" if _is_secret(found.fragment) else found.fragment
+    path = ";".join(part for part in found.path.split(";") if not _is_secret(part))
+    return found._replace(path=path, query="&".join(parts), fragment=fragment).geturl()
 
 
 def without_login(url: str) -> str:
@@ -259,22 +290,21 @@ def check_no_password(address: str) -> None:
     """Raises UserError for one that is written out."""
     if password_in(address) and not password_named(address):
         raise UserError(f"A password is not written into an address, which is kept as it is. {HOW}")
+    if SEALED.search(
+        address
+    ):  # of another source: it would be opened, and sent where this one says
+        raise UserError(f"What was sealed for one source is not opened for another. {HOW}")
 
 
 def sealed(address: str, box: SecretBox) -> str:
     """As it is kept: what is secret of it, only whoever has the installation's key can read."""
 
-    def seal(match: re.Match[str]) -> str:
-        value = match[0].removeprefix(match[1])
-        return f"{match[1]}{_sealed(value, box)}"
-
-    made = SECRET.sub(seal, address)
-    password = password_in(made)
-    login = LOGIN.match(made)
+    made = _with_secrets(address, lambda value: _sealed(value, box))
+    password, login = password_in(made), LOGIN.search(made)
     if not password or login is None:
         return made
-    before = login[0].removesuffix(f"{password}@")
-    return f"{before}{_sealed(password, box)}@{made[login.end() :]}"
+    start = login.end() - len(f"{password}@")
+    return f"{made[:start]}{_sealed(password, box)}@{made[login.end() :]}"
 
 
 def _sealed(value: str, box: SecretBox) -> str:
@@ -311,10 +341,24 @@ def opened_address(
 def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
     """A text that is kept: each secret by its name, however it is spelled."""
     for value, name in secrets:
-        plain = unquote(value)
-        for spelled in dict.fromkeys((value, plain, quote_plus(plain))):
-            text = text.replace(spelled, name) if spelled else text
+        if value:
+            text = _spellings(unquote(value)).sub(lambda _match, name=name: name, text)
     return text
+
+
+@lru_cache(maxsize=64)
+def _spellings(secret: str) -> re.Pattern[str]:
+    """Each sign as it is, or as addresses, pages and JSON write it, also twice over."""
+    return re.compile("".join(map(_spelled, secret)))
+
+
+def _spelled(sign: str) -> str:
+    octets = "".join(f"%(?:25)*(?i:{octet:02x})" for octet in sign.encode())
+    code = ord(sign)
+    entity = f"&(?:amp;)?#(?:0*{code}|(?i:x0*{code:x}));"
+    literal = re.escape(sign) if sign != " " else "[ +]"
+    ways = [octets, entity, rf"\\+u(?i:{code:04x})", re.escape(escape(sign)), rf"\\*{literal}"]
+    return f"(?:{'|'.join(ways)})"
 
 
 def revealed(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
@@ -334,9 +378,9 @@ def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
     def held(name: str) -> str:
         return quote(passwords[name].get_secret_value(), safe="")
 
-    def put_in(match: re.Match[str]) -> str:
-        named = NAMED_PASSWORD.fullmatch(match[0].removeprefix(match[1]))
-        return match[1] + held(named[1]) if named else match[0]
+    def put_in(value: str) -> str:
+        named = NAMED_PASSWORD.fullmatch(value)
+        return held(named[1]) if named else value
 
-    with_query = SECRET.sub(put_in, address) if passwords_in_query(address) else address
+    with_query = _with_secrets(address, put_in) if passwords_in_query(address) else address
     return with_query.replace(f"{{{in_login}}}", held(in_login), 1) if in_login else with_query

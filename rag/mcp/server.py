@@ -80,6 +80,11 @@ def _refusals_as_tool_errors(function: Callable[P, Any]) -> Callable[P, Any]:
     return called
 
 
+def _segment(text: str) -> str:
+    """What an agent names, as one part of an address: `..` would be another address."""
+    return quote(text, safe="").replace(".", "%2E")
+
+
 async def _in_thread(call: Callable[[], FromThread]) -> FromThread:
     """Without waiting for it where the client does not want its answer any more."""
     result: FromThread = await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
@@ -153,7 +158,7 @@ class _Tools:
     def fetch(self, id: str, caller: Caller, start: int = 0) -> dict[str, Any]:
         """Read what a search found, in its section; or a document by its id, from `start` on."""
         try:
-            chunk = self._get(caller, f"/chunks/{quote(id, safe='')}")
+            chunk = self._get(caller, f"/chunks/{_segment(id)}")
         except Refused as refused:
             if refused.status != 404:
                 raise
@@ -219,7 +224,7 @@ class _Tools:
 
     async def _answered(self, caller: Caller, session: str, question: str) -> dict[str, Any]:
         """The answer; until then the client is told that it is written, and where."""
-        path, answers = f"/sessions/{quote(session, safe='')}/messages", list[Any]()
+        path, answers = f"/sessions/{_segment(session)}/messages", list[Any]()
         ended = anyio.Event()
 
         async def ask() -> None:
@@ -249,7 +254,7 @@ class _Tools:
         """Have the model let go; a conversation in which nothing was answered goes with it."""
         if not session:
             return
-        path = f"/sessions/{quote(session, safe='')}"
+        path = f"/sessions/{_segment(session)}"
         count = int(self._get(caller, path)["message_count"])
         if count:
             self._post(caller, f"{path}/messages/{count - 1}/stop")
@@ -311,10 +316,10 @@ class _Tools:
     # ── Resources ────────────────────────────────────────────────────────────────────────────
 
     def document(self, document_id: str, caller: Caller) -> str:
-        return str(self._resource(caller, f"/documents/{quote(document_id, safe='')}/text")["text"])
+        return str(self._resource(caller, f"/documents/{_segment(document_id)}/text")["text"])
 
     def source(self, session_id: str, number: str, caller: Caller) -> str:
-        path = f"/sessions/{quote(session_id, safe='')}/sources/{quote(number, safe='')}"
+        path = f"/sessions/{_segment(session_id)}/sources/{_segment(number)}"
         found = self._resource(caller, path)
         return f"[{found['n']}] {found['title']}, {found['locator']}\n\n{found['passage']}"
 
@@ -334,7 +339,7 @@ class _Tools:
         return self._library.post(path, asker_of(caller, self._token), **body)
 
     def _document(self, document_id: str, caller: Caller, start: int) -> dict[str, Any]:
-        path = f"/documents/{quote(document_id, safe='')}/text"
+        path = f"/documents/{_segment(document_id)}/text"
         found = self._get(caller, path, start=start, limit=FETCHED_CHARS)
         return {
             "id": document_id,
@@ -355,7 +360,7 @@ class _Tools:
         }
 
     def _url(self, document_id: str, chunk_id: str = "") -> str:
-        place = f"?passage={quote(chunk_id, safe='')}" if chunk_id else ""
+        place = f"?passage={_segment(chunk_id)}" if chunk_id else ""
         return f"{self._library.url}/documents/{document_id}{place}"
 
 

@@ -7,6 +7,8 @@ _QUOTE = re.compile(r" {0,3}>(?: |$)?")
 _ITEM = re.compile(r"(?P<marker>[-*+]|\d{1,9}[.)])(?:(?P<gap> {1,4})(?=[^ ])|$)")
 _FENCE = re.compile(r"(?P<run>`{3,}(?=[^`]*$)|~{3,})")
 _FENCE_LIKE = re.compile(r"[\s>*+:\-\d.)]*(?:`{3}|~{3})")
+# Readers disagree on how far a tab behind the sign of a quotation or an entry reaches.
+_TABBED_FENCE = re.compile(r" *[>*+\-\d][ >*+\-\d.)]*\t[\s>*+\-\d.)]*(?:`{3}|~{3})")
 _TELLS = re.compile(r"[\s>]*[^\s>`~]")
 _MIXED = re.compile(r"[`~]{3,}[`~ ]*$")
 CODE_INDENT = 4
@@ -39,9 +41,11 @@ class Blocks:
 
     def is_code(self, line: str) -> bool:
         """Of the next line, without its break; a beginning is enough unless it holds a fence."""
-        line = line.expandtabs(CODE_INDENT)
         if self._in_doubt:
             return False
+        if self.fence is None and _TABBED_FENCE.match(line):
+            return self.distrust()
+        line = line.expandtabs(CODE_INDENT)
         if len(line) >= LONGEST and not _TELLS.match(line):
             return self.distrust()
         if self.fence is not None:

@@ -33,6 +33,7 @@ _NUMBERED = regex.compile(
     rf"\[(?P<label>[^\w\[\]`<\\]{{0,20}}\d[^A-Za-z\[\]`<\\]{{0,40}})\]{_TARGET}"
 )
 _NUMBER = regex.compile(r"\[\^?\s{0,3}\d[\d\s,;–-]{0,40}\]")
+_NUMBER_ALONE = re.compile(r"[\W_]*\d[\d\W_]*")
 _ADDRESS = regex.compile(rf"<(?:https?://|mailto:)[^\s<>`\[\]\"\\]{{1,{MOST}}}>")
 _IN_ADDRESS = re.compile(r"(?:https?|ftp)://|www\.", re.IGNORECASE)
 _LONGEST_BEGINNING = len("https://")
@@ -220,7 +221,10 @@ class MarkdownGate:
         if not is_sure or closing is None or not self._is_span(line[: closing.end()]):
             self._open_ticks = True
             return self._take(len(run))
-        return self._take(closing.end())
+        span = line[: closing.end()]
+        if self._brackets and _NUMBER_ALONE.fullmatch(self._line.rpartition("[")[2] + span):
+            self._brackets[-1].has_number = True
+        return self._take(len(span))
 
     def _is_span(self, span: str) -> bool:
         """Whether it is code to every reader of Markdown."""

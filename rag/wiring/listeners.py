@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from rag.errors import SetupError
 from rag.llm.discovery import SecretBox
@@ -89,7 +88,7 @@ def is_loopback(host: str) -> bool:
 
 def is_own_origin(origin: str, host: str) -> bool:
     """Whether the page that sends a request was served under the name that it is sent to."""
-    return urlsplit(origin).netloc.lower() == host.lower()
+    return origin.lower() in (f"http://{host.lower()}", f"https://{host.lower()}")
 
 
 def host_name(host: str) -> str:

@@ -224,7 +224,7 @@ def without_secrets(values: Mapping[str, Any], path: str = "") -> tuple[dict[str
     secrets: list[str] = []
     for key, value in values.items():
         name = f"{path}.{key}" if path else key
-        if name in SECRET_TABLES or key.endswith(SECRET_ENDINGS) or value == MASK:
+        if name in SECRET_TABLES or key.endswith(SECRET_ENDINGS) or value in (MASK, [MASK]):
             secrets += [name] if value else []
         elif isinstance(value, Mapping):
             shown[key], inner = without_secrets(value, name)

@@ -3,7 +3,6 @@
 import os
 import time
 from contextlib import contextmanager, suppress
-from functools import partial
 
 import pytest
 from sqlalchemy import event
@@ -14,7 +13,6 @@ from rag.settings import Settings
 from rag.wiring.building import build
 from rag.wiring.stores import syncs_of
 from tests.applications import application_of
-from tests.canary import seeded, watch_files
 from tests.connectors.folder_model import Killed
 from tests.fakes import HashEmbedder
 
@@ -35,10 +33,10 @@ class Office:
     def reopen(self):
         """As after a new start."""
         is_here = self.settings.sessions.database_url is None
-        made = application_of if is_here else partial(build, embedder=HashEmbedder())
-        self.app = made(seeded(self.settings))
-        if not is_here:
-            watch_files(self.app)
+        if is_here:
+            self.app = application_of(self.settings)
+        else:
+            self.app = build(self.settings, embedder=HashEmbedder())
         self.embedded = counting(self.app.embedder)
 
     # ── The folder ───────────────────────────────────────────────────────────────────────────

@@ -4,9 +4,19 @@ import base64
 
 import pytest
 
-from rag.connectors.kinds import masked, normalised_address, without_login
+from rag.connectors.kinds import (
+    check_no_password,
+    hidden,
+    masked,
+    normalised_address,
+    opened_address,
+    sealed,
+    without_login,
+    without_secrets,
+)
 from rag.connectors.web import open_web
 from rag.errors import UserError
+from rag.llm.discovery import SecretBox
 from rag.seams import SourceOptions
 from tests.connectors.remote.site import Site, running
 
@@ -35,6 +45,89 @@ PAGE = (
 )  # fmt: skip
 def test_are_not_shown(address, told):
     assert masked(address) == told
+
+
+HUSH = "hush7319"
+NAMES = """token TOKEN access_token refresh-token sig signature X-Amz-Signature X-Amz-Security-Token
+X-Goog-Signature api_key apikey api-key apiKey key private_token PRIVATE-TOKEN auth authkey
+oauth_token authorization jwt pwd pass passwd password secret client_secret credential access_key
+accesskey subscription-key x-functions-key code pat sid session sessionid bearer hmac hash ticket
+sas otp pin private_key license_key webhook %74oken tok%65n to%6Ben token[] token%5B%5D token%00"""
+WRITTEN = [
+    *(f"https://h.test/x?lang=de&{name}={HUSH}" for name in NAMES.split()),
+    f"https://ada:{HUSH}@h.test/x", f"HTTPS://ADA:{HUSH}@H.test/x", f"https://{HUSH}@h.test/x.git",
+    f"https://:{HUSH}@h.test/", f"https://ada:x@y{HUSH}@h.test/", f"https://ada:{HUSH}@[::1]/x",
+    f"https://ada:h {HUSH}@h.test/", f"https://ada:h\t{HUSH}@h.test/", f"https://a:{HUSH}/@h.test/",
+    f"zip://a.md::https://ada:{HUSH}@h.test/x.zip", f"zip::https://h.test/x.zip?token={HUSH}",
+    f"zip://a.md::zip://b.zip::smb://W;ada:{HUSH}@h.test/s", f"git+ssh://ada:{HUSH}@h.test/r.git",
+    f"ssh://ada:{HUSH}@h.test/r.git", f"sftp://ada:{HUSH}@h.test/d", f"s3://AKIA:{HUSH}@b/x",
+    f"https://h.test/x;token={HUSH}", f"https://h.test/x;token={HUSH}/more", f"s3://b/x?key={HUSH}",
+    f"https://h.test/x?a=1;token={HUSH}", f"https://h.test/x?token=a;{HUSH}", f"https://h.test/?sig={HUSH}#x",
+    f"https://h.test/x#access_token={HUSH}", f"https://h.test/x#a=1&token={HUSH}",
+    f"https://h.test/x?amp;token={HUSH}", f"https://h.test/x?a=b&&token={HUSH}",
+    f"https://h.test/x?a=https%3A%2F%2Fada%3A{HUSH}%40i.test", f"https://h.test/x?a=?token={HUSH}",
+    f"https://h.test/x?next=https://ada:{HUSH}@i.test/", f"https://h.test/x?a=%26token%3D{HUSH}",
+    f"https://h.test/x?blob={HUSH}0123456789abcdef", f"github://owner:name@main/?token={HUSH}",
+]  # fmt: skip
+ECHOED = [
+    "%68%75%73%68%37%33%31%39", "hus%68731%39", "%25252568ush7319", "&amp;#104;ush7319",
+    "h\\u0075\\u0073\\u00687319", "&#x0068;&#x75;sh7319",
+    HUSH, "%68ush7319", "h%75s%68%37319", "%2568ush7319", "%252568ush7319", "&#104;ush7319",
+    "&#x68;ush7319", "&#0104;ush7319", "h&amp;#117;sh7319", "\\u0068ush7319", "h\\u0075sh7319",
+    r"\\u0068ush7319", "&#X68;ush7319",
+]  # fmt: skip
+SIGNS = [
+    "h+/= &", "h%2B%2F%3D%20%26", "h%2b%2f%3d%20%26", "h%2B%2F%3D+%26",
+    "h%252B%252F%253D%2520%2526", "h+/= &amp;",
+    "h+\\/= &", "h&#43;&#47;&#61;&#32;&#38;", "h\\u002b\\u002F\\u003d\\u0020\\u0026",
+    "h%2B/%3D &", "h&#x2b;/=+&", "h%2B%2F%3D%20&", "h%25252B/= %26",
+]  # fmt: skip
+
+
+def normalised_or_refused(written):
+    """The address, or what is said of it."""
+    try:
+        return normalised_address(written), ""
+    except UserError as error:
+        return "https://h.test/", str(error)
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_are_neither_kept_nor_shown_however_they_are_written(written, tmp_path):
+    box = SecretBox(tmp_path)
+    address, refusal = normalised_or_refused(written)
+    assert HUSH not in refusal
+    kept = sealed(address, box)
+
+    assert HUSH not in kept
+    assert HUSH not in masked(f"Looked at {address}, and again.")
+    assert HUSH not in without_secrets(without_login(address))
+    assert opened_address(kept, {}, box).address == address
+
+
+@pytest.mark.parametrize("parameter", [
+    "lang=de", "page=2", "author=Ada", "keyword=pool", "q=tokens", "ref=main", "passage=4",
+    "sort=-date", "design=flat", "since=2024-01-01", "path=/docs/2024/quarterly",
+])  # fmt: skip
+def test_are_not_seen_in_what_is_none(parameter, tmp_path):
+    address = f"https://h.test/x?{parameter}#part"
+
+    assert sealed(address, SecretBox(tmp_path)) == masked(address) == address
+
+
+@pytest.mark.parametrize(("secret", "echoed"), [
+    *((HUSH, each) for each in ECHOED), *(("h%2B%2F%3D%20%26", each) for each in SIGNS),
+])  # fmt: skip
+def test_are_taken_out_of_what_a_server_says_however_it_spells_them(secret, echoed):
+    assert hidden(f"403 for '{echoed}'!", ((secret, "{wiki}"),)) == "403 for '{wiki}'!"
+
+
+def test_that_were_sealed_for_one_source_are_opened_for_no_other(tmp_path):
+    stolen = sealed(f"https://h.test/?token={HUSH}", SecretBox(tmp_path)).partition("?")[2]
+
+    for address in (f"https://evil.example/?{stolen}", f"https://evil.example/?a=1&{stolen}"):
+        with pytest.raises(UserError, match="sealed for one source"):
+            check_no_password(address)
 
 
 def test_are_no_part_of_a_link():

@@ -1,5 +1,6 @@
 """Groundnote as it is deployed: processes of its own, servers beside it."""
 
+import json
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ import rag.wiring.answers  # noqa: F401  # pytest compiles it, which is for one 
 from rag.search.vectors import ChromaIndex
 from rag.settings import RetrievalSettings, Settings
 from rag.wiring.building import build
+from tests.canary import SEED, SEEDS, folders
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer
 from tests.waiting import LONG, until
@@ -127,7 +129,10 @@ def running_groundnote(folder, embeddings):
         "GROUNDNOTE_DATA_DIR": str(folder / "var"),
         "GROUNDNOTE_EMBEDDING__BASE_URL": embeddings.url,
         "GROUNDNOTE_EMBEDDING__MODEL": "tiny",
+        "GROUNDNOTE_DOCUMENTS__READER_API_KEY": SEEDS["documents.reader_api_key"],
+        "GROUNDNOTE_SOURCES__PASSWORDS": json.dumps({"canary": SEED}),
     }
+    folders.append(folder)  # its logs and its data are looked through at the end
 
     def run(*arguments, **variables):
         log = folder / f"log-{len(started)}.txt"

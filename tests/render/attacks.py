@@ -38,16 +38,72 @@ LINKS = (
     "[a [b [1]]](http://evil.example)", "[1\n](http://evil.example)",
     "[^1](http://evil.example)",
 )  # fmt: skip
+DISGUISES = (
+    "<http://evil.example/[1]>", "<javascript:alert(1)>", "<JAVASCRIPT:alert(1)>",
+    "<data:text/html,x>", "<a@evil.example[1]>",
+    "&lt;img src=x&gt;", "&#60;img src=x&#62;", "&#x3c;img src=x>",
+    "&excl;[a](http://evil.example)", "&#33;[a](http://evil.example)",
+    "[x](java&Tab;script:alert(1))", "[x](java\tscript:alert(1))",
+    "[x](&#x6A;avascript&colon;alert(1))", "[x](javascript&#58;alert(1))",
+    "[x](<javascript:alert(1)>)",
+    "[1\uff0e](http://evil.example)", "[\uff11](http://evil.example)",
+    "\uff3b1\uff3d(http://evil.example)", "[\u00b9](http://evil.example)",
+    "[1]\u200b(http://evil.example)",
+    "Title [1]\n===\n\n[1]: http://evil.example", "[1]: http://evil.example\n---",
+    "> [1]: http://evil.example", "> > [1]: http://evil.example", "- [1]: http://evil.example",
+    "1. [1]: http://evil.example", "- - [1]: http://evil.example", "> - [1]: http://evil.example",
+    "[1]: http://evil.example\r", "x\r\r[1]: http://evil.example\r\r",
+    "\ufeff[1]: http://evil.example", "\u2028[1]: http://evil.example",
+    "x\u2029\n[1]: http://evil.example", "\x0b[1]: http://evil.example",
+    "\x0c\n[1]: http://evil.example", "[1\\]]: http://evil.example", "[\\1]: http://evil.example",
+    "[ 1 ]: http://evil.example", "[1]:\n\thttp://evil.example\n\t'title'",
+    "[^1]:\n    ![x](http://evil.example)", "[^1]: <img src=x>", "^[![x](http://evil.example)]",
+    "[^x]: [1](http://evil.example)\n\n[^x]", "*[1]: http://evil.example",
+    "[1]: # (http://evil.example)",
+    "~~~\n~~~\n<img src=x>", "~~~ `\n![a](http://evil.example)\n~~~\n<img src=x>",
+    "````\n```\n````\n<img src=x>", "```\n````\n<img src=x>", "   ```\n   ```\n<img src=x>",
+    "    ```\n<img src=x>\n    ```", "\t```\n<img src=x>", "```a`b\n<img src=x>\n```",
+    "> ```\n<img src=x>", "- ```\n<img src=x>",
+    "<svg><script>alert(1)</script></svg>", "<math><mtext><img src=x></mtext></math>",
+    "<svg/onload=alert(1)>", "<math href=javascript:alert(1)>x</math>",
+    "<![CDATA[\n<img src=x>\n]]>", "<!--\n--><img src=x>", "<!-- --!><img src=x>", "<!><img src=x>",
+    "<?\n?><img src=x>", "<!DOCTYPE x [<!ENTITY y '<img src=x>'>]>", "</p><img src=x>",
+    "<img\nsrc=x>", "<img\tsrc=x\nonerror=alert(1)\n>", "<IMG SRC=x>", "<\u0131mg src=x>",
+    "<x:img src=x>", "<details open ontoggle=alert(1)>", "<template><img src=x></template>",
+    "<noscript><img src=x></noscript>", "<textarea><img src=x></textarea>",
+    "<xmp><img src=x></xmp>", "<plaintext>",
+    "<meta http-equiv=refresh content='0;url=//evil.example'>", "<audio src=x onerror=alert(1)>",
+    "<marquee onstart=alert(1)>", "<input autofocus onfocus=alert(1)>",
+    "$<img src=x>$", "$$\n<img src=x>\n$$", "\\(<img src=x>\\)", "\\[![a](http://evil.example)\\]",
+    "`$<img src=x>", "$`<img src=x>`$",
+    "![a][\n1]\n\n[1]: http://evil.example", "![[a]][1]\n\n[1]: http://evil.example",
+    "!\\[a](http://evil.example)", "!&#91;a](http://evil.example)",
+    "![a](http://evil.example 'a\n\nb')", "![a](\nhttp://evil.example\n)",
+    "![a](http://evil.example/(x)(y))", "![a](\\\\evil.example\\x)", "![`a](http://evil.example)`",
+    "![a](//evil.example\\@x)", "[![1](http://evil.example)][1]",
+    "http://evil.example/?a=[1]&b", "https://evil.example[1]", "www.evil.example[1]",
+    "mailto:a@evil.example[1]", "[1][]\n\n[1]: http://evil.example",
+    "[a][1]\n\n[1]: http://evil.example", "[1] [1]\n\n[1]: http://evil.example",
+    "[1](http://evil.example \"[1]\")", "[[1](http://evil.example)](http://evil.example)",
+    "[*1*](http://evil.example)", "[`1`](http://evil.example)", "[~~1~~](http://evil.example)",
+    "[1](http://evil.example){target=x onclick=alert(1)}", "[1]{.x}(http://evil.example)",
+    "| a |\n| - |\n| [1]: http://evil.example |", "| ![a](http://evil.example) |\n| - |",
+    ": [1]: http://evil.example", "Term\n: ![a](http://evil.example)",
+)  # fmt: skip
 PLACES = (
     "{}", "Said.\n\n{}\n\nAs in [1].", "- item\n\n  {}", "> {}", "1. a\n   {}", "**{}**",
     "| a | b |\n| --- | --- |\n| {} | [1] |", "```\ncode\n```\n{}",
 )  # fmt: skip
-KINDS = {"pictures": PICTURES, "tags": TAGS, "definitions": DEFINITIONS, "links": LINKS}
+KINDS = {
+    "pictures": PICTURES, "tags": TAGS, "definitions": DEFINITIONS, "links": LINKS,
+    "disguises": DISGUISES,
+}  # fmt: skip
+FEW = (PLACES[0], PLACES[3], PLACES[6])
 
 
 def attacks(kind):
     """All of a kind: a form of several lines goes on with the signs of its place."""
-    for place in PLACES:
+    for place in FEW if kind == "disguises" else PLACES:
         before = place.partition("{}")[0].rpartition("\n")[2]
         before = before if before.strip() == ">" else " " * len(before) * (not before.strip())
         for form in KINDS[kind]:

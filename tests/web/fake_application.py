@@ -47,6 +47,7 @@ from rag.tables.library import TableLibrary
 from rag.tables.store import TableFiles, TableStore
 from rag.tokens import count_tokens
 from rag.wiring.components import open_collections
+from tests.canary import seeded
 from tests.fakes import HashEmbedder
 from tests.made import made_chunk, made_hit
 from tests.prepared import migrated
@@ -227,7 +228,7 @@ def library():
 
 class FakeApplication:
     def __init__(self, settings, engine):
-        self.settings = settings
+        self.settings = seeded(settings)
         self.pickable_models = settings.llm.pickable
         self.engine = engine
         self.seen, self.tried = {}, threading.Event()

@@ -37,6 +37,10 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             value = _parsed(text, kind)
     except (ValueError, SyntaxError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
+        if isinstance(error, RecursionError):
+            reason = "its parts are nested too deeply"
+        if type(error).__module__.startswith("defusedxml"):
+            reason = "it declares entities, which are not read"
         raise Unreadable(outline.name, f"this is no valid {kind.word}: {reason}.") from error
     outline.title = outline.stem
     _DataWalk(outline, CellCount(outline.name, limits)).value(value, 1)

@@ -61,6 +61,8 @@ def damage_message(name: str, *errors: type[Exception]) -> Iterator[None]:
     except (*BROKEN, *errors) as error:
         if type(error).__module__ == "lxml.etree" and getattr(error, "code", 0) == NO_MEMORY:
             raise MemoryError from error
+        if "depth" in str(error):  # libxml2's "Excessive depth in document"
+            raise RecursionError from error
         raise Unreadable(
             name, "the file is damaged or was cut off: its parts cannot be unpacked. Save it again."
         ) from error

@@ -85,7 +85,7 @@ def _sheet(sheet: Any, archive: zipfile.ZipFile) -> Sheet:
 
 def _hidden_columns(markup: bytes) -> Iterator[int]:
     for column in HIDDEN_COLUMN.finditer(markup):
-        first, last = (int(re.search(rb'\b%s="(\d{1,5})"' % end, column[0])[1]) for end in ENDS)  # type: ignore[index]
+        first, last = (int(re.search(rb'\b%s="(\d+)"' % end, column[0])[1]) for end in ENDS)  # type: ignore[index]
         yield from range(first, min(last, WIDEST) + 1)
 
 

@@ -11,6 +11,8 @@ from functools import cached_property, partial
 from ipaddress import IPv6Address, ip_network
 from typing import TYPE_CHECKING
 
+from werkzeug.exceptions import TooManyRequests
+
 from rag.errors import SetupError
 from rag.runtime.metrics import log_throttled
 from rag.runtime.shared import SCHEME, SharedObject
@@ -123,8 +125,17 @@ class GuessCounter:
 
         return RateLimitItemPerMinute(WRONG_PER_MINUTE, namespace="groundnote-guesses")
 
+    def refuse_many(self, address: str, token_digest: str) -> None:
+        """Raises TooManyRequests before the token is even looked at."""
+        wait = self.wait_seconds(address, token_digest)
+        if wait > 0:
+            raise TooManyRequests(
+                "Too many unknown tokens came from this address. Wait a minute and try again.",
+                retry_after=int(wait) + 1,
+            )
+
     def wait_seconds(self, address: str, token_digest: str) -> float:
-        """How long this caller has to wait before the token is even looked at; 0 for most."""
+        """How long this caller has to wait; 0 for most."""
         with self._lock:
             if token_digest in self._right:
                 return 0.0

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from flask import Flask, current_app, g, request
 from sqlalchemy import Engine
-from werkzeug.exceptions import TooManyRequests
 
 from rag.db.audit_trail import AuditTrail, act
 from rag.errors import NotAllowed, SetupError
 from rag.llm.discovery import SecretBox
 from rag.runtime.metrics import log_throttled
 from rag.settings import AuthSettings, Settings
-from rag.web.access.counters import NOWHERE, GuessCounter, place_of_counters
+from rag.web.access.counters import GuessCounter, place_of_counters
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
 from rag.wiring.listeners import RELAY_HEADER, ListenerPolicy, is_among, networks_of, relayed_client
 
@@ -74,6 +73,7 @@ def peer_address() -> str:
 
 EXTENSION = "groundnote-owners"
 AUDIT = "groundnote-audit"
+GUESSES = "groundnote-guesses"  # of tokens, wherever one is asked for
 COOKIE = "groundnote"  # holds a random secret; the database holds its digest
 DIGEST_PREFIX = "sha256:"
 
@@ -118,9 +118,8 @@ class LoginOwners:
         logins: LoginTable,
         provider: "LoginProvider | None" = None,
         *,
-        counters: str = NOWHERE,
+        guesses: GuessCounter | None = None,
     ) -> None:
-        """`counters` is where several processes count wrong tokens together, a URL of Redis."""
         if not tokens and provider is None:
             raise SetupError(
                 'auth.mode is "tokens", but auth.tokens is empty. Give at least one: '
@@ -131,7 +130,7 @@ class LoginOwners:
                 "auth.tokens has an empty token or owner, which would let anybody in. Remove it."
             )
         self._by_digest = {_digest_of(token): owner for token, owner in tokens.items()}
-        self._guesses = GuessCounter(counters)
+        self._guesses = guesses or GuessCounter()
         self.has_tokens = bool(tokens)
         self.logins = logins
         self.provider = provider
@@ -159,16 +158,11 @@ class LoginOwners:
 
         Raises:
             NotAllowed: the token is not known.
-            TooManyRequests: too many wrong ones came from this address.
+            TooManyRequests: too many wrong ones came from this address (werkzeug's).
         """
         address = caller_address() if address is None else address
         given = digest(token)
-        wait = self._guesses.wait_seconds(address, given)
-        if wait > 0:
-            raise TooManyRequests(
-                "Too many unknown tokens came from this address. Wait a minute and try again.",
-                retry_after=int(wait) + 1,
-            )
+        self._guesses.refuse_many(address, given)
         owner = self._by_digest.get(given)
         if owner is None:
             self._guesses.was_wrong(address)
@@ -193,17 +187,18 @@ def has_login() -> bool:
 
 def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
     """Decide how callers are known. Raises SetupError for what would let anybody in."""
-    auth, counters = settings.auth, place_of_counters(settings)
+    auth, guesses = settings.auth, GuessCounter(place_of_counters(settings))
     app.extensions[AUDIT] = AuditTrail(engine)
+    app.extensions[GUESSES] = guesses
     match auth.mode:
         case "tokens":
             app.extensions[EXTENSION] = LoginOwners(
-                auth.tokens, LoginTable(engine), counters=counters
+                auth.tokens, LoginTable(engine), guesses=guesses
             )
         case "oidc":
             provider = login_provider(auth)
             app.extensions[EXTENSION] = LoginOwners(
-                auth.tokens, LoginTable(engine), provider, counters=counters
+                auth.tokens, LoginTable(engine), provider, guesses=guesses
             )
         case "proxy":
             app.extensions[EXTENSION] = named_by_header(auth)

@@ -2,11 +2,13 @@
 
 import hmac
 
-from flask import Response, request
+from flask import Response, current_app, request
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from rag.errors import NotAllowed
-from rag.web.access.owner import caller_address
+from rag.web.access.counters import GuessCounter
+from rag.web.access.logins import digest
+from rag.web.access.owner import GUESSES, caller_address
 from rag.web.api.responses import StateModel
 from rag.web.openapi import DescribedApi
 from rag.web.request_context import application
@@ -52,14 +54,19 @@ def metrics() -> Response:
 def _check_right() -> None:
     """Raises NotAllowed."""
     wanted = application().settings.web.metrics_token
-    if wanted is None:
+    if not wanted:
         if not is_loopback(caller_address() or "127.0.0.1"):
             raise NotAllowed(
                 "Figures are told to this machine alone. Set web.metrics_token, and send it as "
                 "`Authorization: Bearer …`."
             )
         return
-    kind, _, given = request.headers.get("Authorization", "").partition(" ")
-    is_it = hmac.compare_digest(given.strip().encode(), wanted.get_secret_value().encode())
+    guesses: GuessCounter = current_app.extensions[GUESSES]
+    kind, _, token = request.headers.get("Authorization", "").partition(" ")
+    given = digest(token.strip())
+    guesses.refuse_many(caller_address(), given)
+    is_it = hmac.compare_digest(given, digest(wanted.get_secret_value()))
     if kind.lower() != "bearer" or not is_it:
+        guesses.was_wrong(caller_address())
         raise NotAllowed("Figures are told to who sends web.metrics_token as a bearer token.")
+    guesses.was_right(given)
