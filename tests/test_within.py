@@ -153,6 +153,9 @@ def names(library, readable):
 class QuestionHashes(HashEmbedder):
     """A second model in the place of the multilingual one."""
 
+    def is_word(self, text):
+        return False
+
     def embed_questions(self, texts):
         return self.embed(texts)
 

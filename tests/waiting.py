@@ -3,12 +3,14 @@
 import time
 
 LONG = 120.0  # seconds
+SOON, AT_LAST = 0.02, 0.2  # between two looks: each may cost a server an answer
 
 
 def until(condition, *, seconds=LONG):
-    """What the condition gave when it came true."""
-    end = time.monotonic() + seconds
+    """What the condition gave when it came true; what takes long is looked at more rarely."""
+    began = time.monotonic()
     while not (found := condition()):
-        assert time.monotonic() < end, f"{condition} did not come true"
-        time.sleep(0.02)
+        waited = time.monotonic() - began
+        assert waited < seconds, f"{condition} did not come true"
+        time.sleep(min(AT_LAST, SOON + waited / 20))
     return found

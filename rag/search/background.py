@@ -20,7 +20,7 @@ from rag.records import Readable
 from rag.seams import ChunkIndex
 
 SAMPLE = 500  # chunks that stand for all of a library
-USUAL = 20  # chunks: in a library of so many, what is usual counts as much as its own spread
+USUAL = 50  # chunks: from so many on a library's own spread counts alone
 SETS_KEPT = 32  # of collections, as askers choose them
 
 UNRELATED = tuple(read_lists("unrelated")["sentences"])  # neither of a subject nor of a language
@@ -44,7 +44,7 @@ class Spread:
 
     def steadied(self, usual: "Spread") -> "Spread":
         """With what is usual for the model mixed in, the more the fewer chunks there are."""
-        weight = self.count / (self.count + USUAL)
+        weight = min(1.0, self.count / USUAL)
         mean = weight * self.mean + (1 - weight) * usual.mean
         readable = weight * self.deviation**2 + (1 - weight) * usual.deviation**2
         between = weight * (1 - weight) * (self.mean - usual.mean) ** 2

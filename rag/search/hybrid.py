@@ -101,7 +101,7 @@ class HybridRetriever:
         if not dense_query or limit <= 0:
             return []
         dense_query, lexical_query = (
-            self._lexical.respelled(text, readable) for text in (dense_query, lexical_query)
+            self._respelled(text, readable) for text in (dense_query, lexical_query)
         )
         only = self._documents.filtered(filters, readable).chunk_ids if filters else None
         if only == frozenset():
@@ -119,6 +119,12 @@ class HybridRetriever:
             for hit in found
         ]
         return self._with_steps(hits, readable)[:limit]
+
+    def _respelled(self, query: str, readable: Readable) -> str:
+        """What the second model has a piece for is a word, whether or not some text holds it."""
+        if self._second is None:
+            return self._lexical.respelled(query, readable)
+        return self._lexical.respelled(query, readable, self._second.is_word)
 
     def _with_steps(self, hits: list[Hit], readable: Readable) -> list[Hit]:
         """With the other steps of the first procedure that one of the first hits is a step of."""
@@ -234,7 +240,7 @@ class HybridRetriever:
 
     def confidence(self, query: str, readable: Readable) -> Confidence:
         """See `rag.seams.Retriever`."""
-        query = self._lexical.respelled(_either(query), readable)
+        query = self._respelled(_either(query), readable)
         named = self._identifiers.look_up(query, readable)
         if named.exact:
             return Confidence(Certainty.FOUND, named.missing)
@@ -267,7 +273,7 @@ class HybridRetriever:
         query = _either(query)
         if not query or limit <= 0:
             return []
-        query = self._lexical.respelled(query, readable)
+        query = self._respelled(query, readable)
         best = ranked(self._by_words(query, readable, before))
         found = self._read("", best, readable, limit, before.documents)
         [coverage] = self._lexical.coverages([query], readable, [hit.chunk.id for hit in found])
@@ -342,8 +348,10 @@ def _naming(asked: set[str], chunk: Chunk, names: TypedNames) -> float:
     1 down is what names none of them in a document that is called by one that begins alike.
     """
     titled, held = _names_in(chunk.document_title, names), _names_in(chunk.embedded_text, names)
-    if asked <= titled or asked <= held:
-        return 1 + (asked <= titled) / 2
+    if asked & titled:
+        return 1.5
+    if asked <= held:
+        return 1.0
     families = {name.split()[0] for name in asked}
     is_sibling = any(name.split()[0] in families for name in titled)
     return -1.0 if is_sibling and not asked & (titled | held) else 0.0

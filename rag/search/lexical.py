@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -17,6 +17,7 @@ from rag.language.words import stem_of
 from rag.records import Readable
 from rag.search.cache.words import CachedWords, CollectionWords, Lexemes
 from rag.search.fts5 import Fts5Words
+from rag.search.normalisation import plain
 from rag.search.query import REMEMBERED, Term, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
 from rag.search.vocabulary import Vocabulary
@@ -30,6 +31,7 @@ from rag.search.word_index import (
     idf,
 )
 
+WRITTEN = 10  # chunks in which it is looked how a word is written
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 _NEWEST = text("SELECT max(row) FROM chunks")
 _COUNT = text("SELECT count(*) FROM chunks")
@@ -99,27 +101,22 @@ class LexicalIndex:
                 is_held = any(self._words.frequencies(connection, terms_of(word), readable, 1))
             return is_held or bool(self._slips(connection, own, word.lower(), readable))
 
-    def respelled(self, query: str, readable: Readable) -> str:
+    def respelled(
+        self, query: str, readable: Readable, is_word: Callable[[str], bool] = lambda word: False
+    ) -> str:
         """The query with words that no text holds as those that one slip of the keyboard away do.
 
-        A name stays as it is, and all where most words are unknown: it is another language's.
+        A name stays as it is, so does what `is_word` of some language, and all where most words
+        are unknown: it is another language's.
         """
         with reading(self.engine) as connection:
             own = self._held.words_of(connection, readable)
             slips = self._slips(connection, own, query, readable)
-        for word, stem in slips.items():
-            meant = self._written(stem, readable)
-            query = re.sub(rf"\b{re.escape(word)}\b", meant or word, query, flags=re.IGNORECASE)
+        for word, meant in slips.items():
+            if is_word(word):
+                continue
+            query = re.sub(rf"\b{re.escape(word)}\b", meant, query, flags=re.IGNORECASE)
         return query
-
-    def _written(self, stem: str, readable: Readable) -> str:
-        """A word of this stem as some text has it."""
-        found = self.holding(stem, readable, limit=1)
-        query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(found))
-        with reading(self.engine) as connection:
-            texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
-        words = dict.fromkeys(word for each in texts for word in words_of(each))
-        return next((word for word in words if stem_of(word, self._words.stemmer) == stem), "")
 
     def coverage(
         self, query: str, readable: Readable, chunk_ids: Sequence[str]
@@ -183,15 +180,39 @@ class LexicalIndex:
     def _slips(
         self, connection: Connection, own: CollectionWords | None, query: str, readable: Readable
     ) -> dict[str, str]:
-        if own is not None:
-            return own.vocabulary.slips(query, own.vocabulary.held)
-        vocabulary = self._knowing(connection).vocabulary
+        """Mistyped words of a query, with what is meant as some text has it."""
+        vocabulary = (own or self._knowing(connection)).vocabulary
 
         @cache
         def held_within(stem: str) -> int:
             return self._words.frequencies(connection, [Term((stem,))], readable, MOST_SCORED)[0]
 
-        return vocabulary.slips(query, vocabulary.held if readable.ids is None else held_within)
+        is_all = own is not None or readable.ids is None
+        likely = vocabulary.likely(query, vocabulary.held if is_all else held_within)
+        meant = {
+            word: vocabulary.nearest(word, self._written(connection, own, stems, readable))
+            for word, stems in likely.items()
+        }
+        return {word: other for word, other in meant.items() if other}
+
+    def _written(
+        self,
+        connection: Connection,
+        own: CollectionWords | None,
+        stems: Sequence[str],
+        readable: Readable,
+    ) -> set[str]:
+        """The words of these stems, as some texts have them."""
+        found: dict[str, None] = {}
+        for term in [Term((stem,)) for stem in stems]:
+            if own is not None:
+                found |= dict.fromkeys(own.holding({term: term.tokens}, WRITTEN))
+            else:
+                found |= dict.fromkeys(self._words.holding(connection, term, readable, WRITTEN))
+        query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(found))
+        texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
+        words = {word for said in texts for word in words_of(said)}
+        return {word for word in words if stem_of(plain(word), self._words.stemmer) in stems}
 
     def _size(self, connection: Connection, known: _KnownWords, readable: Readable) -> int:
         return known.size if readable.ids is None else chunk_count(connection, readable)

@@ -38,6 +38,8 @@ class QuestionEmbedder(Embedder, Protocol):
 
     def embed_questions(self, texts: list[str]) -> Matrix: ...
 
+    def is_word(self, text: str) -> bool: ...
+
 
 @dataclass(frozen=True, slots=True)
 class Cosines:
@@ -77,6 +79,10 @@ class MultilingualVectors:
                     return None
             self._made.set()
         return self._embedder.embed_questions(list(texts))
+
+    def is_word(self, text: str) -> bool:
+        """Whether the model has one piece for all of it, in whichever language."""
+        return self._embedder.is_word(text)
 
     @cached_property
     def usual(self) -> Spread:

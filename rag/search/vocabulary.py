@@ -4,8 +4,9 @@
 nothing stays unknown.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
@@ -17,6 +18,7 @@ SHORTEST = 4  # letters of a word that is looked up here
 TYPO_LETTERS = 5  # … of one that may be mistyped
 SECOND_TYPO = 9  # letters of one that may be mistyped twice
 SHORTEST_STEM, LONGEST_STEM = 3, 40
+MOST_LIKELY = 12  # stems that a word may stand for
 
 CountChunks = Callable[[str], int]  # in how many of the asker's chunks a word is
 
@@ -46,38 +48,55 @@ class Vocabulary:
         """In how many chunks of all collections a stem is."""
         return self._counts.get(stem, 0)
 
-    def slips(self, query: str, held: CountChunks) -> dict[str, str]:
-        """Words of a query that are none of the library's, with the stem that each stands for."""
+    def likely(self, query: str, held: CountChunks) -> dict[str, list[str]]:
+        """Words of a query that are none of the library's, with stems that each may stand for."""
         words = [term.tokens[0] for term in terms_of(query) if term.tokens[0].isalpha()]
         unknown = [
             word
             for word in words
             if not any(held(stem_of(each, self._rules)) for each in (word, plain(word)))
         ]
-        if 2 * len(unknown) > len(words) + 1:
-            return {}
+        if len(unknown) > max(1, len(words) // 3):
+            return {}  # another language's words, or of another subject
         names = names_in(query)
-        typed = {
-            word: self.likest(stem_of(word, self._rules), held)
+        return {
+            word: stems
             for word in unknown
-            if word not in names and len(word) >= SHORTEST
+            if word not in names
+            and len(word) >= SHORTEST
+            and (stems := [stem for stem in self._likest(word) if held(stem)])
         }
-        return {word: stem for word, stem in typed.items() if stem}
 
-    def likest(self, stem: str, held: CountChunks) -> str:
-        """The word that one slip of the keyboard makes of it, two in a long one."""
-        if len(stem) < TYPO_LETTERS:
-            return ""
-        slips = 2 if len(stem) >= SECOND_TYPO else 1
-        found = process.extract(
-            stem,
-            self._by_letter.get(stem[0], []),
-            scorer=OSA.distance,
-            score_cutoff=slips,
-            limit=None,
-        )
-        likely = [(distance, -held(word), word) for word, distance, _ in found]
-        return min((each for each in likely if each[1]), default=(0, 0, ""))[2]
+    def _likest(self, word: str) -> list[str]:
+        """The stems that are like its own, or like what it begins with: endings hide slips."""
+        stems = self._by_letter.get(word[0], [])
+        ends = range(SHORTEST_STEM, len(word) + 1)
+        heads = [stem_of(word, self._rules), *(word[:end] for end in ends)]
+        if len(word) < TYPO_LETTERS or not stems:
+            return []
+        distances = process.cdist(heads, stems, scorer=OSA.distance).min(axis=0)
+        slips = _slips_in(word)
+        found = [
+            (int(distances[n]), -len(stems[n]), stems[n])
+            for n in np.flatnonzero(distances <= slips)
+        ]
+        return [stem for *_, stem in sorted(found)[:MOST_LIKELY]]
+
+    def nearest(self, word: str, written: Iterable[str]) -> str:
+        """The one that slips of the keyboard make of it, or of its stem; "" where none does."""
+        own = stem_of(word, self._rules)
+        results = []
+        for other in written:
+            whole, stem = OSA.distance(word, other), stem_of(other, self._rules)
+            is_like = whole <= _slips_in(word) and len(word) >= TYPO_LETTERS
+            slips = OSA.distance(own, stem)
+            if is_like or (len(own) >= TYPO_LETTERS and slips <= _slips_in(own)):
+                results.append((min(whole, slips), whole, -self.held(stem), other))
+        return min(results, default=("",))[-1]
+
+
+def _slips_in(word: str) -> int:
+    return 2 if len(word) >= SECOND_TYPO else 1
 
 
 def _is_word(stem: str) -> bool:

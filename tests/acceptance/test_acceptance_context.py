@@ -10,6 +10,7 @@ from rag.db import sessions, writing
 from rag.settings import load_settings
 from tests.acceptance.conftest import MANUAL, Installation, installed
 from tests.openai_server import OpenAIServer, reply
+from tests.waiting import LONG
 
 WEIGHT = "How much does the Aero 5 weigh?"
 
@@ -58,7 +59,7 @@ def test_a_compaction_that_ends_after_forgetting_is_dropped(with_model, monkeypa
 
     def summarise(exchange):
         begun.set()
-        go_on.wait(10)
+        go_on.wait(LONG)
         reply("The Aero 5 weighs 120 g [1].")(exchange)
 
     answer = reply("The Aero 5 weighs 120 g [1].")
@@ -72,10 +73,10 @@ def test_a_compaction_that_ends_after_forgetting_is_dropped(with_model, monkeypa
         other = library.app.test_client()
         compaction = threading.Thread(target=lambda: other.post(f"{path}/compact"))
         compaction.start()
-        assert begun.wait(10)
+        assert begun.wait(LONG)
         library.client.delete(f"{path}/context")
         go_on.set()
-        compaction.join(20)
+        compaction.join(LONG)
 
         assert not compaction.is_alive()
         assert library.get(f"/sessions/{session_id}/summaries")["summaries"] == []

@@ -28,6 +28,7 @@ from rag.seams.models import JudgeVerdict
 from rag.settings import Settings
 from tests.applications import app_of, application_of, served
 from tests.openai_server import OpenAIServer, reply
+from tests.waiting import LONG
 
 pytestmark = pytest.mark.slow
 NARROW = {"viewport": {"width": 390, "height": 844}}
@@ -97,7 +98,7 @@ class HeldJudge:
         self.may_speak = threading.Event()
 
     def judge(self, statements):
-        self.may_speak.wait(10)
+        self.may_speak.wait(LONG)
         return [JudgeVerdict(Verdict.CONTRADICTED, "It says 120 g.") for _ in statements]
 
 

@@ -9,6 +9,7 @@ import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
+from sqlalchemy.exc import OperationalError
 
 import rag.db.engine
 from rag.db import (
@@ -20,6 +21,7 @@ from rag.db import (
     reading,
     revisions,
     storable,
+    waiting_for_database,
     writing,
 )
 from rag.db.engine import upgrade
@@ -221,6 +223,25 @@ def test_postgresql_without_its_driver_says_what_to_install(monkeypatch):
 
     with pytest.raises(SetupError, match=r"pip install 'groundnote\[postgresql\]'"):
         open_engine("postgresql://someone:secret@127.0.0.1:1/notes")
+
+
+def test_a_database_that_is_away_is_waited_for_there_alone_where_an_answer_is_kept(monkeypatch):
+    monkeypatch.setattr(rag.db.engine, "TRY_AGAIN_SECONDS", 0.01)
+    engine, tries = open_engine("postgresql://groundnote@127.0.0.1:1/nowhere"), []
+
+    def away(*_where, **_options):
+        tries.append("again")
+        if len(tries) > 3:
+            raise TimeoutError("it is waited for")
+        raise engine.dialect.loaded_dbapi.OperationalError("it is away")
+
+    monkeypatch.setattr(engine.dialect, "connect", away)
+    with waiting_for_database(), pytest.raises(TimeoutError):
+        engine.connect()
+    tries.clear()
+
+    with pytest.raises(OperationalError):
+        engine.connect()
 
 
 @pytest.mark.slow

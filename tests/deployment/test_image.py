@@ -18,7 +18,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.deployment.conftest import until
-from tests.deployment.servers import free_port
+from tests.deployment.servers import free_port, listens
 from tests.test_container_files import instructions
 
 ROOT = Path(__file__).parents[2]
@@ -145,6 +145,7 @@ def test_what_was_built_serves_and_calls_itself_healthy(image):
         [serve, *json.loads(commands["CMD"])[1:]], env=own, cwd=image.folder, stderr=subprocess.PIPE
     )
     try:
+        until(lambda: listens(int(port)))  # each check is a process of its own
         until(lambda: subprocess.run(check, env=own, capture_output=True).returncode == 0)
         page = httpx.get(f"http://127.0.0.1:{port}/", timeout=30)
         assert page.status_code == 200

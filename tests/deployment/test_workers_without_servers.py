@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from rag.search.cache.index_lock import holder_of
-from tests.deployment.conftest import DEADLINE, until
+from tests.deployment.conftest import DEADLINE, running_groundnote, until
 from tests.openai_server import OpenAIServer, slowly
 
 HANDBOOK = {"file": ("handbook.md", "# Refunds\n\nA refund takes five days.")}
@@ -32,10 +32,20 @@ def model():
 class Fleet:
     """A server of two workers, and the process that they share."""
 
-    def __init__(self, server):
-        self.server, self.pid, self.url = server, server.process.pid, server.url()
-        self.shared, *self.workers = self.children(3)
+    def __init__(self, run, data, variables):
+        """`run` begins a process of ours."""
+        own = {"GROUNDNOTE_WEB__PORT": "0", "GROUNDNOTE_DATA_DIR": str(data)} | variables
+        self.data, self.run = data, lambda *words: run(*words, **own)
+        self.server = self.run("serve", "--workers", 2)
+        self.pid, self.url = self.server.process.pid, self.server.url()
+        self.workers = self.children(3)[1:]
         until(lambda: self.get("/readyz").status_code == 200)
+
+    @property
+    def shared(self):
+        """The process that is no worker; after it was killed, another."""
+        (shared,) = set(self.children(3)) - set(self.workers)
+        return shared
 
     def children(self, count):
         """By the order in which they began."""
@@ -76,13 +86,19 @@ class Fleet:
         return self.post("/api/v1/sessions", json={}).json()["id"]
 
 
-@pytest.fixture
-def fleet(groundnote):
-    def start(**variables):
-        own = {"GROUNDNOTE_WEB__PORT": "0", **variables}
-        return Fleet(groundnote("serve", "--workers", 2, **own))
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory):
+    """A fleet with these settings; it goes on from test to test until one ends it."""
+    folder, known = tmp_path_factory.mktemp("fleets"), {}
 
-    return start
+    def fleet(**variables):
+        names = tuple(variables)
+        if names not in known or known[names].server.process.poll() is not None:
+            known[names] = Fleet(run, folder / f"var-{'-'.join(names)}", variables)
+        return known[names]
+
+    with OpenAIServer() as embeddings, running_groundnote(folder, embeddings) as run:
+        yield fleet
 
 
 def is_alive(pid):
@@ -124,7 +140,7 @@ def test_an_answer_is_followed_and_stopped_at_the_other_worker(fleet, model):
         assert seen["status"] == "pending"
         until(lambda: both.post(f"{path}/{seen['index']}/stop").status_code == 202)
 
-    until(lambda: both.get(path).json()["messages"][-1]["status"] == "interrupted", seconds=15)
+    until(lambda: both.get(path).json()["messages"][-1]["status"] == "interrupted")
     assert not both.get(path).json()["messages"][-1]["content"].endswith("word199")
 
 
@@ -142,47 +158,47 @@ def test_the_process_that_they_share_is_replaced_and_answers_again(fleet):
     both = fleet()
     both.upload(HANDBOOK)
 
-    os.kill(both.shared, signal.SIGKILL)
+    killed = both.shared
+
+    os.kill(killed, signal.SIGKILL)
     answer = both.search("refund")
     assert answer.is_success or answer.json()["type"].endswith(":index-away"), answer.text
 
-    until(lambda: both.shared not in both.children(3))
+    until(lambda: killed not in both.children(3))
     until(lambda: both.get("/readyz").json()["status"] == "ready")
     for worker in (0, 1):
         with both.only(worker):
             assert both.hits("money back")
 
 
-def test_a_killed_server_leaves_no_process_and_no_lock(fleet, tmp_path):
+def test_a_killed_server_leaves_no_process_and_no_lock(fleet):
     both = fleet()
     processes = both.children(3)
 
     os.kill(both.pid, signal.SIGKILL)
 
     until(lambda: not any(map(is_alive, processes)))
-    assert holder_of(tmp_path / "var" / "chroma") is None
+    assert holder_of(both.data / "chroma") is None
     with socket.create_server(("127.0.0.1", int(both.url.rpartition(":")[2]))):
         pass
 
 
-def test_a_server_that_ends_leaves_nothing_and_others_are_told_of_it_meanwhile(
-    fleet, groundnote, tmp_path
-):
+def test_a_server_that_ends_leaves_nothing_and_others_are_told_of_it_meanwhile(fleet, tmp_path):
     both = fleet()
     processes = both.children(3)
-    assert holder_of(tmp_path / "var" / "chroma") == both.pid
-    assert json.loads((tmp_path / "var" / "server.json").read_text())["pid"] == both.pid
+    assert holder_of(both.data / "chroma") == both.pid
+    assert json.loads((both.data / "server.json").read_text())["pid"] == both.pid
     beside = tmp_path / "beside.md"
     beside.write_text("# Beside\n\nHanded over to the server.")
-    assert groundnote("ingest", beside).wait() == 0
-    second = groundnote("serve", "--port", 0)
+    assert both.run("ingest", beside).wait() == 0
+    second = both.run("serve", "--port", 0)
     assert second.wait() == 1
     assert both.url in second.said()
 
     assert both.server.end() == 0
 
     assert not any(map(is_alive, processes))
-    assert holder_of(tmp_path / "var" / "chroma") is None
+    assert holder_of(both.data / "chroma") is None
     assert "Error" not in both.server.said()
 
 

@@ -514,7 +514,7 @@ class TestSeveralAtOnce:
 
         annas = threading.Thread(target=bring, args=("large.md", large, "anna"))
         annas.start()
-        assert begun.wait(10)
+        assert begun.wait(LONG)
         bring("small.md", MANUAL, "ben")
         annas.join()
 

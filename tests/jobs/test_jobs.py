@@ -19,7 +19,7 @@ from rag.jobs.table import JobTable
 from rag.records import JobState
 from tests.deployment.conftest import server_url
 from tests.prepared import migrated
-from tests.waiting import until
+from tests.waiting import LONG, until
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ class TestJobQueue:
         queue.handle("ingest", without_end)
         queue.start()
         job = queue.submit("ingest", "a")
-        assert begun.wait(10)
+        assert begun.wait(LONG)
         queue.stop()
         assert table.job(job.id).state is JobState.QUEUED
 
@@ -346,14 +346,14 @@ class TestJobQueue:
         def slow(running):
             runs.append(running.job.id)
             begun.set()
-            enough.wait(10)
+            enough.wait(LONG)
 
         second = JobQueue(table, folder=tmp_path, url=None, workers=1)
         for each in (queue, second):
             each.handle("ingest", slow)
         queue.start()
         job = queue.submit("ingest", "a")
-        assert begun.wait(10)
+        assert begun.wait(LONG)
 
         second.start()
         follower = second.submit("ingest", "b")
@@ -372,7 +372,7 @@ class TestJobQueue:
         def slow(running):
             runs.append(running.job.id)
             begun.set()
-            enough.wait(10)
+            enough.wait(LONG)
 
         second, third = (
             JobQueue(table, folder=tmp_path, url=None, workers=1) for _ in ("second", "third")
@@ -383,7 +383,7 @@ class TestJobQueue:
         second.start()
         queue.stop()
         job = second.submit("ingest", "a")
-        assert begun.wait(10)
+        assert begun.wait(LONG)
 
         third.start()
         enough.set()
@@ -439,7 +439,7 @@ class TestFairTurn:
 
         def slow(running):
             if running.job.owner == "anna":
-                enough.wait(20)
+                enough.wait(LONG)
 
         queue.handle("ingest", slow)
         slow_ones = [queue.submit("ingest", f"{at}.html", owner="anna") for at in range(5)]
@@ -454,7 +454,7 @@ class TestFairTurn:
         wait_for(queue, slow_ones[-1], JobState.DONE)
 
     def test_what_belongs_to_nobody_in_particular_has_all_workers(self, queue):
-        both = threading.Barrier(2, timeout=10)
+        both = threading.Barrier(2, timeout=LONG)
         queue.handle("ingest", lambda running: both.wait())
         jobs = [queue.submit("ingest", f"{at}.html") for at in range(2)]
 

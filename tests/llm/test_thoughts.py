@@ -161,6 +161,14 @@ def test_a_model_whose_thoughts_come_unopened_shows_none_of_them():
     assert "".join(delta.text for delta in after) == "Five days [1]."
 
 
+def test_what_nothing_follows_was_the_answer_and_no_thought():
+    spoken = ReplyParser(TOOLS, holds=True)
+
+    told = [*spoken.feed("Five days [1].</think>\n"), *spoken.finish()]
+
+    assert "".join(delta.text for delta in told).startswith("Five days [1].")
+
+
 CALL = ("search_documents", '{"query": "refund"}')
 ARGUMENTS = '{"query": "refund"}'
 CALLS = {

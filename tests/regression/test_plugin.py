@@ -13,15 +13,13 @@ from tests.regression.scripts import HOW_LONG, documents_in, written
 ROOT = Path(__file__).parents[2]
 
 
+# What else is installed here and takes seconds to load, for nothing.
+WITHOUT = ("cacheprovider", "langsmith_plugin", "schemathesis", "anyio")
+
+
 def run_pytest(folder, *options):
     """Another project's tests, in a process of their own."""
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "no:cacheprovider",
-    ]
+    command = [sys.executable, "-m", "pytest", *(f"-pno:{name}" for name in WITHOUT)]
     env = {**os.environ, "PYTHONPATH": str(ROOT), "GROUNDNOTE_DATA_DIR": str(folder / "var")}
     env.pop("PYTEST_ADDOPTS", None)
     return subprocess.run(

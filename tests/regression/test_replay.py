@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from rag.cli.evaluate import ConversationChoice, regress
 from rag.errors import UserError
 from rag.records import ChatMessage, Role
 from rag.regression import replay as libraries
@@ -203,3 +204,11 @@ def test_only_what_was_asked_before_can_be_edited(replayer, place):
     replay = replayer.replay(written(place, [HOW_LONG, HOW_LONG | {"edit": 4}]))
 
     assert "turn 4 asked nothing before this one" in replay.error
+
+
+def test_conversations_that_nobody_has_are_no_run_that_passes(place):
+    path = written(place, [HOW_LONG], "refunds.json")
+    choice = ConversationChoice((path,), named="no such talk")
+
+    with pytest.raises(UserError, match="No conversation is called 'no such talk'"):
+        list(regress(Settings(data_dir=place / "var"), choice))

@@ -74,6 +74,12 @@ class E5Embedder(LocalEmbedder):
         """The same of questions, which mean their answers."""
         return super().embed([QUESTION + text for text in texts])
 
+    def is_word(self, text: str) -> bool:
+        """Whether one piece is all of it, written as a name or not: as good as no slip is."""
+        forms = (text, text.capitalize())
+        pieces = (self.tokenizer.encode(form, add_special_tokens=False).ids for form in forms)
+        return any(len(ids) == 1 for ids in pieces)
+
     @cached_property
     def tokenizer(self) -> Any:
         return self._stored.tokenizer()

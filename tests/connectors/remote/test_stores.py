@@ -16,6 +16,7 @@ from rag.connectors.guard import Guard
 from rag.connectors.stores import day_of_change, mark_of, open_store, place_of
 from rag.errors import Forbidden, RagError, SetupError, SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import SourceOptions
+from tests.waiting import LONG
 
 PRIVATE = ("127.0.0.1", "localhost")
 FILES = {"a.md": b"# A", "docs/deep/b ü.md": b"deep", "docs/empty.txt": b"", ".hidden/x.md": b"x"}
@@ -130,7 +131,7 @@ def over_sftp(tmp_path, monkeypatch):
 
     thread = threading.Thread(target=run)
     thread.start()
-    ready.wait(10)
+    ready.wait(LONG)
     port = server[0].get_port()
     public = key.export_public_key().decode()
     known = tmp_path / "home" / ".ssh" / "known_hosts"
