@@ -63,7 +63,7 @@ SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
 AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
-RESULTS_SHARE = 0.2  # of the input: what recall leaves to results of tools, where there are any
+RESULTS_SHARE, FREE_SHARE = 0.2, 0.08  # of the input: for results of tools, and free of it at most
 FRAME_MESSAGES = 2  # of a context: the rules, and the question
 EMBEDDED_EVERY = 5  # turns, whatever is summarised
 
@@ -153,7 +153,7 @@ class ContextBuilder:
         context = self._assembled(state, budget, prompt, before, requested, most_pairs)
         may_recall = wishes.past is None
         if self._rules.recalls and may_recall and not is_again:
-            spare = int(RESULTS_SHARE * budget.input_tokens) if budget.tools else 0
+            spare = self._room_for_results(budget, context) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
         is_compressed, asked = context.is_compressed and may_recall, resolved or question
@@ -412,6 +412,16 @@ class ContextBuilder:
         most = min((bound for bound in bounds if bound is not None), default=None)
         tokens = budget.input_tokens
         return assemble(parts, most, budget_tokens=tokens, count=self._count)
+
+    def _room_for_results(self, budget: TokenBudget, context: Context) -> int:
+        """What stays free for results of tools, which take the place of the oldest pairs as well.
+
+        At most so much that nine tenths are used: most questions need no tool.
+        """
+        older = context.messages[1 : -1 - 2 * min(1, context.pairs)]
+        replaced = sum(message_tokens(message, self._count) for message in older)
+        missing = int(RESULTS_SHARE * budget.input_tokens) - replaced
+        return max(0, min(missing, int(FREE_SHARE * budget.input_tokens)))
 
     def _with_recalled(
         self, session: SessionHandle, state: State, context: Context, question: str, spare: int = 0

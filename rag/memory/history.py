@@ -15,15 +15,24 @@ from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers, find_markers, neutralise
 from rag.language.names import Lexicon, find_names
 from rag.language.sentences import asks, split_sentences
+from rag.language.words import UNSPACED, language_of
 from rag.memory.evidence import SpokenMessage, TurnEvidence
 from rag.memory.paragraphs import Paragraph, read_paragraphs, size
 from rag.memory.phrases import SummaryPhrases, fenced, phrases_of
-from rag.memory.recall import PLACES, REST, Index, Meanings, OlderParagraphs
+from rag.memory.recall import (
+    LONGEST_QUESTION,
+    PLACES,
+    REST,
+    Index,
+    Meanings,
+    OlderParagraphs,
+    telling,
+)
 from rag.records import Role, Summary
 from rag.seams import TokenCounter
 
 MARGIN = 3  # tokens that texts put together may take more
-LABEL_TOKENS = 3  # of "Assistant:", and of what stands for what is left out
+LABEL_MARGIN = 1  # token of the space behind who speaks, and of what stands for what is left out
 SKIPPED = "…\n"  # between paragraphs of one message
 LONGEST_READ = 8_000  # characters of a message of the user, to see whether it only asks
 LEAST_SAID = 24  # bytes of one that says something by itself
@@ -281,9 +290,8 @@ class History:
         is not shown again.
         """
         phrases = self.phrases
-        paragraphs = ShownParagraphs(
-            self, room - self.count(fenced(phrases.earlier)) - MARGIN, phrases
-        )
+        own_room = room - self.count(fenced(phrases.earlier)) - MARGIN
+        paragraphs = ShownParagraphs(self, own_room, phrases, wanted=question)
         ranked = self.ranked(question, before, meanings)
         for at in chain(self._paragraphs_named_by(question, before), ranked, self._newest(before)):
             if paragraphs.is_full:
@@ -299,8 +307,11 @@ class ShownParagraphs:
     FULL = 24  # tokens: what is left then is not worth looking for more
     MISSES = 60  # paragraphs for which there was no room
 
-    def __init__(self, past: History, room: int, phrases: SummaryPhrases) -> None:
+    def __init__(self, past: History, room: int, phrases: SummaryPhrases, wanted: str = "") -> None:
         self._past = past
+        self._wanted = set(_words(wanted[:LONGEST_QUESTION]))
+        labels = (past.count(f"{phrases.label(role)}:") for role in (Role.USER, Role.ASSISTANT))
+        self._label = max(labels) + LABEL_MARGIN
         self._phrases = phrases
         self.left = room
         self.chosen: dict[int, None] = {}  # best first
@@ -311,17 +322,25 @@ class ShownParagraphs:
         return self.left < self.FULL or len(self._missed) > self.MISSES
 
     def take(self, position: int) -> bool:
-        """Show a paragraph with the question that it answers, if there is room for both."""
+        """Show a paragraph with the question that it answers, if there is room for both.
+
+        What gives no number may answer nothing: of what a user told before it only what bears on
+        what is wanted is shown.
+        """
         past, message = self._past, position // PLACES
         is_last = message + 1 == len(past.said)
         only_asks = past.said[message].only_asks and not is_last
         if only_asks and past.said[message + 1].role == Role.ASSISTANT:
             return False  # it tells nothing without its answer, and is shown with it
         asked = past.asked_at(message)
+        if asked is not None and not past.said[message].numbers:
+            before = past.paragraph(asked).text
+            bears = asks(before) or not self._wanted.isdisjoint(_words(before))
+            asked = asked if bears else None
         wanted = [
             each for each in (position, asked) if each is not None and each not in self.chosen
         ]
-        cost = sum(past.paragraph(each).tokens + LABEL_TOKENS for each in wanted)
+        cost = sum(past.paragraph(each).tokens + self._label for each in wanted)
         if cost > self.left:
             self._missed.add(position)
             return False
@@ -392,6 +411,10 @@ class MessageReader:
         return ParsedMessage(role, text, tuple(numbers), tokens, names, only_asks, paragraphs)
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return telling(text, language_of(text))
+
+
 def _some(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
     """As many as are read at once, and again."""
     every = iter(numbers)
@@ -407,7 +430,8 @@ def _list_as_code(text: str) -> str:
 def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:
     """The product names that a text holds: those of the lexicon, and codes of models."""
     known = [name.text for name in lexicon.find(text)] if lexicon.names else []
-    codes = [name.text for name in find_names(text) if _is_code(name.text)]
+    parts = (part for name in find_names(text) for part in UNSPACED.split(name.text))
+    codes = [code for part in parts if _is_code(code := part.strip(" ,"))]
     return tuple(dict.fromkeys([*known, *codes]))
 
 

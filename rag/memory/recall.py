@@ -12,10 +12,9 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from heapq import nlargest
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -79,13 +78,12 @@ class Postings:
             self.positions[low:high], self.counts[low:high], self.lengths[low:high], high - low
         )
 
-    def looked_at(self, paragraphs: Collection[int]) -> list[int]:
+    def looked_at(self, paragraphs: Set[int]) -> list[int]:
         """The places of the newest, and of these paragraphs where more say it."""
         every = len(self.positions)
         first = max(0, every - MOST_HOLDERS)
-        older = (bisect_left(self.positions, at, hi=first) for at in paragraphs) if first else ()
-        there = (place for place in older if self.positions[place] in paragraphs and place < first)
-        return [*dict.fromkeys(there), *range(first, every)]
+        older = sorted(paragraphs & set(self.positions[:first])) if first else ()
+        return [*(bisect_left(self.positions, at) for at in older), *range(first, every)]
 
 
 BYTES = 16  # of a paragraph in packed postings
@@ -177,14 +175,15 @@ class Index:
         if near:
             scores = _fused(scores, near)
         scores = _with_near(scores)
-        results = ((score, at) for at, score in scores.items() if at < before * PLACES)
-        return [at for _, at in nlargest(MOST_RANKED, results)]
+        results = [(score, at) for at, score in scores.items() if at < before * PLACES]
+        results.sort(reverse=True)
+        return [at for _, at in results[:MOST_RANKED]]
 
     def _oldest_first(self, scores: Mapping[int, float]) -> list[int]:
         """The messages not held here that say most of a question's words, oldest first."""
         first = min(self.sizes, default=0) * PLACES
-        best = nlargest(MOST_OLDER, (at for at in scores if at < first), key=scores.__getitem__)
-        return sorted({at // PLACES for at in best})
+        best = sorted((at for at in scores if at < first), key=scores.__getitem__, reverse=True)
+        return sorted({at // PLACES for at in best[:MOST_OLDER]})
 
     def _by_words(self, question: str) -> dict[int, float]:
         weights, said = self._weighed(question[:LONGEST_QUESTION])
@@ -197,7 +196,7 @@ class Index:
             rarity = math.log(1 + (every - holders[word] + 0.5) / (holders[word] + 0.5))
             rarity *= weights[word] * (SATURATION + 1)
             for part in said[word]:
-                for place in part.looked_at(scores):
+                for place in part.looked_at(scores.keys()):
                     at, count = part.positions[place], part.counts[place]
                     told = rarity * count / (count + base + slope * part.lengths[place])
                     scores[at] = scores.get(at, 0.0) + told
@@ -241,7 +240,7 @@ def _with_near(scores: dict[int, float]) -> dict[int, float]:
         message = at // PLACES
         best[message] = max(best.get(message, 0.0), score)
     around = dict[int, float]()
-    for message in nlargest(MOST_TELLING, best, key=best.__getitem__):
+    for message in sorted(best, key=best.__getitem__, reverse=True)[:MOST_TELLING]:
         for step, weight in NEAR:
             if message >= step:
                 near = message - step

@@ -14,7 +14,7 @@ from itertools import accumulate, chain, groupby, islice, takewhile
 
 from rag.citations.markers import cited_numbers, neutralise
 from rag.language.names import Lexicon
-from rag.language.words import language_of
+from rag.language.words import UNSPACED, language_of
 from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.history import History
 from rag.memory.phrases import SummaryPhrases, fenced
@@ -38,16 +38,19 @@ LEAST_LINES_SHARE = 0.25  # … and for lines where they are long
 WRITTEN_SHARE = 1 / 3  # … and for those that a model wrote: they say more of all that was said
 MOST_LINES_SHARE = 0.25  # of it, at most, where turns stand behind them
 ABOUT_SHARE, OPEN_SHARE = 0.6, 0.2  # of the lines, as long as answers want room as well
+LEFT_OUT = 0.3  # of them, for what a user says where a model wrote nothing of him
 INF = float("inf")
 NOTES_FROM = 500  # tokens of history from which the summary says what it is
 MARGIN = 4  # tokens that texts put together may take more
 MOST_MESSAGES = 200  # of the user, and as many answers, that lines are taken from
 MOST_AGAIN = 40  # numbers that came up again
+TAKEN_UP = 0.5  # of the words of a request, by its answer
 MOST_MISSES = 20  # lines for which there was no room, before no more are tried
 WEIGHED_AT_ONCE = 60  # answers
 SUPPORTED, OPEN, WARNED = range(3)
 Weigh = Callable[[Sequence[SummaryLine]], Sequence[int]]  # how the statements of each were judged
 Documents = Callable[[Sequence[int]], Mapping[int, str]]  # the title of each number's document
+_HIRAGANA = re.compile("[\u3041-\u309f]")
 _LITERAL = re.compile(r"\[(\d+)\]")
 
 
@@ -165,9 +168,33 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     """The user's own sentences that ask nothing, the newest message first."""
     users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
     for user in islice(users, MOST_MESSAGES):
-        for sentence in evidence.sentences(user):
-            if not sentence.asks and len(sentence.text) <= LONGEST and sentence.says_something:
+        for sentence in _own(evidence, user):
+            if len(sentence.text) <= LONGEST:
                 yield _quoted(SummarySection.ABOUT, sentence.quotation, user)
+
+
+def _own(evidence: TurnEvidence, message: int) -> Iterator[SpokenSentence]:
+    """What a user says of himself: no question, and no request (`Tell me about the lease`).
+
+    A request is told by its answer, in any language: nothing in its message is a question, yet the
+    answer gives numbers, and says again half of what the sentence says behind its first word
+    (of Japanese, outside its hiragana, which mostly bind).
+    """
+    if evidence.messages[message].role != Role.USER:
+        return
+    sentences = evidence.sentences(message)
+    following = evidence.messages[message + 1 : min(message + 2, evidence.end)]
+    is_taken_up = following and following[0].numbers and not any(each.asks for each in sentences)
+    answer = following[0].text if is_taken_up else ""
+    for sentence in sentences:
+        if not sentence.asks and sentence.says_something:
+            is_spaced = not UNSPACED.search(sentence.text)
+            words = sentence.text.partition(" ")[2] if is_spaced else ""
+            told = telling(words or sentence.text, language_of(sentence.text))
+            wanted = {word for word in told if not _HIRAGANA.search(word)}
+            shared = wanted.intersection(telling(answer, language_of(answer))) if answer else ()
+            if not answer or len(shared) < TAKEN_UP * len(wanted):
+                yield sentence
 
 
 def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:
@@ -177,7 +204,7 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
     """
     answers = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
     newest = list(islice(answers, MOST_MESSAGES))
-    own = (at for at in newest if at and _says_something(evidence, at - 1))
+    own = (at for at in newest if at and any(_own(evidence, at - 1)))
     for fromkey in dict.fromkeys(chain(first, own, newest)):
         sentence = _answering(evidence.question(fromkey), evidence.sentences(fromkey))
         quoted = evidence.quotation(fromkey, sentence) if sentence else ""
@@ -185,14 +212,6 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
             quoted = sentence.quotation
         if quoted and len(quoted) <= LONGEST:
             yield _quoted(SummarySection.ANSWERED, quoted, fromkey)
-
-
-def _says_something(evidence: TurnEvidence, message: int) -> bool:
-    """Whether a user's message holds a sentence that asks nothing."""
-    if evidence.messages[message].role != Role.USER:
-        return False
-    sentences = evidence.sentences(message)
-    return any(not sentence.asks and sentence.says_something for sentence in sentences)
 
 
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
@@ -326,13 +345,15 @@ def _chosen(
     selection = _LineSelection(layout, max(0, share))
     about, answered, opened = SummarySection
     written = {s: [line for line in draft.lines if line.section is s] for s in SummarySection}
-    for section in (about, opened, answered):
-        selection.take(written[section], ABOUT_SHARE * share if section is about else INF)
     again: list[SummaryLine] = []  # or in the same form of something else: only where room is left
     rest = {s: _new(_left_out(extracted[s], written[s], draft), again) for s in SummarySection}
-    taken = sum(layout.tokens(each) for each in selection.chosen if each.section is about)
     more = _Deferred(rest[about])
-    selection.take(more, ABOUT_SHARE * share - taken)
+    selection.take(written[about], ABOUT_SHARE * share)
+    if draft.lines and not written[about]:
+        selection.take(more, LEFT_OUT * share)
+    selection.take([*written[opened], *written[answered]])
+    taken = sum(layout.tokens(each) for each in selection.chosen if each.section is about)
+    selection.take(more.again(), ABOUT_SHARE * share - taken)
     selection.take(rest[opened], OPEN_SHARE * share)
     selection.take(rest[answered])
     selection.take(more.again())

@@ -3,11 +3,16 @@
 import pytest
 
 from rag.chat.context import ContextBuilder, MemoryRules
+from rag.chat.model_writer import ModelWriter
 from rag.chat.shown_sources import ShownSources
+from rag.chat.tool_loop import RoundLimits, ToolOffer, tool_rounds
+from rag.chat.tools import ToolResult
 from rag.memory.conversation import ConversationMemory
-from rag.records import ImportedMessage
+from rag.records import ImportedMessage, Role, ToolCall
+from rag.seams import WriteRequest
 from rag.sessions.store import SqlConversationStore
 from rag.tokens import count_tokens
+from tests.fakes import ScriptedModel
 
 TURNS = 60
 TOWNS = (
@@ -44,18 +49,23 @@ def talked(store, memory):
     return session
 
 
-@pytest.fixture
-def sent(engine, request):
-    """The summary's report, what is sent of the talk, and its statistics."""
+def prepared_for(engine, window, tools=None):
+    """The session, and what is sent for its next question."""
     memory = ContextBuilder(
         ConversationMemory(count_tokens),
-        rules=MemoryRules(),
-        window=lambda: request.param,
+        rules=MemoryRules(tools=tools),
+        window=lambda: window,
         count=count_tokens,
     )
     session = talked(SqlConversationStore(engine), memory)
     turn = session.begin("Give me an overview of the gates.")
-    prepared = memory.prepare(session, turn, ShownSources())
+    return session, memory.prepare(session, turn, ShownSources())
+
+
+@pytest.fixture
+def sent(engine, request):
+    """The summary's report, what is sent of the talk, and its statistics."""
+    session, prepared = prepared_for(engine, request.param)
     text = "\n".join(message.content for message in prepared.messages)
     return session.summaries()[-1].report, text, prepared.stats
 
@@ -65,6 +75,33 @@ def test_nine_tenths_of_the_budget_are_used(sent):
     _, _, stats = sent
 
     assert 0.9 * stats["budget"] <= stats["tokens"] <= stats["budget"]
+
+
+class LongFinds:
+    """Tools that find more than fits."""
+
+    def run(self, call):
+        return ToolResult("The depot of Wil has no gate. " * 400, "found")
+
+
+@pytest.mark.parametrize("window", [4096, 8192])
+def test_nine_tenths_are_used_beside_tools_and_results_take_the_place_of_old_turns(engine, window):
+    offer = ToolOffer(lambda: True, lambda session: False, lambda question: False, count_tokens)
+    _, prepared = prepared_for(engine, window, offer)
+    budget = prepared.stats["budget"]
+
+    assert prepared.tools
+    assert 0.9 * budget <= prepared.stats["tokens"] <= budget
+
+    call = ToolCall("c1", "search_session_history", '{"query": "Wil"}')
+    model = ScriptedModel([call], "There is none.")
+    request = WriteRequest("", (), prepared.messages, max_tokens=100, tools=prepared.tools)
+    limits = RoundLimits(input_tokens=budget, count=count_tokens)
+    list(tool_rounds(ModelWriter(model), request, LongFinds(), limits=limits))
+
+    result = model.requests[1].messages[-1]
+    assert result.role is Role.TOOL
+    assert count_tokens(result.content) >= 0.1 * budget
 
 
 @pytest.mark.parametrize("sent", [8192], indirect=True)

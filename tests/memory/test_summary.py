@@ -10,8 +10,9 @@ from rag import HistoryTrimmer
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.language.names import Lexicon
-from rag.memory.history import History
+from rag.memory.history import History, ShownParagraphs
 from rag.memory.phrases import CLOSES, OPENS
+from rag.memory.recall import PLACES
 from rag.memory.summariser import ModelReply, Summariser, corrected
 from rag.memory.summary import NO_SUMMARY_DRAFT, Room, spelled_out, summarise
 from rag.records import LineMark, SummarySection
@@ -113,6 +114,69 @@ class TestItsShape:
         ]
         assert any("The plot has a well [1]." in line for line in answered[:2])
         assert len(lines) > 4, "what is said again has the room that is left"
+
+    @pytest.mark.parametrize(
+        ("own", "request_", "answer"),
+        [
+            (
+                "I am Ines Lund, rent is 740 euros.",
+                "Tell me about the notice period of a lease.",
+                "The notice period of a lease is three months [{n}].",
+            ),
+            (
+                "Ich bin Ines Lund und zahle 740 Euro Miete.",
+                "Zeig mir die Frist der Kündigung.",
+                "Die Frist der Kündigung beträgt drei Monate [{n}].",
+            ),
+            (
+                "Je m'appelle Ines Lund et je paie 740 euros.",
+                "Montre-moi le préavis du bail.",
+                "Le préavis du bail est de trois mois [{n}].",
+            ),
+            (
+                "イネス・ルンドです。家賃は740ユーロです。",
+                "解約予告期間を教えて",
+                "解約予告期間は三か月です [{n}]。",
+            ),
+        ],
+        ids=["en", "de", "fr", "ja"],
+    )
+    def test_takes_no_request_for_what_a_user_says_of_himself(self, own, request_, answer):
+        pairs = [(own, "Noted."), *((request_, answer.format(n=n)) for n in range(1, 9))]
+        past = past_of(pairs)
+        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+
+        about = " ".join(line.text for line in lines if line.section is SummarySection.ABOUT)
+        assert "740" in about
+        assert request_ not in about
+
+    def test_has_what_a_user_says_of_himself_where_a_model_wrote_nothing_of_him(self):
+        pairs = [("I am Ines Lund and pay 740 euros.", "Noted.")]
+        pairs += [(f"Is lot {n} dry?", f"Lot {n} lies dry in May [{n}].") for n in range(1, 61)]
+        past, draft = drafted(
+            pairs, "Answered:\n" + "".join(f"- {answer} ‖ m3\n" for _, answer in pairs[1:])
+        )
+        lines = summarise(past, len(past.said), Room(500, 1000), draft).lines
+
+        assert [line.text for line in lines if line.section is SummarySection.ABOUT] == [
+            "I am Ines Lund and pay 740 euros."
+        ]
+        assert sum(line.section is SummarySection.ANSWERED for line in lines) > 5
+
+    def test_takes_no_japanese_sentence_for_a_name(self):
+        past = past_of([("AX-5400の保証期間は?", "AX-5400の保証期間は7か月です [1]。")])
+
+        assert list(past.names) == []
+        past.cover(len(past.said))
+        assert list(past.names) == ["AX-5400"]
+
+    def test_keeps_what_a_user_says_where_no_source_answers_it(self):
+        said = "My lease has a notice period of nine months."
+        past = past_of([(said, "A notice period of nine months, then."), ("And now?", "Wait [1].")])
+
+        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+
+        assert said in [line.text for line in lines if line.section is SummarySection.ABOUT]
 
     def test_shows_who_writes_a_clause_again_its_sentence_alone(self):
         pairs = [("How do I keep it?", "Keep it at 8 °C [1]. Dry it within 3 days of harvest [2].")]
@@ -411,3 +475,19 @@ class TestItsOwnOutput:
             found += f"runs {n + 10} hours on one charge [{n}]" in text
             assert sum(OPENS in m["content"] for m in sent) <= 2
         assert found == 6
+
+
+class TestWhatIsBroughtBack:
+    def test_an_answer_without_a_number_comes_without_what_was_told_before_it(self):
+        filler = [("We moved to Kirkby in spring.", "The heron nests in May.")]
+        asked = [("When does the heron nest?", "In May, near the weir.")]
+        past = past_of([*filler, *asked])
+
+        shown = ShownParagraphs(past, 200, past.phrases, wanted="When in May?")
+        assert shown.take(1 * PLACES)
+        assert shown.take(3 * PLACES)
+        text = shown.text()
+
+        assert "The heron nests in May." in text
+        assert "Kirkby" not in text
+        assert "When does the heron nest?" in text, "a question stays with its answer"

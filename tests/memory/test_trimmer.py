@@ -652,3 +652,19 @@ def test_two_threads_with_one_conversation_are_sent_the_same():
 
     assert len(sent) == 2
     assert set(cited_numbers(str(sent[0]))) == set(cited_numbers(str(sent[1])))
+
+
+@pytest.mark.parametrize("window", [600, 800, 1000, 1200])
+def test_a_japanese_talk_fits(window):
+    messages = []
+    for n in range(1, 61):
+        messages += [
+            {"role": "user", "content": f"ロット{n}の保証期間を教えてください。"},
+            {"role": "assistant", "content": f"{n}か月です【{n}】。"},
+        ]
+    messages.append({"role": "user", "content": "保証期間を教えてください。"})
+
+    trimmed = HistoryTrimmer(max_tokens=window).trim(messages)
+
+    assert trimmed.was_trimmed
+    assert sum(count_tokens(each["content"]) + 4 for each in trimmed.messages) + 3 <= window
