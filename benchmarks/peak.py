@@ -2,8 +2,9 @@
 
     python -m benchmarks.peak [KIND…] [--megabytes N…] [--read]
 
-Each in a process of its own: the peak of it, and of the process that reads files. `packed` is a
-Word file whose XML is so large. With `--read` files are only read, as far as the limits of a file
+Each in a process of its own: the peak of it, and of the process that reads files. A file is
+uploaded, searched and asked about what stands at its end. `packed` is a Word file whose XML is so
+large, `word` one of this size. With `--read` files are only read, as far as the limits of a file
 let them. Words are made; the embedding model is a fake that holds its texts.
 """
 
@@ -19,19 +20,23 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
+from PIL import Image
+from reportlab.lib.utils import ImageReader
 
-from rag.documents.files import IncomingFile
 from rag.documents.limits import LoadLimits
 from rag.documents.sandbox import GuardedLoader
 from rag.errors import UserError
 from rag.render.answers import Register, answer_html
 from rag.render.gate import MarkdownGate
 from rag.settings import Settings
+from rag.web import create_app
 from rag.wiring.building import build
 from tests.fakes import HashEmbedder
 
 MOST = 1_500  # MiB, of both processes together
 MEGABYTE = 1_000_000
+LAST = "Zorbium"  # at the end of each file
+ENDING = f"\n\nThe {LAST} weighs 77 kg.\n"
 WORDS = [f"{first}{last}" for first in ("bor", "len", "mat", "ric") for last in ("an", "el", "is")]
 DOCX = {
     "[Content_Types].xml": '<?xml version="1.0"?><Types xmlns="http://schemas.openxmlformats.org/'
@@ -51,14 +56,14 @@ def text(size: int) -> bytes:
     chance, paragraphs = random.Random(1), 1_000
     made = [" ".join(chance.choices(WORDS, k=120)) + f" {n}.\n\n" for n in range(paragraphs)]
     once = "".join(made).encode()
-    return (once * (size // len(once) + 1))[:size]
+    return (once * (size // len(once) + 1))[: size - 60] + ENDING.encode()
 
 
 def table(size: int) -> bytes:
     """A row of three columns a line."""
     rows = size // 25
     lines = (f"item {row:09},{2000 + row % 30},{row % 997}\n" for row in range(rows))
-    return ("name,year,amount\n" + "".join(lines)).encode()
+    return ("name,year,amount\n" + "".join(lines) + f"{LAST},2031,77\n").encode()
 
 
 def packed(size: int) -> bytes:
@@ -72,26 +77,68 @@ def packed(size: int) -> bytes:
                 b'<w:document xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/'
                 b'main"><w:body>'
             )
-            for paragraph in text(size).split(b"\n\n")[:-1]:
+            for paragraph in text(size).strip().split(b"\n\n"):
                 document.write(b"<w:p><w:r><w:t>%b</w:t></w:r></w:p>" % paragraph)
             document.write(b"</w:body></w:document>")
     return archived.getvalue()
+
+
+def padded(size: int) -> bytes:
+    """A Word file of this size: some text, and a picture that cannot be packed."""
+    whole = packed(2 * MEGABYTE)
+    archived = io.BytesIO(whole)
+    with zipfile.ZipFile(archived, "a") as archive:
+        archive.writestr("word/media/a.bin", random.Random(1).randbytes(size - len(whole)))
+    return archived.getvalue()
+
+
+def pdf(size: int) -> bytes:
+    """Pages of text, each with a picture that cannot be packed."""
+    from reportlab.pdfgen.canvas import Canvas
+
+    made, pages, chance = io.BytesIO(), 600, random.Random(1)
+    canvas = Canvas(made, pageCompression=1)
+    side = int((size / pages / 1.4 / 3) ** 0.5)  # of a picture; its bytes are written as text
+    for number in range(pages):
+        for line in range(40):
+            words = " ".join(chance.choices(WORDS, k=12))
+            canvas.drawString(50, 780 - 12 * line, f"{number}.{line} {words}")
+        picture = Image.frombytes("RGB", (side, side), chance.randbytes(3 * side * side))
+        canvas.drawImage(ImageReader(picture), 50, 50, 200, 200)
+        canvas.showPage()
+    canvas.drawString(50, 700, ENDING.strip())
+    canvas.save()
+    return made.getvalue()
 
 
 FILES: dict[str, tuple[str, Callable[[int], bytes]]] = {
     "text": ("large.md", text),
     "table": ("large.csv", table),
     "packed": ("large.docx", packed),
+    "word": ("large.docx", padded),
+    "pdf": ("large.pdf", pdf),
 }
 
 
 def ingest(name: str, data: bytes) -> str:
-    """What became of it."""
+    """Uploaded, searched and asked about, as by a browser."""
     with tempfile.TemporaryDirectory() as folder:
         application = build(Settings(data_dir=Path(folder)), embedder=HashEmbedder())
-        *_, last = application.ingestion.ingest([IncomingFile.from_bytes(name, data)])
+        client = create_app(application).test_client()
+        sent = client.post("/api/v1/documents", data={"file": (io.BytesIO(data), name)})
+        del data
+        application.jobs.run_waiting()
+        job = client.get(f"/api/v1/jobs/{sent.get_json()['jobs'][0]['id']}").get_json()
+        hits = client.post("/api/v1/search", json={"query": LAST}).get_json()["hits"]
+        session = client.post("/api/v1/sessions", json={}).get_json()["id"]
+        asked = {"content": f"What is the amount of {LAST}?"}
+        answer = client.post(f"/api/v1/sessions/{session}/messages", json=asked).get_json()
         application.stop()
-    return f"{last.stage} {last.reason[:90]}".strip()
+    is_found = any(LAST in hit["text"] for hit in hits)
+    is_answered = "77" in answer["content"]
+    return ", ".join(
+        [job["state"], *(["found"] if is_found else []), *(["answered"] if is_answered else [])]
+    )
 
 
 def read(name: str, data: bytes) -> str:

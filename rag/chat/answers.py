@@ -143,7 +143,7 @@ class Answering:
             return direct
         lexicon, spoken = (
             self._beside.lexicon(session.readable()),
-            language_of(claim.question, direct.earlier),
+            language_of(claim.question, direct.talk),
         )
         reader = EvidenceReader(claim.question, lexicon, spoken)
         computed = reader.claimed(claim)
@@ -330,6 +330,7 @@ class Answering:
             relevance=evidence.relevance,
             readable=evidence.readable,
             earlier=evidence.resolution.earlier,
+            talk=evidence.resolution.talk,
         )
         text, card = "", None
         for delta in self._fallback.write(request) if self._fallback else ():
@@ -434,6 +435,7 @@ def _request(
         wishes=draft.wishes,
         readable=evidence.readable,
         earlier=evidence.resolution.earlier,
+        talk=evidence.resolution.talk,
         has_offers=bool(draft.offers),
         deadline=draft.deadline,
     )

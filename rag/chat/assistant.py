@@ -12,7 +12,7 @@ from typing import Any
 from rag.chat.answers import Answering, EarlierTurns
 from rag.chat.context import ContextBuilder
 from rag.chat.draft import Draft
-from rag.chat.follow_ups import NO_TURN, FollowUps, LastTurn, topic_of
+from rag.chat.follow_ups import MAX_CONTEXT, NO_TURN, FollowUps, LastTurn, topic_of
 from rag.chat.shown_sources import PreparedContext, QuestionSources
 from rag.citations.fingerprints import unwrapped
 from rag.citations.markers import cited_numbers
@@ -75,6 +75,7 @@ GOES_ON = re.compile(
 )
 POINTED_AT = 0.1  # relevance, at least, of what points back and is found where it points
 LOOKED_UP = 0.5  # relevance of a cell that a table was asked for
+TALK = 3  # questions by which the language of a talk is told
 CITED_LAST = 3  # sources of the last answer whose documents are preferred by the next search
 WORDS_ALONE = "The search by meaning is away; these sources were found by words alone."
 log = logging.getLogger(__name__)
@@ -337,6 +338,7 @@ class Assistant:
             sources.get(numbers[0]) if numbers else None,
             frozenset(source.document_id for source in sources.values()),
             tuple(succeeded(messages)),
+            " ".join(unwrapped(q.content).question[:MAX_CONTEXT] for q, _ in pairs[-TALK:]),
         )
 
     def _past(

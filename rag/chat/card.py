@@ -51,7 +51,7 @@ def card_of(
     if not sources:
         return Card()
     texts = [with_tables_joined(as_it_stands(source.passage)) for source in sources]
-    spoken = language_of(_without_names(request.question, lexicon), request.earlier, *texts)
+    spoken = language_of(_without_names(request.question, lexicon), request.talk, *texts)
     names = Lexicon(lexicon)
     if confidence.missing:
         return Card(

@@ -24,6 +24,7 @@ from rag.seams import ComputedFigure
 from rag.tables.vocabulary import CUES, is_priced, said_at
 
 READ = 6  # sources, best first
+MOST_CELLS = 12  # of tables, that are compared with a question
 WORDS = 0.25  # what all words of the question count beside a likeness of 1; once more with headings
 LOOKED_UP = 1.0  # of a cell that was looked up
 RANK = 0.06  # what a place behind the first counts less
@@ -94,11 +95,12 @@ class EvidenceReader:
         """The evidence, nearest first; none where several things are asked about at once."""
         if len(self.asked.names) > 1 or not self.asked.text.strip():
             return []
-        results = [
+        read = [
             (rank, source, unit)
             for rank, source in enumerate(sources[:READ])
             for unit in self._units(source)
         ]
+        results = self._worth_comparing(read)
         questions = list(dict.fromkeys([self._last, self.asked.text]))
         alike = _alike(questions, [unit.said for _, _, unit in results], embed)
         made = [
@@ -116,6 +118,20 @@ class EvidenceReader:
         return SourceEvidence(
             values, self.asked.subject, about, COMPUTED, claim.source, claim.text, CERTAIN
         )
+
+    def _worth_comparing(self, units: list["_RankedUnit"]) -> list["_RankedUnit"]:
+        """Of the cells of tables those with most words of the question: each one costs time."""
+        rows = [ranked for ranked in units if ranked[2].kind == "row"]
+        if len(rows) <= MOST_CELLS:
+            return units
+        shares = {
+            id(unit): is_looked_up(source)
+            + _share(self.asked.words, frozenset(self._content(unit.said)))
+            for _, source, unit in rows
+        }
+        rows.sort(key=lambda ranked: -shares[id(ranked[2])])
+        chosen = {id(unit) for *_, unit in rows[:MOST_CELLS]}
+        return [ranked for ranked in units if ranked[2].kind != "row" or id(ranked[2]) in chosen]
 
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
@@ -294,6 +310,9 @@ class _QuotedUnit:
     values: tuple[Figure, ...]
     kind: str
     cell: str = ""
+
+
+_RankedUnit = tuple[int, Source, _QuotedUnit]  # by the rank of its source
 
 
 def is_looked_up(source: Source) -> bool:

@@ -57,6 +57,7 @@ class LastTurn:
     source: Source | None = None  # what answered it
     cited: frozenset[str] = frozenset()  # ids of documents
     turns: tuple[tuple[str, str], ...] = ()  # questions with their answers, for a model
+    talk: str = ""  # the user's last questions, as they were asked
 
 
 NO_TURN = LastTurn()
@@ -90,6 +91,7 @@ class FollowUps:
             source_numbers(question),
             before=EarlierTopics(documents=last.cited),
             earlier=last.topic,
+            talk=last.talk,
         )
         if not (self._is_enabled and last.topic and question.strip()):
             return own
@@ -101,7 +103,9 @@ class FollowUps:
         renamed = _renamed(question, last.topic, names)
         if renamed:
             texts = (renamed, True, "rules", _searched(renamed), _searched(renamed))
-            resolution = Resolution(*texts, before=_before(last), earlier=last.topic)
+            resolution = Resolution(
+                *texts, before=_before(last), earlier=last.topic, talk=last.talk
+            )
             return self._rewritten(question, resolution, last)
         return own if names.find(question) else replace(own, before=_before(last))
 

@@ -79,7 +79,10 @@ def ingest(
     if once and was_ingested(settings, paths):
         _console(stderr=as_json).print("These were read before; nothing was done.")
         return
-    counts = ingest_paths(settings, paths, console=_console(stderr=as_json), collection=collection)
+    console = _console(stderr=as_json)
+    counts = ingest_paths(
+        settings, paths, console=console, collection=collection, is_served_next=once
+    )
     if as_json:
         click.echo(json.dumps(asdict(counts), ensure_ascii=False))
     if counts.failed:
@@ -172,7 +175,8 @@ def demo(settings: "Settings", port: int | None, long_talk: bool) -> None:
         address = f"http://{web.host}:{web.port}/long-talk"
         _console().print(f"A conversation of 60 turns, each with what a model is sent: {address}")
     elif not was_ingested(own, (package_folder("library"),)):
-        ingest_paths(own, (package_folder("library"),), console=_console())
+        library = package_folder("library")
+        ingest_paths(own, (library,), console=_console(), is_served_next=True)
     serve_web(own)
 
 

@@ -29,6 +29,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("data folder", _data_folder),
         ("database", _database),
         ("embedding model", _embedding),
+        ("other languages", _other_languages),
         ("indexes", _indexes),
         ("tables", _tables),
         ("originals", _originals),
@@ -156,6 +157,18 @@ def _embedding(settings: Settings) -> str:
     embedder = open_embedder(settings)
     embedder.embed(["How long do refunds take?"])
     return f"{embedder.name}, {embedder.dimensions} dimensions"
+
+
+def _other_languages(settings: Settings) -> str:
+    from rag.wiring.components import open_second
+    from rag.wiring.stores import open_database
+
+    second = open_second(settings, open_database(settings))
+    if second is None:
+        return "one embedding model: what it knows no language of is found by words"
+    done, total = second.progress()
+    later = "" if done == total else "; `serve` and `ingest` read the rest"
+    return f"{second.model}, {done:,} of {total:,} chunks{later}"
 
 
 def _indexes(settings: Settings) -> str:

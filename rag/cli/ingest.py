@@ -16,7 +16,7 @@ from rag.cli.source import printable
 from rag.cli.terminal import progress_bar
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
-from rag.errors import UserError
+from rag.errors import RagError, UserError
 from rag.ingestion.pipeline import kept_files
 from rag.records import DEFAULT_COLLECTION, EVERYTHING
 from rag.runtime.progress import Progress as FileProgress
@@ -56,9 +56,17 @@ def was_ingested(settings: Settings, paths: Sequence[Path]) -> bool:
 
 
 def ingest_paths(
-    settings: Settings, paths: Sequence[Path], *, console: Console, collection: str = ""
+    settings: Settings,
+    paths: Sequence[Path],
+    *,
+    console: Console,
+    collection: str = "",
+    is_served_next: bool = False,
 ) -> IngestCounts:
-    """Ingest files and folders with a progress bar, and tell how each file ended."""
+    """Ingest files and folders with a progress bar, and tell how each file ended.
+
+    `is_served_next`: the second model is left to the server, which reads in the background.
+    """
     from rag.wiring.listeners import running_server
 
     files = collect(paths)
@@ -67,6 +75,8 @@ def ingest_paths(
     wanted = collection or DEFAULT_COLLECTION
     reports = _over_there(settings, url, files, wanted) if url else _here(settings, files, wanted)
     _follow(reports, counts, len(files), console)
+    if url is None and not is_served_next:
+        _read_for_other_languages(settings, console)
     if files:  # what comes into an empty folder later was not read before
         stamp = _stamp(settings, paths)
         stamp.parent.mkdir(parents=True, exist_ok=True)
@@ -119,6 +129,30 @@ def _follow(
                     console.print(f"[red]not read[/red] {reason}", soft_wrap=True)
         bar.update(task, description="done")
     _tell(counts, console)
+
+
+def _read_for_other_languages(settings: Settings, console: Console) -> None:
+    """Have the second model read what is new; what it has read is kept when it is stopped."""
+    done, total = 0, 0
+    with _alone(settings, "ingest") as application, progress_bar(console) as bar:
+        if application.second is None:
+            return
+        if (missing := application.second.progress())[0] < missing[1]:
+            console.print(
+                "All can be asked for now. Reading it for other languages too "
+                "(Ctrl-C leaves that to `groundnote serve`) …"
+            )
+        task = bar.add_task("reading for other languages", total=None)
+        try:
+            for done, total in application.second.make_missing():
+                bar.update(task, completed=done, total=total)
+        except KeyboardInterrupt:
+            console.print(
+                f"Stopped. All passages are found by their own language, {done:,} of {total:,} by "
+                "others too; `groundnote serve` and the next ingest go on."
+            )
+        except RagError as error:
+            console.print(escape(str(error)))
 
 
 @contextmanager

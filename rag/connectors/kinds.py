@@ -217,8 +217,7 @@ def passwords_in_query(address: str) -> list[str]:
     """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
     if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
-    values: list[str] = []
-    _with_secrets(address, lambda value: values.append(value) or value)
+    values = [each[2] for each in PARAMETER.finditer(address) if _is_secret(each[0])]
     return [match[1] for value in values if (match := NAMED_PASSWORD.fullmatch(value))]
 
 
@@ -342,7 +341,7 @@ def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
     """A text that is kept: each secret by its name, however it is spelled."""
     for value, name in secrets:
         if value:
-            text = _spellings(unquote(value)).sub(lambda _match, name=name: name, text)
+            text = _spellings(unquote(value)).sub(name.replace("\\", r"\\"), text)
     return text
 
 

@@ -25,6 +25,8 @@ DEEPEST_PATH = 6
 MOST_TAGS = 50
 PROGRAMS = {"python-docx", "openpyxl", "steve canny"}  # that sign files in nobody's name
 FOLDER_PAGES = {"index", "_index", "readme"}
+CODE = re.compile(r"(?=.*\d)[\w.+-]+")  # with a figure, and all its letters capital
+CODE_LENGTHS = range(3, 31)
 
 
 @dataclass(slots=True)
@@ -208,7 +210,7 @@ class Outline:
 
     def finish(self) -> ParsedDocument:
         """Raises Unreadable if no text was found."""
-        title = shorten(self._choose_title(), TITLE_CHARS)
+        title = self.chosen_title
         sections = self._sections(title)
         if not sections:
             raise Unreadable(
@@ -220,7 +222,7 @@ class Outline:
         results = [*self.products, *names.in_headings(own_title, headings), *self._named]
         results.extend(list(names.siblings(results, self._labels)))
         return ParsedDocument(
-            title,
+            self._with_code(title),
             tuple(sections),
             self.media_type,
             names.unique(results),
@@ -268,12 +270,22 @@ class Outline:
         self._last_was_entry = False
         self._drafts.append(_SectionDraft(path, self._locator, self._page, [], opens=opens))
 
-    def _choose_title(self) -> str:
+    @property
+    def chosen_title(self) -> str:
+        """The file's own; else its only highest heading; else its name. Never empty."""
         top = min((level for level, _text in self._headings), default=0)
         highest = [text for level, text in self._headings if level == top]
         only = highest[0] if len(highest) == 1 and self._headings[0] == (top, highest[0]) else ""
         candidates = (self.title, only, self.fallback_title, self.stem, self.name)
-        return next(filter(None, map(one_line, candidates)), "Untitled")
+        return shorten(next(filter(None, map(one_line, candidates)), "Untitled"), TITLE_CHARS)
+
+    def _with_code(self, title: str) -> str:
+        """`M104: Set temperature` of M104.md: people ask for the code that a file is called by."""
+        code = PurePosixPath(self.name).stem
+        is_code = len(code) in CODE_LENGTHS and code.isupper() and bool(CODE.fullmatch(code))
+        if not is_code or _signs(code) in _signs(title):
+            return title
+        return shorten(f"{code}: {title}", TITLE_CHARS)
 
     def _sections(self, title: str) -> list[Section]:
         sections: list[Section] = []
@@ -296,3 +308,8 @@ class Outline:
         if following and following.path[: len(draft.path)] == draft.path:
             return ""
         return draft.path[-1]
+
+
+def _signs(text: str) -> str:
+    """Its letters and figures alone, so that `KH-2319` is found in `KH 2319`."""
+    return "".join(filter(str.isalnum, text)).casefold()

@@ -8,7 +8,7 @@ from rag.documents.kinds import FileKind
 from rag.records import ReadingReport
 
 NAMED_PAGES = 8
-READER = 3  # counts up when the readers find more or read it otherwise: `groundnote reread`
+READER = 4  # counts up when the readers find more or read it otherwise: `groundnote reread`
 
 
 def report_from(stored: Mapping[str, Any]) -> ReadingReport:

@@ -77,7 +77,7 @@ class LibraryAnswers:
             return replace(_direct(Phrases(language).say(kind)), resolution=own)
         asked = library_question(question) or library_question(resolution.query)
         if asked is None:
-            return self._empty(session, Phrases(language_of(question, resolution.earlier)))
+            return self._empty(session, Phrases(language_of(question, resolution.talk)))
         speech = Phrases(asked.language)
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)

@@ -127,7 +127,8 @@ class Resolution:
     lexical_query: str = ""
     source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
     before: EarlierTopics = NO_EARLIER_TOPICS
-    earlier: str = ""  # the last question, in whose language one of few words is answered
+    earlier: str = ""  # the last question, as it stands alone
+    talk: str = ""  # the user's last questions, in whose language one of few words is answered
 
 
 class LineMark(StrEnum):

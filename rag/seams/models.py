@@ -226,6 +226,7 @@ class WriteRequest:
     wishes: AnswerOptions = NO_OPTIONS
     readable: Readable = NOTHING  # where names may be looked up
     earlier: str = ""  # the last question
+    talk: str = ""  # the user's last questions: see `Resolution`
     has_offers: bool = False  # to compute what is asked, beside the answer
     deadline: Deadline = field(default_factory=Deadline, compare=False)
 
@@ -282,7 +283,7 @@ class DirectAnswer:
     result: int | None = None  # the number of the source that is a table to show
     offers: tuple[Offer, ...] = ()
     claim: ComputedFigure | None = None
-    earlier: str = ""  # the last question
+    talk: str = ""  # the user's last questions
     is_denied: bool = False  # by what a document says
 
 

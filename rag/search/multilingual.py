@@ -69,6 +69,10 @@ class MultilingualVectors:
         self._lock = threading.Lock()
         self._made = threading.Event()
 
+    @property
+    def model(self) -> str:
+        return self._embedder.name
+
     # ── Asking ───────────────────────────────────────────────────────────────────────────────
 
     def questions(self, texts: Sequence[str]) -> Matrix | None:

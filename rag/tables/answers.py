@@ -85,7 +85,7 @@ class TableAnswers:
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
-        told = partial(self._answer_of, session, earlier=resolution.earlier)
+        told = partial(self._answer_of, session, talk=resolution.talk)
         choice = self._taken(session, question, readable) or self._changed(
             session, question, readable
         )
@@ -98,7 +98,7 @@ class TableAnswers:
         sure = self.claimed(choices)
         if sure is not None and not sure.is_cell:
             return told(self._result(sure, question))
-        return self._beside(session, question, resolution.earlier, choices)
+        return self._beside(session, question, resolution.talk, choices)
 
     def ask(self, question: str, readable: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
@@ -254,7 +254,7 @@ class TableAnswers:
     # ── What is said ─────────────────────────────────────────────────────────────────────────
 
     def _beside(
-        self, session: SourceRegister, question: str, earlier: str, choices: Sequence[Choice]
+        self, session: SourceRegister, question: str, talk: str, choices: Sequence[Choice]
     ) -> DirectAnswer | None:
         """Cells that are surely asked for, as sources; else readings to choose from."""
         cells = [choice for choice in choices if choice.is_cell and choice.is_sure]
@@ -267,7 +267,7 @@ class TableAnswers:
         if not (sources or offered or self._likeness is None) and may_ask_rows(question):
             meant = self.library.by_meaning(question, session.readable(), self._likeness)
             offered = self.offered(question, meant)
-        code = language_of(question, earlier).code
+        code = language_of(question, talk).code
         labels = {label_of(each, offered, code): each.plan.as_dict() for each in offered}
         offers = tuple(Offer(label, plan) for label, plan in labels.items())
         if not (sources or offers):
@@ -289,21 +289,21 @@ class TableAnswers:
         result: TableResult,
         *,
         is_followup: bool = False,
-        earlier: str = "",
+        talk: str = "",
     ) -> DirectAnswer:
         source = self.keep(session, result)
         note = f"\n\n*{' '.join(result.notes)}*" if result.notes else ""
         words = f"{result.words[:1].upper()}{result.words[1:]} ({result.table_name})"
         return DirectAnswer(
-            text=describe_result(result, source.marker, earlier) + note,
+            text=describe_result(result, source.marker, talk) + note,
             sources=(source,),
             made_by=TABLES,
             resolution=Resolution(words, is_followup, "table plan"),
             result=source.number,
             claim=self._claim(
-                session, result, source, words if is_followup else result.question, earlier
+                session, result, source, words if is_followup else result.question, talk
             ),
-            earlier=earlier,
+            talk=talk,
         )
 
     def _claim(
@@ -312,7 +312,7 @@ class TableAnswers:
         result: TableResult,
         source: Source,
         question: str,
-        earlier: str,
+        talk: str,
     ) -> ComputedFigure | None:
         """The one figure of a result."""
         table = self.table_of(result, session.readable())
@@ -320,7 +320,7 @@ class TableAnswers:
             return None
         free = {column.name for column in result.columns}
         return ComputedFigure(
-            describe_result(result, "", earlier).split("\n", 1)[0].rstrip(" :."),
+            describe_result(result, "", talk).split("\n", 1)[0].rstrip(" :."),
             result.shown(result.rows[0])[-1],
             question,
             without_cues(question),

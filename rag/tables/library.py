@@ -184,9 +184,11 @@ class TableLibrary:
             if not (names and 0 < len(places) <= MOST_REPLACED):
                 continue
             rows = likeness([words[at] for at in places], names)
-            for at, row in zip(places, rows, strict=True):
-                near, name = max(zip(row, names, strict=True))
-                words[at] = name if near >= ALIKE else words[at]
+            nearest = [max(zip(row, names, strict=True)) for row in rows]
+            if min(near for near, _ in nearest) < ALIKE:
+                continue  # a word that means nothing here is left unused by each reading
+            for at, (_, name) in zip(places, nearest, strict=True):
+                words[at] = name
             results += [
                 Choice(table, reading.plan, used=reading.used)
                 for reading in readings(" ".join(words), own)

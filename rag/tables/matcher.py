@@ -10,9 +10,10 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice, product
+from itertools import chain, islice, product
 from typing import Any
 
+from rag.language.words import is_function_word
 from rag.records import ColumnType, Table, TableColumn
 from rag.runtime.budget import paced
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan
@@ -195,10 +196,16 @@ def _readings(words: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def pieces_of(words: Sequence[str], table: TableWords, names: set[str]) -> Iterator[Piece]:
-    """All that words may stand for; `names` are words of names, no words of asking."""
-    yield from _probed(words, table)
-    for start in paced(range(len(words)), weight=8):
-        yield from _of_table(words, start, table)
+    """All that words may stand for; `names` are words of names, no words of asking.
+
+    A song may be called `Often`: "most often" means no such row.
+    """
+    grammar = {word for word in words if word not in names and is_function_word(word)}
+    of_tables = (_of_table(words, start, table) for start in paced(range(len(words)), weight=8))
+    for piece in chain(_probed(words, table), chain.from_iterable(of_tables)):
+        if piece.kind != "value" or not grammar.issuperset(words[piece.start : piece.end]):
+            yield piece
+    for start in range(len(words)):
         if words[start] not in names:
             yield from _of_asking(words, start)
         yield from _figures(words, start)

@@ -66,10 +66,13 @@ def _likeness(application: "Application") -> Likeness:
     def rows(names: tuple[str, ...]) -> Matrix:
         return application.embedder.embed(names)
 
+    @lru_cache(64)  # of one question, beside the names of table after table
+    def word(text: str) -> Matrix:
+        return application.embedder.embed([text])
+
     def likeness(words: Sequence[str], names: tuple[str, ...]) -> list[list[float]]:
-        cosines = application.embedder.embed(words) @ rows(names).T
-        rows_of_words: list[list[float]] = ((cosines - usual().mean) / usual().deviation).tolist()
-        return rows_of_words
+        cosines = (word(each)[0] @ rows(names).T for each in words)
+        return [((row - usual().mean) / usual().deviation).tolist() for row in cosines]
 
     return likeness
 

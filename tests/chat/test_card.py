@@ -256,7 +256,7 @@ class TestWhatIsWeak:
         few = asked("Heron", REFUNDS, TABLE)
         perhaps = Confidence(Certainty.PERHAPS)
 
-        german = replace(few, earlier="Wie lange dauert die Erstattung?")
+        german = replace(few, talk="Wie lange dauert die Erstattung?")
 
         assert card_of(few, embed, confidence=perhaps).perhaps.startswith("Perhaps")
         assert card_of(german, embed, confidence=perhaps).perhaps.startswith("Vielleicht")

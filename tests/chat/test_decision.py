@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.chat.decision import SURE, decide
-from rag.chat.evidence import EvidenceReader
+from rag.chat.evidence import MOST_CELLS, EvidenceReader
 from rag.citations.markers import cited_numbers
 from tests.made import made_source
 
@@ -208,3 +208,20 @@ def test_what_two_documents_say_needs_to_be_less_near(given, is_said):
 
     assert not lead(QUESTION, HANDBOOK, embed=some_way).text
     assert bool(lead(QUESTION, HANDBOOK, leaflet, embed=some_way).text) is is_said
+
+
+def test_of_a_long_table_only_the_cells_nearest_by_words_are_embedded():
+    embedded = []
+
+    def counting(texts):
+        embedded.extend(texts)
+        return near(texts)
+
+    rows = "".join(f"| Lamp {n} | {n} months |\n" for n in range(10, 90))
+    table = f"| Product | Warranty |\n| --- | --- |\n{rows}| Desk | 99 months |\n"
+    reader = EvidenceReader("How long is the warranty of the desk?", ())
+
+    found = reader.read([made_source(1, table)], counting)
+
+    assert len(embedded) <= 1 + MOST_CELLS
+    assert any("99" in each.quote for each in found)

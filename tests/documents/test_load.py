@@ -85,6 +85,53 @@ class TestMarkdown:
         assert (toml.title, texts(toml)) == ("A page", ["Text."])
         assert (yaml.title, texts(yaml)) == ("A long title", ["Text."])
 
+    def test_reads_what_its_front_matter_says_in_groups_and_lists(self):
+        document = read(
+            "M206.md",
+            "---\ntitle: Set offsets\nlayout: page\nmenu:\n  main:\n    weight: 3\n"
+            "notes:\n- Kept with [`M500`](/m500.html).\n"
+            "parameters:\n- tag: X\n  description: Offset along the axis\n"
+            "  values:\n  - unit: mm\n---\nUse it to move home.\n",
+        )
+
+        assert document.title == "M206: Set offsets"
+        assert [(section.heading_path, section.text) for section in document.sections] == [
+            ((), "Use it to move home."),
+            (("notes",), "- Kept with M500."),
+            (
+                ("parameters",),
+                "- tag: X; description: Offset along the axis; values: (unit: mm)",
+            ),
+        ]
+
+    @pytest.mark.parametrize(
+        "front",
+        [
+            "a: &a [one two three, x]\nb: [*a, *a]",  # aliases
+            "a:\n  - {{ site.words }} of a template\n - b",
+            "a:\n" + "".join(f"{'  ' * depth}- \n" for depth in range(2000)),
+        ],
+    )
+    def test_of_a_front_matter_that_no_parser_takes_keeps_the_text(self, front):
+        document = read("a.md", f"---\ntitle: T\n{front}\n---\nText.\n")
+
+        assert (document.title, texts(document)) == ("T", ["Text."])
+
+    @pytest.mark.parametrize(
+        ("name", "title"),
+        [
+            ("KH-2319-K.md", "KH-2319-K: Manual"),
+            ("M9.md", "Manual"),
+            ("chapter2.md", "Manual"),
+            ("README.md", "Manual"),
+        ],
+    )
+    def test_is_called_by_the_code_that_its_file_is_called_by(self, name, title):
+        assert read(name, "# Manual\n\nText.\n").title == title
+
+    def test_of_a_code_that_its_title_holds_says_it_once(self):
+        assert read("KH-2319.md", "# Manual of KH 2319\n\nText.\n").title == "Manual of KH 2319"
+
     def test_that_begins_with_a_rule_has_no_front_matter(self):
         assert "Text" in texts(read("a.md", "---\n\nText\n\n---\n\nmore"))[0]
 

@@ -1,6 +1,8 @@
 """Pictures and scans, read by OCR where it is installed."""
 
 import io
+import re
+from pathlib import Path
 
 import pytest
 
@@ -94,6 +96,9 @@ def test_it_is_read_in_the_reading_process_within_its_bounds():
     loader = GuardedLoader(readers=1)
     try:
         assert "410 g" in text_of(loader.load("scan.pdf", pdf_of(drawn())))
+        assert "410 g" in text_of(loader.load("a.png", saved(drawn(size=(1_600, 1_600)), "PNG")))
+        status = Path(f"/proc/{loader._readers[0]._process.pid}/status").read_text()
+        assert int(re.search(r"VmHWM:\s+(\d+)", status)[1]) < 1_280 * 1_024  # KiB
     finally:
         loader.close()
 

@@ -1,6 +1,7 @@
 """A plan is bounded by name before anything is made of it, and its SQL grows as it does."""
 
 from contextlib import suppress
+from dataclasses import replace
 from itertools import count
 from time import process_time
 
@@ -11,7 +12,7 @@ from rag.records import EVERYTHING, ColumnType, RawTable, Table, TableColumn
 from rag.runtime import budget
 from rag.runtime.budget import planning, spend
 from rag.tables.execution.engine import Sql
-from rag.tables.plan import DEEPEST, MOST, MOST_COLUMNS, Filter, Op, TablePlan, plan_from
+from rag.tables.plan import DEEPEST, MOST, MOST_COLUMNS, Filter, Op, Order, TablePlan, plan_from
 from rag.tables.typed_tables import typed_tables
 from tests.applications import app_of, application_over
 
@@ -25,6 +26,19 @@ def nested(depth):
     for _ in range(depth):
         plan = {"table": "t", "among": plan}
     return plan
+
+
+def test_a_table_that_is_called_as_its_document_is_shown_once():
+    prices = replace(TABLE, name="prices", document_title="Prices 2026")
+
+    assert prices.label == "Prices 2026"
+    assert replace(prices, document_title="Handbook").label == "prices (Handbook)"
+
+
+def test_columns_that_put_rows_in_order_are_compared():
+    plan = TablePlan("t", (Filter("C1", Op.IS, (1,)),), order=(Order("C2"),))
+
+    assert plan.compared == {"C2"}
 
 
 class TestWhatOnePlanMayHold:

@@ -7,6 +7,7 @@ from rag.records import EVERYTHING, Resolution
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers, is_sound
 from rag.tables.execution.result import offer_words
+from rag.tables.matcher import TableWords, pieces_of
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
 from tests.applications import application_of
 
@@ -49,6 +50,17 @@ def claimed(application):
         return in_words(sure.plan) if sure else ""
 
     return claimed
+
+
+@pytest.mark.parametrize(("asked_for", "is_meant"), [("often", False), ("glass", True)])
+def test_a_word_of_grammar_means_no_value(application, asked_for, is_meant):
+    table = next(t for t in application.tables.tables(EVERYTHING) if "crates" in t.name)
+    words = TableWords(table, {"Kind": ["Often", "glass"]}, None)
+    question = ["which", "kind", "most", asked_for]
+
+    pieces = pieces_of(question, words, set())
+
+    assert any(piece.kind == "value" for piece in pieces) is is_meant
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,13 @@ class TestForms:
         said = world.client.get(session).get_json()["messages"][1]["content"]
         assert said.startswith("- said: It weighs 120 g [1].")
 
+    def test_hold_no_links_which_json_does_not_know(self, asked, post):
+        body = {"model": "groundnote-links", "messages": [asked], "response_format": FORM}
+        completion = post(CHAT, body, reply(self.JSON)).get_json()
+
+        text = completion["choices"][0]["message"]["content"]
+        assert json.loads(text)["said"] == "It weighs 120 g [1].\nNot."
+
     def test_are_streamed_as_valid_json(self, asked, post):
         body = {"messages": [asked], "response_format": FORM, "stream": True}
         told = events_of(post(CHAT, body, reply(f"```json\n{self.JSON}\n```")))

@@ -34,7 +34,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
                 return
             value: Any = {local_name(root.tag): _element(root, 0)}
         else:
-            value = _parsed(text, kind)
+            value = parsed(text, kind)
     except (ValueError, SyntaxError, RecursionError) as error:
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         if isinstance(error, RecursionError):
@@ -46,7 +46,13 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     _DataWalk(outline, CellCount(outline.name, limits)).value(value, 1)
 
 
-def _parsed(text: str, kind: FileKind) -> Any:
+def write_properties(values: Mapping[str, Any], outline: Outline, limits: LoadLimits) -> None:
+    """Below a heading each, what is nested in it a line each."""
+    _DataWalk(outline, CellCount(outline.name, limits)).mapping(values, HEADINGS)
+
+
+def parsed(text: str, kind: FileKind) -> Any:
+    """The plain values of YAML, JSON or JSON Lines. Raises ValueError, RecursionError."""
     if kind is FileKind.YAML:
         import yaml
 
@@ -119,7 +125,7 @@ class _DataWalk:
             if _is_plain(each):
                 continue
             if level > HEADINGS:
-                self.outline.entry(f"{key}: {_as_json(each)}")
+                self.outline.entry(f"{key}: {_in_line(each)}")
                 continue
             self.outline.heading(level, str(key))
             self.value(each, level + 1)
@@ -130,7 +136,7 @@ class _DataWalk:
             if _is_plain(each):
                 self.outline.entry(_plain(each))
             elif level > HEADINGS:
-                self.outline.entry(_as_json(each))
+                self.outline.entry(_in_line(each))
             else:
                 self.outline.heading(level, _name_of(each) or f"Entry {number}")
                 self.value(each, level + 1)
@@ -180,8 +186,16 @@ def _name_of(value: Any) -> str:
     return next((str(each) for each in named if isinstance(each, str | int) and str(each)), "")
 
 
-def _as_json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+def _in_line(value: Any, depth: int = 0) -> str:
+    """What is nested, in one line: `name: S; values: (type: float)`."""
+    if _is_plain(value):
+        return one_line(_plain(value))
+    if depth > DEEPEST:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    if not isinstance(value, Mapping):
+        return ", ".join(_in_line(inner, depth + 1) for inner in value)
+    line = "; ".join(f"{key}: {_in_line(inner, depth + 1)}" for key, inner in value.items())
+    return f"({line})" if depth else line
 
 
 TITLES = ("title", "head", "heading", "h1", "h2", "h3", "h4")

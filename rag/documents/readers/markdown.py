@@ -4,13 +4,16 @@ Read as generators of sites write it, too: front matter, boxes, footnotes, defin
 templates."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from rag.documents.cleaning import clean, day_in, decode
+from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
+from rag.documents.readers.data import DEEPEST, parsed, write_properties
 from rag.documents.readers.html import MARKS
 from rag.documents.runs import Mark, Run, written
 
@@ -33,6 +36,8 @@ PROPERTY_KEYS = {
     "tags": ("tags", "tag", "categories", "category", "keywords"),
 }
 PRODUCT_KEYS = {"product", "products", "model", "models"}
+NESTED = re.compile(r"^(?:[ \t]+\S|- |\[)", re.MULTILINE)
+FEWEST_WORDS = 3  # of what is said and not set
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +50,14 @@ class FrontMatter:
     author: str = ""
     date: str = ""  # the latest that it names
     tags: tuple[str, ...] = ()
+    records: Mapping[str, Any] = field(default_factory=dict)  # what is nested and holds sentences
 
 
 def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     """The front matter, and the text after it.
 
-    Reads only flat keys, `[a, b]` and `- a` lists: nothing else is needed, and no YAML parser
-    means no YAML attacks.
+    Flat keys, `[a, b]` and `- a` lists are read as they stand, also where the whole is no valid
+    YAML; what is nested by a parser.
     """
     match = FENCED.match(text.lstrip("\n"))
     if not match or not KEY.search(match.group(2)):
@@ -70,8 +76,54 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
         ", ".join(named["author"]),
         max(map(day_in, named["date"]), default=""),
         named["tags"],
+        _records(match.group(2), tomllib.loads if match.group(1) else _read_yaml),
     )
     return front, text.lstrip("\n")[match.end() :]
+
+
+def _records(text: str, parse: Callable[[str], Any]) -> dict[str, Any]:
+    """Lists and groups that hold sentences, such as the parameters of a command, by their keys.
+
+    Others build a page: menus, pictures, names of settings.
+    """
+    if not NESTED.search(text):
+        return {}
+    try:
+        values = parse(text)
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(values, Mapping):
+        return {}
+    return {
+        str(key).replace("_", " "): value
+        for key, value in values.items()
+        if isinstance(value, Mapping | list)
+        and not MACHINE_KEY.match(str(key).lower())
+        and any(len(words.split()) >= FEWEST_WORDS for words in _texts(value, 0))
+    }
+
+
+def _read_yaml(text: str) -> Any:
+    return parsed(text, FileKind.YAML)
+
+
+def _in_words(value: Any, parser: Any) -> Any:
+    """With what is Markdown in its texts as a reader sees it."""
+    if isinstance(value, Mapping):
+        return {key: _in_words(inner, parser) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_in_words(inner, parser) for inner in value]
+    if not isinstance(value, str):
+        return value
+    return inline_text(parser.parseInline(value)[0]).strip()
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list) and depth < DEEPEST:
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner, depth + 1)
 
 
 def _facts(values: dict[str, list[str]]) -> Iterator[str]:
@@ -140,6 +192,10 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     outline.tags.extend(front.tags)
     tokens = _parser().parse(body)
     _MarkdownWalk(outline, _footnotes(tokens)).all(tokens)
+    if front.records:
+        outline.title = outline.chosen_title
+        outline.leave_headings()
+        write_properties(_in_words(front.records, _parser()), outline, limits)
     if outline.is_empty and body != text:
         for fact in front.facts:  # a record that is nothing but its properties
             outline.entry(fact)

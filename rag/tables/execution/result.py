@@ -300,11 +300,11 @@ _OFFERED = {code: _TOLD[f"offered_{code}"] for code in ("en", "de", "fr")}
 KINDS = (Kind.SUM, Kind.AVERAGE, Kind.MEDIAN, Kind.MAX, Kind.MIN, Kind.DISTINCT)
 
 
-def describe_result(result: TableResult, marker: str, earlier: str = "") -> str:
-    """The result in Markdown, with its number; in the language of an earlier question where its
-    own does not tell."""
+def describe_result(result: TableResult, marker: str, talk: str = "") -> str:
+    """The result in Markdown, with its number; in the language of the talk where its own does not
+    tell."""
     words, plan = unmarked(result.words), plan_from(result.plan)
-    code = language_of(result.question, earlier).code
+    code = language_of(result.question, talk).code
     forms = _FORMS.get(code, _FORMS["en"])
     if not result.rows or (result.is_figure and result.rows[0][0] in (None, "")):
         form = "none" if plan.measures or not result.rows else "blank"
