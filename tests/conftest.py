@@ -226,7 +226,8 @@ def empty(engine, first):
         sequences = connection.exec_driver_sql("SELECT sequencename FROM pg_sequences").scalars()
         again = [f"ALTER SEQUENCE {name} RESTART" for name in sequences]
         rows = [f"DELETE FROM {table}" for table in reversed(metadata.sorted_tables)]
-        connection.exec_driver_sql("; ".join(rows + again))
+        counted = "DROP TABLE IF EXISTS chunk_word_counts"  # which may be of a moment before
+        connection.exec_driver_sql("; ".join([counted, *rows, *again]))
         connection.execute(collections.insert(), first)
 
 

@@ -140,8 +140,8 @@ class MemoryIndex:
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return {chunk_id: self.rows[chunk_id] for chunk_id in chunk_ids if chunk_id in self.rows}
 
-    def chunk_ids(self) -> set[str]:
-        return set(self.rows)
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
+        return set(self.rows) if among is None else self.rows.keys() & set(among)
 
     def clear(self) -> None:
         self.rows.clear()

@@ -59,7 +59,7 @@ PAIRS = {
 }
 HEAVY = {
     "torch", "sentence_transformers", "chromadb", "transformers", "openai", "pypdfium2", "docx",
-    "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot", "pyarrow",
+    "pptx", "openpyxl", "tiktoken", "flask", "sqlalchemy", "duckdb", "sqlglot",
     "opentelemetry",
 }  # fmt: skip
 
@@ -355,7 +355,7 @@ class TestImporting:
 
         clients = {"redis", "psycopg", "openai", "tiktoken", "httpx", "opentelemetry"}
         models = {"torch", "sentence_transformers", "transformers", "openvino", "tokenizers"}
-        readers = {"chromadb", "duckdb", "pyarrow", "sqlglot", "fsspec", "numpy", "rapidfuzz"}
+        readers = {"chromadb", "duckdb", "sqlglot", "fsspec", "numpy", "rapidfuzz"}
         shown_later = {"markdown_it", "nh3", "snowballstemmer", "limits"}
         assert not loaded & (clients | models | readers | shown_later)
         assert not loaded & {

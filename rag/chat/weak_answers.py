@@ -79,9 +79,9 @@ def _beside_what_was_found(
     if len(said) < (_FEW if is_strange else _FEWEST):
         return ""
     if len(said & there) < _LEAST * len(said):
-        known = [read_source(source) for source in sources.values()]
+        texts = [read_source(source) for source in sources.values()]
         near = embedder and is_near(
-            without_markers(answer.text), tuple(said), known, embedder, least=UNLIKE
+            without_markers(answer.text), tuple(said), texts, embedder, least=UNLIKE
         )
         return "" if near else ELSEWHERE
     if answer.citations or not asked or not said.isdisjoint(asked):

@@ -145,7 +145,9 @@ def _clause_between(
     text: str, markers: tuple[Marker, ...], start: int, end: int, groups: Sequence[_Group]
 ) -> Clause:
     """Without the blanks, commas and markers at either end."""
-    first, behind = (bisect_left(groups, at, key=lambda group: group.start) for at in (start, end))
+    first, behind = (
+        bisect_left(groups, position, key=lambda group: group.start) for position in (start, end)
+    )
     inside = groups[first:behind]
     for group in inside:
         if group.end > end or _WORD.search(text, start, group.start):

@@ -231,14 +231,14 @@ def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
     return any(agree(bare, each) or is_rounded(bare, each, spelled) for each in in_unit)
 
 
-def _combined(one: Figure, other: Figure, wanted: Figure) -> Iterator[float]:
+def _combined(one: Figure, other: Figure, figure: Figure) -> Iterator[float]:
     """In the base unit of what is wanted."""
     a, b = one.base, other.base
-    if one.dimension == other.dimension == wanted.dimension and wanted.unit != _SHARE:
+    if one.dimension == other.dimension == figure.dimension and figure.unit != _SHARE:
         yield from (a + b, abs(a - b))
-    if not (one.unit and other.unit) and wanted.dimension in (one.dimension, other.dimension):
+    if not (one.unit and other.unit) and figure.dimension in (one.dimension, other.dimension):
         yield a * b  # so many of so much
-    if one.dimension == other.dimension and a and b and (wanted.unit == _SHARE or not wanted.unit):
-        times = 100 if wanted.unit == _SHARE else 1
+    if one.dimension == other.dimension and a and b and (figure.unit == _SHARE or not figure.unit):
+        times = 100 if figure.unit == _SHARE else 1
         yield from (times * a / b, times * b / a)
         yield from (times * abs(a - b) / b, times * abs(a - b) / a)

@@ -166,11 +166,14 @@ def _cleaned(answer: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """Letters, figures and numbers of each line."""
-    kept, at = list[str](), 0
+    kept, position = list[str](), 0
     for marker in find_markers(text):
-        kept += [_letters(text[at : marker.start]), *(f"[{number}]" for number in marker.numbers)]
-        at = marker.end
-    kept.append(_letters(text[at:]))
+        kept += [
+            _letters(text[position : marker.start]),
+            *(f"[{number}]" for number in marker.numbers),
+        ]
+        position = marker.end
+    kept.append(_letters(text[position:]))
     return "".join(kept).split("\n")
 
 

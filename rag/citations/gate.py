@@ -225,18 +225,18 @@ class _Foreign:
         return self._spelled("", is_end=True)
 
     def _spelled(self, text: str, *, is_end: bool) -> str:
-        text, at, done = self._held + text, 0, []
-        while match := _FOREIGN.search(text, at, partial=not is_end):
-            done.append(text[at : match.start()])
-            at = match.start()
+        text, position, done = self._held + text, 0, []
+        while match := _FOREIGN.search(text, position, partial=not is_end):
+            done.append(text[position : match.start()])
+            position = match.start()
             if match.partial or (not is_end and match.end() == len(text)):
                 break
             done += (f"[{n}]" for n in match.captures("number"))
-            at = match.end()
+            position = match.end()
         if match is None:
-            done.append(text[at:])
-            at = len(text)
-        self._held = text[at:]
+            done.append(text[position:])
+            position = len(text)
+        self._held = text[position:]
         return "".join(done)
 
 
@@ -391,27 +391,27 @@ class JsonGate:
         return tuple(self._cited) if self._plain is None else self._plain.cited
 
     def _read(self) -> Iterator[str]:
-        text, at = self._held, 0
-        while at < len(text) and not self._has_ended:
-            if text[at] == '"':
-                match = _TEXT.match(text, at)
+        text, position = self._held, 0
+        while position < len(text) and not self._has_ended:
+            if text[position] == '"':
+                match = _TEXT.match(text, position)
                 if match is None:
                     break
                 yield match[0] if self._is_name else self._gated(match[0])
-                at = match.end()
+                position = match.end()
                 continue
-            if text[at] in "{}[],:":
-                self._structure(text[at])
-                at += 1
-                yield text[at - 1]
+            if text[position] in "{}[],:":
+                self._structure(text[position])
+                position += 1
+                yield text[position - 1]
                 continue
-            between = _BETWEEN.match(text, at)
-            end = between.end() if between else at
-            if end == at:
+            between = _BETWEEN.match(text, position)
+            end = between.end() if between else position
+            if end == position:
                 raise UnreadableReply("the model's reply is not the JSON that was asked for")
-            yield text[at:end]
-            at = end
-        self._held = "" if self._has_ended else text[at:]
+            yield text[position:end]
+            position = end
+        self._held = "" if self._has_ended else text[position:]
 
     def _structure(self, sign: str) -> None:
         if sign in "{[":

@@ -239,16 +239,16 @@ class Scanner:
 
     def _together(self, first: MarkerGroup) -> MarkerGroup:
         """With the markers that stand beside it, so that what is between them can go with them."""
-        group, at = first, self._at + len(first.text)
+        group, position = first, self._at + len(first.text)
         while not first.is_unsure and len(group.markers) < _MAX_TOGETHER:
             span = separator = None
-            if not _USUAL.match(self._text, at):
-                span = self._match(grammar.SPAN, at)
-                separator = span or self._match(grammar.SEPARATOR, at)
+            if not _USUAL.match(self._text, position):
+                span = self._match(grammar.SPAN, position)
+                separator = span or self._match(grammar.SEPARATOR, position)
                 if not separator:
                     break
             apart = separator.group() if separator else ""
-            start = at + len(apart)
+            start = position + len(apart)
             unit = self._unit(start, is_next=bool(span or not apart))
             if not unit or unit.is_unsure:
                 break
@@ -258,7 +258,7 @@ class Scanner:
             group = MarkerGroup(
                 group.markers + unit.markers, between, group.text + apart + unit.text
             )
-            at = start + len(unit.text)
+            position = start + len(unit.text)
         return group
 
     def _spoken(self) -> MarkerGroup | None:

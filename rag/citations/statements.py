@@ -89,12 +89,12 @@ class _StatementDraft:
 def _units(text: str) -> Iterator[_StatementDraft]:
     """The sentences of the text with their markers."""
     markers = find_markers(text)
-    at = 0
+    position = 0
     for sentence in read_sentences(text):
-        first = at
-        while at < len(markers) and markers[at].start < sentence.end:
-            at += 1
-        own = tuple(markers[first:at])
+        first = position
+        while position < len(markers) and markers[position].start < sentence.end:
+            position += 1
+        own = tuple(markers[first:position])
         kind = sentence.kind
         if (
             kind == "sentence"
@@ -124,17 +124,17 @@ def _handed_on(
 ) -> tuple[_StatementDraft, _StatementDraft]:
     """Where a marker begins a sentence, one behind its stop begins the next: "[1] A. [2] B."."""
     text, markers = unit.text, before.markers
-    at, end = len(markers), before.end
-    opens = at > 1 and not _WORD.search(text, before.start, markers[0].start)
+    position, end = len(markers), before.end
+    opens = position > 1 and not _WORD.search(text, before.start, markers[0].start)
     if opens and "\n" not in text[end : unit.start]:
-        while at and not text[markers[at - 1].end : end].strip():
-            at -= 1
-            end = markers[at].start
-    if not 0 < at < len(markers):
+        while position and not text[markers[position - 1].end : end].strip():
+            position -= 1
+            end = markers[position].start
+    if not 0 < position < len(markers):
         return before, unit
     end = before.start + len(text[before.start : end].rstrip())
-    begun = replace(unit, start=markers[at].start, markers=markers[at:] + unit.markers)
-    return replace(before, end=end, markers=markers[:at]), begun
+    begun = replace(unit, start=markers[position].start, markers=markers[position:] + unit.markers)
+    return replace(before, end=end, markers=markers[:position]), begun
 
 
 def _belongs(before: _StatementDraft, unit: _StatementDraft) -> bool:

@@ -316,15 +316,15 @@ def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedTe
 def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
     kept: list[str] = []
     citations: list[Citation] = []
-    at = length = 0
+    position = length = 0
     for statement, number in placed:
         before, marker = _place(text, statement, number)
-        kept += [text[at:before], marker]
-        length += before - at + len(marker)
-        at = before
+        kept += [text[position:before], marker]
+        length += before - position + len(marker)
+        position = before
         start = length - len(marker.lstrip())
         citations.append(Citation(number, start, length, Verdict.SUPPORTED, attributed=True))
-    return AttributedText("".join(kept) + text[at:], tuple(citations))
+    return AttributedText("".join(kept) + text[position:], tuple(citations))
 
 
 def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:

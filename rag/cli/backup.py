@@ -77,7 +77,10 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     _tell(manifest, f"Backup {manifest.id} is in {settings.data_dir}", as_json)
     if as_json:
         return
-    click.echo("The vector index is made again by the next `groundnote serve`.")
+    click.echo(
+        "The vector index is made again by the next `groundnote serve`, about 13 seconds of "
+        "processor time for 1,000 passages; words find them meanwhile."
+    )
     click.echo("What waited and all syncs go on after `groundnote resume`.")
     if not (settings.data_dir / SECRET_FILE).exists() and SECRET_VARIABLE not in os.environ:
         click.echo(

@@ -1,7 +1,7 @@
 """Check what Groundnote needs, one finding per thing."""
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -180,7 +180,7 @@ def _indexes(settings: Settings) -> str:
     if url is not None:
         return f"in use by the server at {url}"
     seen = _ids_in_file(settings)
-    if seen is not None and (differences := compare(open_database(settings), seen)).is_whole:
+    if seen is not None and (differences := compare(open_database(settings), _Ids(seen))).is_whole:
         return str(differences)
     embedder = open_embedder(settings)
     if settings.retrieval.vectors == "chroma":  # whatever the database says
@@ -190,7 +190,7 @@ def _indexes(settings: Settings) -> str:
     index = open_index(settings, embedder, engine)
     try:
         index.check()
-        differences = compare(engine, index.chunk_ids())
+        differences = compare(engine, index)
     finally:
         index.close()
     if not differences.is_whole:
@@ -200,6 +200,19 @@ def _indexes(settings: Settings) -> str:
             f"{differences}. `groundnote doctor --repair` or the next `serve` makes it whole."
         )
     return str(differences)
+
+
+class _Ids:
+    """As an index that holds these."""
+
+    def __init__(self, ids: set[str]) -> None:
+        self._ids = ids
+
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
+        return set(self._ids) if among is None else self._ids.intersection(among)
+
+    def count(self) -> int:
+        return len(self._ids)
 
 
 def _ids_in_file(settings: Settings) -> set[str] | None:

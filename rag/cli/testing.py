@@ -41,14 +41,14 @@ def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> N
     from rag.cli import evaluate as evaluation
     from rag.regression.replay import ReplayOptions
 
-    wanted = evaluation.ConversationChoice(
+    choice = evaluation.ConversationChoice(
         files, given["named"], given["repeats"], given["is_pair"]
     )
     options = ReplayOptions(given["model"], given["records"], documents=given["documents"])
     outputs = {key: given[key] for key in ("html", "junit", "compare", "as_json")}
     written = evaluation.WrittenFiles(**outputs)
     console = Console(stderr=written.as_json)
-    code, told = evaluation.run(settings, wanted, options, written, console)
+    code, told = evaluation.run(settings, choice, options, written, console)
     if written.as_json:
         click.echo(told)
     if code:

@@ -6,8 +6,8 @@ noted after it is stored.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -50,7 +50,7 @@ from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, Sou
 from rag.llm.discovery import SecretBox
 from rag.records import Document, DocumentSource, Right, SourceFile, Standing, SyncCounts, SyncState
 from rag.runtime.lanes import Lane
-from rag.seams import Connector, ListedFile, SourceOptions
+from rag.seams import Connector, ListedFile, Resumable, SourceOptions
 from rag.settings import SourceSettings
 
 # ── Documents of files that went: taken out, had back for a while, and let go of ──────────────────
@@ -178,7 +178,7 @@ def _looked(look: SyncRun, report: Report) -> int:
     """One look; how many removals wait for a yes."""
     table, source = look.parts.table, look.source
     finish_removals(look)
-    listed = look.listed()
+    listed = look.listed(report)
     files = table.files(source.id)
     present = table.present(source.id)
     plan = compare(listed, files, present, look.parts.bounds)
@@ -360,13 +360,13 @@ class Syncs:
             self._check(source)
             whole = self._opened(source)
             options = replace(self._options(parts, source), secrets=whole.secrets)
-            with closing(open_source(whole.address, options)) as opened:
+            with closing(open_source(whole.address, options)) as opened, _kept_if_left(opened):
                 return sync(parts, source, opened, report, partial(self._check, source))
+        except IndexAway:
+            raise  # it comes back, and the job is done again
         except SourceAway as error:
             return Outcome(SyncState.AWAY, source.counts, str(error))
         except (UserError, SetupError) as error:
-            if isinstance(error, IndexAway):
-                raise  # it comes back, and the job is done again
             return Outcome(SyncState.FAILED, source.counts, str(error))
 
     def _opened(self, source: DocumentSource) -> OpenedAddress:
@@ -399,6 +399,7 @@ class Syncs:
             parts.max_bytes,
             self._settings.private_hosts,
             self._folder / source.id,
+            str(source.last_synced_at),
         )
 
     def _note(self, parts: Parts, source: DocumentSource, outcome: Outcome) -> None:
@@ -408,6 +409,26 @@ class Syncs:
         if outcome.counts.waiting and source.every_seconds is not None:
             values["next_due_at"] = datetime.now(UTC) + SOON
         parts.table.finish(source.id, values | {"counts": asdict(outcome.counts)})
+
+
+@contextmanager
+def _kept_if_left(opened: Connector) -> Iterator[None]:
+    """Where a job is to be done again, for whatever reason, it goes on where it was."""
+    try:
+        yield
+    except IndexAway:
+        _keep(opened)
+        raise
+    except (SourceAway, UserError, SetupError, SourceRemoved):
+        raise
+    except Exception:
+        _keep(opened)
+        raise
+
+
+def _keep(opened: Connector) -> None:
+    if isinstance(opened, Resumable):
+        opened.keep()
 
 
 def _listed(

@@ -24,7 +24,7 @@ from rag.errors import Forbidden, NotFound, SourceAway, TooLarge, Unreadable, Us
 from rag.ingestion.pipeline import Ingestion
 from rag.records import DocumentSource, SourceFile, Standing, SyncCounts
 from rag.runtime.progress import Progress, Stage
-from rag.seams import Connector, ListedFile
+from rag.seams import Connector, ListedFile, Resumable
 
 GONE = frozenset({Standing.REMOVING, Standing.REMOVED})
 
@@ -257,13 +257,13 @@ class SyncRun:
     _held_bytes: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
-    def listed(self) -> list[ListedFile]:
+    def listed(self, report: Report) -> list[ListedFile]:
         """Sorted by name; of a source that could not be seen whole, what was seen.
 
         Listing may take hours: every few seconds is asked whether it may still be read, and is
-        still wanted. Raises Forbidden and Unwanted.
+        still wanted, and whether others wait if it can go on later. Raises Forbidden and Unwanted.
         """
-        asked = time.monotonic()
+        asked = 0.0
         results: dict[str, ListedFile] = {}
         has_secret = bool(passwords_in_query(self.source.address))  # not for who reads documents
         is_wanted = file_filter(self.source.include, self.source.exclude)
@@ -272,6 +272,8 @@ class SyncRun:
                 if time.monotonic() - asked > ASK_SECONDS:
                     self.check()
                     self.write(())
+                    if isinstance(self.opened, Resumable):
+                        report(0, len(results))
                     asked = time.monotonic()
                 if is_wanted(file.name):
                     url = without_secrets(file.url) if has_secret else file.url

@@ -152,14 +152,14 @@ def _words(text: str, span: Offsets, target: int) -> Iterator[Offsets]:
     """Pieces of an overlong sentence; each begins with the last words of the one before."""
     words = list(_short_words(text, span, target * CHARS_PER_WORD // 2))
     step = _fitting_count(text, words, target)
-    at = 0
-    while at < len(words):
-        last = min(at + step, len(words)) - 1
-        yield words[at][0], words[last][1]
+    position = 0
+    while position < len(words):
+        last = min(position + step, len(words)) - 1
+        yield words[position][0], words[last][1]
         if last == len(words) - 1:
             return
         overlap = OVERLAP_WORDS if step > 3 * OVERLAP_WORDS else 0
-        at = last + 1 - overlap
+        position = last + 1 - overlap
 
 
 def _fitting_count(text: str, words: Sequence[Offsets], target: int) -> int:

@@ -121,23 +121,25 @@ class Collections:
 
     def collection(self, owner: str, collection_id: str) -> CollectionOf:
         """Raises NotFound, also where the owner may not read it."""
-        for each in self.held(owner):
-            if each.id == collection_id:
-                return each
+        for collection in self.held(owner):
+            if collection.id == collection_id:
+                return collection
         raise NotFound(f"There is no collection {collection_id[:60]!r}.")
 
     def named(self, owner: str, wanted: str) -> CollectionOf:
         """By id or by name, as people type it. Raises NotFound and UserError."""
         held = self.held(owner)
-        found = [each for each in held if each.id == wanted] or [
-            each for each in held if each.name.casefold() == wanted.strip().casefold()
+        found = [collection for collection in held if collection.id == wanted] or [
+            collection
+            for collection in held
+            if collection.name.casefold() == wanted.strip().casefold()
         ]
         if len(found) == 1:
             return found[0]
         if found:
-            ids = ", ".join(each.id for each in found)
+            ids = ", ".join(collection.id for collection in found)
             raise UserError(f"Several collections are called {wanted!r}: name one of {ids}.")
-        known = ", ".join(each.name for each in held) or "none"
+        known = ", ".join(collection.name for collection in held) or "none"
         raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {known}.")
 
     def rights(self, owner: str, collection_id: str | None = None) -> dict[str, Right]:

@@ -1,6 +1,6 @@
 """What the vector index has to follow: chunks to embed, to take out, to file elsewhere."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -14,6 +14,9 @@ from rag.documents.store_rows import batches
 from rag.records import Chunk
 
 _PATH = [field.name for field in fields(Chunk)].index("heading_path")
+
+
+LISTED = 2_000  # chunks at once
 
 
 class IndexDebts:
@@ -34,11 +37,29 @@ class IndexDebts:
     def unembedded_count(self) -> int:
         return self._count(chunk_table.c.is_embedded.is_(False))
 
-    def embedded_ids(self) -> set[str]:
-        """Ids of the chunks that the vector index shall hold."""
-        query = select(chunk_table.c.id).where(chunk_table.c.is_embedded.is_(True))
+    def embedded_batches(self) -> Iterator[list[str]]:
+        """Ids of the chunks that the vector index shall hold, some at a time."""
+        last: int | None = None
+        while True:
+            query = select(chunk_table.c.row, chunk_table.c.id).where(chunk_table.c.is_embedded)
+            if last is not None:
+                query = query.where(chunk_table.c.row > last)
+            with reading(self._engine) as connection:
+                rows = connection.execute(query.order_by(chunk_table.c.row).limit(LISTED)).all()
+            if not rows:
+                return
+            last = rows[-1].row
+            yield [row.id for row in rows]
+
+    def places(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """The collections of those that are there."""
+        found = select(chunk_table.c.id, chunk_table.c.collection_id)
         with reading(self._engine) as connection:
-            return set(connection.execute(query).scalars())
+            return {
+                row.id: row.collection_id
+                for ids in batches(chunk_ids)
+                for row in connection.execute(found.where(chunk_table.c.id.in_(ids)))
+            }
 
     def embedded_count(self) -> int:
         """How many chunks the vector index shall hold."""

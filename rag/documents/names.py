@@ -82,10 +82,10 @@ def siblings(known: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
 def _cells(rows: Sequence[Sequence[str]]) -> list[str]:
     labels = [label.strip(" :*#").replace("_", " ") for label in rows[0]]
     sure = [index for index, label in enumerate(labels) if PRODUCT_COLUMN.fullmatch(label)]
-    results = [row[at] for at in sure for row in rows[1:]]
+    results = [row[position] for position in sure for row in rows[1:]]
     if any(GOODS_COLUMN.fullmatch(label) for label in labels):
         vague = [index for index, label in enumerate(labels) if VAGUE_COLUMN.fullmatch(label)]
-        cells = [row[at] for at in vague for row in rows[1:]]
+        cells = [row[position] for position in vague for row in rows[1:]]
         results.extend(cell for cell in cells if _has_own_shape(cell))
     return results
 

@@ -87,7 +87,10 @@ def _depth(rows: Sequence[Sequence[Spanning]], heads: int) -> int:
     if rows and any(columns > 1 for _text, columns, _deep in rows[0]):
         heads = max(heads, *(deep for _text, _columns, deep in rows[0]))
     inner = enumerate(rows[1:heads], start=1)
-    return next((at for at, row in inner if any(at + cell[2] > heads for cell in row)), heads)
+    return next(
+        (position for position, row in inner if any(position + cell[2] > heads for cell in row)),
+        heads,
+    )
 
 
 def clean_rows(rows: Sequence[Cells]) -> list[list[str]]:
@@ -157,10 +160,15 @@ def _groups(rows: Sequence[Cells], limit: int, tokens: float = math.inf) -> Iter
 
 def _opening(part: Sequence[Cells]) -> list[Cells]:
     """The last rows that hold nothing but a label: they stand above what comes next."""
-    at = len(part)
-    while at > 1 and part[at - 1][0] and not any(part[at - 1][1:]) and len(part[at - 1]) > 1:
-        at -= 1
-    return list(part[at:])
+    position = len(part)
+    while (
+        position > 1
+        and part[position - 1][0]
+        and not any(part[position - 1][1:])
+        and len(part[position - 1]) > 1
+    ):
+        position -= 1
+    return list(part[position:])
 
 
 def _tokens(row: Cells) -> int:

@@ -33,9 +33,7 @@ INGEST, COMPACT, REREAD = "ingest", "compact", "reread"
 # Whose the syncs are: however many there are, they leave room for others, and those of folders of
 # this machine never wait for what is far away.
 SYNCER, LOCAL_SYNCER = "sources", "folders"
-GIVE_WAY_SECONDS = (
-    5.0  # that one of a folder goes on while others wait: it is taken up where it was
-)
+GIVE_WAY_SECONDS = 5.0  # that a sync goes on while others wait: it is taken up where it was
 COMPACT_SECONDS = 600.0  # of processor time
 MOST_JOBS = 2_000  # of one upload, that are told of together
 Compact = Callable[[SessionHandle], object]
@@ -192,20 +190,19 @@ class BackgroundJobs:
         return self._queue.submit(REREAD, collection_id, owner=owner, collection_id=collection_id)
 
     def _giving_way(self, running: RunningJob) -> Callable[[int, int], None]:
-        """Reports, and lets others be served where it looks at a folder, whose look costs little.
+        """Reports, and lets others be served.
 
-        One of a site goes on: it would have to begin anew.
+        Not before it has gone on for as long as it took to come to where it was.
         """
-        began = time.monotonic()
+        began, first = time.monotonic(), 0.0
 
         def report(done: int, total: int) -> None:
+            nonlocal first
             running.report(done, total)
-            is_long = time.monotonic() - began > GIVE_WAY_SECONDS
-            if (
-                is_long
-                and running.job.owner == LOCAL_SYNCER
-                and self._queue.others_wait(running.job)
-            ):
+            now = time.monotonic()
+            first = first or now
+            is_long = now - first > max(GIVE_WAY_SECONDS, first - began)
+            if is_long and self._queue.others_wait(running.job):
                 raise GaveWay
 
         return report

@@ -352,8 +352,8 @@ class JobQueue:
             pass
 
     def others_wait(self, job: Job) -> bool:
-        """Whether somebody else's job may be begun now, and nobody has begun it."""
-        return any(other.owner != job.owner for other in self.table.due(of_each=1))
+        """Whether a job about something else may be begun now, and nobody has begun it."""
+        return any(other.subject != job.subject for other in self.table.due(of_each=2))
 
     def _do_next(self) -> bool:
         """Whether there was one for us: others do theirs, and its owner may have enough at work."""
@@ -397,8 +397,9 @@ class JobQueue:
         handler, after = self._handlers[job.kind]
         try:
             handler(RunningJob(job, self._progress(job.id)))
-        except QueueStopped:
-            self.table.set(job.id, state=JobState.QUEUED.value)
+        except QueueStopped as left:
+            behind = {"created_at": datetime.now(UTC)} if isinstance(left, GaveWay) else {}
+            self.table.set(job.id, state=JobState.QUEUED.value, **behind)
         except (RetryLater, *AWAY) as error:
             self._try_again(job, error)
         except RagError as error:

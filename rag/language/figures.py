@@ -152,10 +152,10 @@ def _counted(words: Sequence[str]) -> float:
 def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure]:
     """`206 × 148 × 42 mm`: the unit stands once, behind the last."""
     found = list(figures)
-    for at in range(len(found) - 2, -1, -1):
-        one, other = found[at], found[at + 1]
+    for position in range(len(found) - 2, -1, -1):
+        one, other = found[position], found[position + 1]
         if not one.unit and other.unit and _TIMES.fullmatch(text[one.end : other.start]):
-            found[at] = replace(one, unit=other.unit)
+            found[position] = replace(one, unit=other.unit)
     return found
 
 

@@ -117,18 +117,18 @@ def _side_by_side(block: Sequence[FileRow]) -> Iterator[list[FileRow]]:
 def _grid(rows: Sequence[FileRow]) -> Grid | None:
     if len(rows) < 2:
         return None
-    at = _header_at([row for _number, row in rows[:HEADER_LOOK]])
-    if at is None:
+    position = _header_at([row for _number, row in rows[:HEADER_LOOK]])
+    if position is None:
         width = len(rows[0][1])
         return Grid(tuple(f"Column {i}" for i in range(1, width + 1)), rows, rows[0][0])
-    if at and _is_grouping(rows[at - 1], rows[at]):
-        at, depth = at - 1, 2
+    if position and _is_grouping(rows[position - 1], rows[position]):
+        position, depth = position - 1, 2
     else:
-        depth = _header_depth([row for _number, row in rows[at : at + 4]])
-    names = _names([row for _number, row in rows[at : at + depth]])
-    heads = [row for _number, row in rows[at : at + depth]]
-    body = [row for row in rows[at + depth :] if row[1] not in heads]  # repeated on each page
-    return Grid(names, body, rows[at][0]) if body and len(names) > 1 else None
+        depth = _header_depth([row for _number, row in rows[position : position + 4]])
+    names = _names([row for _number, row in rows[position : position + depth]])
+    heads = [row for _number, row in rows[position : position + depth]]
+    body = [row for row in rows[position + depth :] if row[1] not in heads]  # repeated on each page
+    return Grid(names, body, rows[position][0]) if body and len(names) > 1 else None
 
 
 def headed(rows: Sequence[Sequence[str]]) -> tuple[list[list[str]], bool]:
@@ -283,7 +283,7 @@ def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
         sums = _running_sums(values, names)
         if not sums or sums[-1] != len(rows) - 1:
             continue
-        agreeing = [each for each in columns if _agrees(each, sums)]
+        agreeing = [column for column in columns if _agrees(column, sums)]
         is_certain = max(len(sums), len(agreeing)) > 1 or len(rows) > LEAST_ADDED
         is_certain |= names.count(True) == len(sums)
         if is_certain and len(agreeing) == len(columns):
@@ -356,19 +356,23 @@ def _adding_up(rows: Sequence[Sequence[str]], candidates: Sequence[bool]) -> lis
     block, every = [Decimal(0)] * width, [Decimal(0)] * width
     flags = []
     for row, is_candidate in zip(rows, candidates, strict=True):
-        figures = [(at, each.value) for at, each in enumerate(map(_figure, row)) if each and at]
+        figures = [
+            (position, quantity.value)
+            for position, quantity in enumerate(map(_figure, row))
+            if quantity and position
+        ]
         flag = is_candidate and bool(figures) and _is_near(figures[-1], block, every)
-        for at, value in figures if not flag else ():
-            block[at] += value
-            every[at] += value
+        for position, value in figures if not flag else ():
+            block[position] += value
+            every[position] += value
         block = [Decimal(0)] * width if flag else block
         flags.append(flag)
     return flags
 
 
 def _is_near(figure: tuple[int, Decimal], *sums: Sequence[Decimal]) -> bool:
-    at, whole = figure
-    return any(each[at] and abs(each[at] - whole) <= abs(whole) / 100 for each in sums)
+    position, whole = figure
+    return any(each[position] and abs(each[position] - whole) <= abs(whole) / 100 for each in sums)
 
 
 def _filled(row: Sequence[str]) -> int:

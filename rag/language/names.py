@@ -115,8 +115,8 @@ class TypedNames:
         """The names in a text, with the text's own spelling."""
         # "İ" is two characters in lower case
         lowered = "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
-        found = self._lexicon.find(lowered)
-        return [Name(text[name.start : name.end], name.start, name.end) for name in found]
+        names = self._lexicon.find(lowered)
+        return [Name(text[name.start : name.end], name.start, name.end) for name in names]
 
     def with_words(self, words: Sequence[str]) -> list[str]:
         """The names that hold all of these words, given in lower case."""
@@ -169,16 +169,16 @@ def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
     capitalise their nouns.
     """
     plain = _plain(text)
-    known = lexicon.find(text) if lexicon is not None else []
-    shapes = [shape for shape in _shapes(plain) if not _inside(shape, known)]
+    names = lexicon.find(text) if lexicon is not None else []
+    shapes = [shape for shape in _shapes(plain) if not _inside(shape, names)]
     spelled = [Name(text[shape.start : shape.end], shape.start, shape.end) for shape in shapes]
-    return sorted([*known, *spelled], key=lambda name: (name.start, name.end))
+    return sorted([*names, *spelled], key=lambda name: (name.start, name.end))
 
 
-def _inside(name: Name, known: Sequence[Name]) -> bool:
+def _inside(name: Name, names: Sequence[Name]) -> bool:
     """Whether a known name (they are in order and do not overlap) covers this one."""
-    at = bisect_right(known, name.start, key=lambda other: other.start) - 1
-    return at >= 0 and known[at].end >= name.end
+    at = bisect_right(names, name.start, key=lambda other: other.start) - 1
+    return at >= 0 and names[at].end >= name.end
 
 
 @memoised

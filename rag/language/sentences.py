@@ -201,12 +201,12 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
     edges = [body, *(edge for span in taken for edge in span), end]
     kept = list(zip(edges[::2], edges[1::2], strict=True))
     places = [*chain.from_iterable(starmap(range, kept)), end]  # of each character in the text
-    at, length = start, 0
+    position, length = start, 0
     for sentence in _segments("".join(text[left:right] for left, right in kept)):
         length += len(sentence)
-        yield trimmed(text, at, places[length])
-        at = places[length]
-    yield trimmed(text, at, end)
+        yield trimmed(text, position, places[length])
+        position = places[length]
+    yield trimmed(text, position, end)
 
 
 def _segments(plain: str) -> Iterator[str]:

@@ -37,7 +37,7 @@ class QuotedStretch:
 
 def key_statements(sections: Sequence[Section], most: int) -> list[QuotedStretch]:
     """At most so many, in reading order."""
-    results = [each for section in sections for each in statements_of(section)]
+    results = [stretch for section in sections for stretch in statements_of(section)]
     words = [content_words(result.text) for result in results]
     counts = Counter(word for each in words for word in each)
     total = sum(counts.values()) or 1

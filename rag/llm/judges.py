@@ -57,7 +57,7 @@ class ModelJudge:
         failures: list[RagError] = []
         calls = 0
         for _ in range(2):
-            waiting = [at for at in range(len(statements)) if at not in found]
+            waiting = [position for position in range(len(statements)) if position not in found]
             for start in range(0, len(waiting), AT_ONCE):
                 places = waiting[start : start + AT_ONCE]
                 if calls < MOST_CALLS and not (failures and not found):
@@ -65,7 +65,7 @@ class ModelJudge:
                     found |= self._verdicts_of_call(places, statements, failures)
         if failures and not found:
             raise failures[0]
-        return [found.get(at) for at in range(len(statements))]
+        return [found.get(position) for position in range(len(statements))]
 
     def _verdicts_of_call(
         self,
@@ -221,8 +221,10 @@ def _of_one(support: float) -> JudgeVerdict | None:
 
 def _of_scores(scores: Sequence[float], labels: Mapping[int, Verdict]) -> JudgeVerdict | None:
     by_verdict: dict[Verdict, float] = {}
-    for at, verdict in labels.items():
-        by_verdict[verdict] = by_verdict.get(verdict, 0.0) + (scores[at] if at < len(scores) else 0)
+    for position, verdict in labels.items():
+        by_verdict[verdict] = by_verdict.get(verdict, 0.0) + (
+            scores[position] if position < len(scores) else 0
+        )
     if by_verdict.get(Verdict.SUPPORTED, 0.0) >= SURE:
         return JudgeVerdict(Verdict.SUPPORTED)
     if by_verdict.get(Verdict.CONTRADICTED, 0.0) >= SURE:

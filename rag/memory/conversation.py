@@ -150,7 +150,7 @@ class ConversationMemory:
             for message in session.without_vectors(before=count, limit=CAUGHT_UP)
             if message.status is not MessageStatus.PENDING
         ]
-        from rag.memory.embedding import embed_paragraphs, texts_of
+        from rag.memory.embedding import embed_paragraphs, marked, texts_of
 
         with self._brought_up_to(session, count) as held:
             texts = texts_of(held.past, missing)
@@ -159,7 +159,8 @@ class ConversationMemory:
         except ModelError:
             return  # those that come later catch up
         if rows:
-            session.save_vectors({index: each.reshape(-1) for index, each in rows.items()})
+            name = self._embedder.name
+            session.save_vectors({index: marked(each, name) for index, each in rows.items()})
 
     def _meanings(self, session: SessionMemory, past: History, question: str) -> Meanings | None:
         """How near paragraphs are; None without an embedder, or while it is away.
@@ -168,9 +169,9 @@ class ConversationMemory:
         """
         if self._embedder is None:
             return None
-        from rag.memory.embedding import KnownLanguages, near
+        from rag.memory.embedding import KnownLanguages, near, rows_of
 
-        embed, dimensions = self._embedder.embed, self._embedder.dimensions
+        embed, model = self._embedder.embed, (self._embedder.name, self._embedder.dimensions)
         stored = session.vectors_besides(past.vectors.keys(), past.base)
         past.vectors |= {at: rows for at, rows in stored.items() if at < len(past.said)}
         self._known = self._known or KnownLanguages(embed)
@@ -182,14 +183,10 @@ class ConversationMemory:
 
         def meanings(older: Sequence[int]) -> dict[int, float]:
             sizes = past.index.sizes
-            rows = {
-                at: own.reshape(-1, dimensions)
-                for at, own in past.vectors.items()
-                if at in sizes and own.size == sizes[at][0] * dimensions
-            }
-            for at, own in (session.vectors(older) if older else {}).items():
-                if own.size % dimensions == 0:
-                    rows[at] = own.reshape(-1, dimensions)
+            recent = {at: rows_of(own, *model) for at, own in past.vectors.items() if at in sizes}
+            rows = {at: own for at, own in recent.items() if len(own) == sizes[at][0]}
+            read = session.vectors(older) if older else {}
+            rows |= {at: rows_of(own, *model) for at, own in read.items()}
             try:
                 return near(rows, question, embed)
             except ModelError:

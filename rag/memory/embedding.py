@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
+from functools import cache
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -52,6 +54,26 @@ def texts_of(past: History, messages: Iterable[int]) -> dict[int, list[str]]:
         for message in messages
         if message < len(past.said) and past.said[message].paragraphs
     }
+
+
+def marked(rows: Any, model: str) -> Any:
+    """As they are stored: one after the other, then a number for the model that made them."""
+    return np.append(np.asarray(rows, np.float32).reshape(-1), _mark(model))
+
+
+def rows_of(stored: Any, model: str, dimensions: int) -> Any:
+    """None of another model; what is of an earlier version has no mark, and the size must do."""
+    without_mark = stored[:-1] if stored.size % dimensions == 1 else stored
+    is_other = stored.size % dimensions == 1 and stored[-1] != _mark(model)
+    if is_other or without_mark.size % dimensions:
+        return np.empty((0, dimensions), np.float32)
+    return without_mark.reshape(-1, dimensions)
+
+
+@cache
+def _mark(model: str) -> np.float32:
+    """The first 24 bits of a digest, which such a number holds exactly."""
+    return np.float32(int.from_bytes(sha256(model.encode()).digest()[:3]))
 
 
 def embed_paragraphs(texts: Mapping[int, Sequence[str]], embed: Embed) -> dict[int, Any]:

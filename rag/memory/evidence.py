@@ -184,7 +184,10 @@ class TurnEvidence:
     def giving(self, number: int) -> list[int]:
         """The messages before the end that hold a number, oldest first."""
         held = range(self.base, self.end)
-        return [*self.older(number), *(at for at in held if number in self.messages[at].numbers)]
+        return [
+            *self.older(number),
+            *(position for position in held if number in self.messages[position].numbers),
+        ]
 
     def quotation(self, message: int, sentence: SpokenSentence) -> str:
         """A sentence word for word with what limits it; short messages stand whole."""

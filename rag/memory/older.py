@@ -59,7 +59,11 @@ class StoredMessages:
             self._load(messages)
 
     def _load(self, messages: Iterable[int]) -> None:
-        missing = [at for at in messages if at not in self._read and at not in self._parsed]
+        missing = [
+            position
+            for position in messages
+            if position not in self._read and position not in self._parsed
+        ]
         if len(self._read) + len(self._parsed) > MOST_READ:
             self._read, self._parsed = {}, {}
         if missing:
@@ -89,7 +93,11 @@ class StoredMessages:
         while len(past.said) - past.base >= HELD + BLOCK:
             start, end = past.base, past.base + BLOCK
             block = past.index.block(start, end)
-            sizes = [past.index.sizes[at] for at in range(start, end) if at in past.index.sizes]
+            sizes = [
+                past.index.sizes[position]
+                for position in range(start, end)
+                if position in past.index.sizes
+            ]
             count = self._size[0] + sum(count for count, _ in sizes)
             total = self._size[1] + sum(length for _, length in sizes)
             size = _SIZE.pack(count, total)

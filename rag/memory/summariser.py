@@ -177,12 +177,14 @@ class Summariser:
         notes = sum(self.count(line.text) + 8 for line in lines)
         room = max(500, self.input_tokens() - self.count(INSTRUCTIONS) - notes)
         first, taken = start, 0
-        for at in range(start, evidence.end):
-            tokens = min(self.count(evidence.messages[at].text), int(room * MESSAGE_SHARE)) + 8
-            is_turn = evidence.messages[at].role == Role.USER
-            if taken + tokens > room and at > first and is_turn:
-                yield first, at
-                first, taken = at, 0
+        for position in range(start, evidence.end):
+            tokens = (
+                min(self.count(evidence.messages[position].text), int(room * MESSAGE_SHARE)) + 8
+            )
+            is_turn = evidence.messages[position].role == Role.USER
+            if taken + tokens > room and position > first and is_turn:
+                yield first, position
+                first, taken = position, 0
             taken += tokens
         if first < evidence.end:
             yield first, evidence.end
@@ -343,18 +345,18 @@ def _hold_unnumbered(verifier: Verifier, line: SummaryLine, held: _HeldLine) -> 
         messages = tuple(dict.fromkeys((message, *line.messages)))
         held.lines.append(replace(line, mark=LineMark.WRITTEN, messages=messages, numbers=()))
         return
-    at = verifier.nearest_message(line.text, line.messages) if message is None else message
-    if at is None:
+    position = verifier.nearest_message(line.text, line.messages) if message is None else message
+    if position is None:
         held.dropped += 1
     elif message is not None and not is_typed(line.text):
         held.lines.append(replace(line, mark=LineMark.UNCHECKED, messages=(message,), numbers=()))
     else:
-        sentences = verifier.sentences_behind(line.text, at)
+        sentences = verifier.sentences_behind(line.text, position)
         held.dropped += not sentences
-        own = replace(line, messages=(at,), numbers=())
+        own = replace(line, messages=(position,), numbers=())
         for sentence in sentences:
-            quoted = verifier.evidence.quotation(at, sentence)
-            held.failed.append(_FailedClause(own, ((at, quoted),)))
+            quoted = verifier.evidence.quotation(position, sentence)
+            held.failed.append(_FailedClause(own, ((position, quoted),)))
 
 
 def _written(

@@ -168,12 +168,12 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     """The user's own sentences that ask nothing, the newest message first."""
     users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
     for user in islice(users, MOST_MESSAGES):
-        for sentence in _own(evidence, user):
+        for sentence in _statements_of_user(evidence, user):
             if len(sentence.text) <= LONGEST:
                 yield _quoted(SummarySection.ABOUT, sentence.quotation, user)
 
 
-def _own(evidence: TurnEvidence, message: int) -> Iterator[SpokenSentence]:
+def _statements_of_user(evidence: TurnEvidence, message: int) -> Iterator[SpokenSentence]:
     """What a user says of himself: no question, and no request (`Tell me about the lease`).
 
     A request is told by its answer, in any language: nothing in its message is a question, yet the
@@ -204,7 +204,7 @@ def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLi
     """
     answers = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
     newest = list(islice(answers, MOST_MESSAGES))
-    own = (at for at in newest if at and any(_own(evidence, at - 1)))
+    own = (at for at in newest if at and any(_statements_of_user(evidence, at - 1)))
     for fromkey in dict.fromkeys(chain(first, own, newest)):
         sentence = _answering(evidence.question(fromkey), evidence.sentences(fromkey))
         quoted = evidence.quotation(fromkey, sentence) if sentence else ""

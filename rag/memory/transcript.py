@@ -120,7 +120,7 @@ class Transcript(History):
             return None  # words do better alone
         from rag.memory.embedding import embed_paragraphs, near, texts_of
 
-        new = [at for at in self.index.sizes if at not in self.vectors]
+        new = [position for position in self.index.sizes if position not in self.vectors]
         self.vectors |= embed_paragraphs(texts_of(self, new), self.embed)
         found = near(self.vectors, question, self.embed)
         return lambda older: found

@@ -71,8 +71,8 @@ def read_wording(text: str, language: Language) -> Wording:
             else:
                 (codes if kind == "code" else stems).append(word)
     behind = [
-        (word, stem(every[at].lowered, language.code) if at < len(every) else "")
-        for word, at in qualifiers
+        (word, stem(every[position].lowered, language.code) if position < len(every) else "")
+        for word, position in qualifiers
     ]
     return Wording(tuple(stems), tuple(map(_key, figures)), tuple(codes), tuple(sorted(behind)))
 
@@ -188,8 +188,10 @@ class Verifier:
         sentence, question = witness.sentence, self.evidence.question(witness.message)
         language = language_of(sentence.quotation)
         is_one = len(sentence.claims) == 1
-        own = read_wording(sentence.text if is_one else witness.claim.text, language)
-        return carries(read_wording(clause, language), own, sentence.setting, question, language)
+        wording = read_wording(sentence.text if is_one else witness.claim.text, language)
+        return carries(
+            read_wording(clause, language), wording, sentence.setting, question, language
+        )
 
     def replacement(self, clause: str, witness: Witness) -> Witness | None:
         """A later sentence with another value of just this."""
@@ -198,11 +200,11 @@ class Verifier:
         if not ours.figures or not ours.stems:
             return None
         last = min(len(self.evidence.messages), witness.message + 1 + MOST_LATER)
-        for at in reversed(range(witness.message + 1, last)):
-            for sentence in self.evidence.sentences(at):
+        for position in reversed(range(witness.message + 1, last)):
+            for sentence in self.evidence.sentences(position):
                 for claim in sentence.claims:
                     if _replaces(ours, read_wording(claim.text, language)):
-                        return Witness(at, sentence, claim)
+                        return Witness(position, sentence, claim)
         return None
 
     # ── Without one ──────────────────────────────────────────────────────────────────────────
@@ -228,23 +230,26 @@ class Verifier:
 
     def _by_pointing(self, pointed: Sequence[int]) -> list[int]:
         every = range(self.evidence.start, self.evidence.end)
-        newest = (at for at in reversed(every) if at not in pointed)
-        return [*(at for at in pointed if at in every), *islice(newest, MOST_LATER)]
+        newest = (position for position in reversed(every) if position not in pointed)
+        return [
+            *(position for position in pointed if position in every),
+            *islice(newest, MOST_LATER),
+        ]
 
     def nearest_message(self, clause: str, pointed: Sequence[int] = ()) -> int | None:
         """The message that shares most with a clause, at least half, whatever is typed in it."""
         best, most = None, 0.0
-        for at in self._by_pointing(pointed):
-            share = shared(clause, self.evidence.messages[at].text)
+        for position in self._by_pointing(pointed):
+            share = shared(clause, self.evidence.messages[position].text)
             if share > most:
-                best, most = at, share
+                best, most = position, share
         return best if most >= LEAST_SHARED else None
 
     def newer_value(self, line: SummaryLine, since: int) -> Witness | None:
         """A sentence of the messages since then that has another value of what a line says."""
-        at = max(since - 1, *line.messages, -1)
+        position = max(since - 1, *line.messages, -1)
         nothing = SpokenSentence(line.text)
-        return self.replacement(line.text, Witness(at, nothing, Claim(line.text)))
+        return self.replacement(line.text, Witness(position, nothing, Claim(line.text)))
 
     def sentences_behind(self, clause: str, message: int) -> list[SpokenSentence]:
         """Of a message that which shares most with a clause, then those that share what is left."""
@@ -379,11 +384,15 @@ def _spoken_share(clause: str, text: str) -> float:
     ours = read_wording(clause, language)
     if not ours.stems:
         return 0.0
-    every = [read_wording(sentence.text, language) for sentence in read_evidence(text)]
-    typed = {thing for each in every for thing in (*each.figures, *each.codes, *each.qualifiers)}
+    wordings = [read_wording(sentence.text, language) for sentence in read_evidence(text)]
+    typed = {
+        thing
+        for wording in wordings
+        for thing in (*wording.figures, *wording.codes, *wording.qualifiers)
+    }
     if not typed.issuperset((*ours.figures, *ours.codes, *ours.qualifiers)):
         return 0.0
-    stems = {one for each in every for one in each.stems}
+    stems = {one for wording in wordings for one in wording.stems}
     return len(stems.intersection(ours.stems)) / len(set(ours.stems))
 
 

@@ -6,11 +6,12 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from sqlalchemy import Connection, Engine, func, select
 
@@ -422,15 +423,26 @@ class Differences:
         return "; ".join(results) or f"{self.chunks} chunks, with vectors and words"
 
 
-def compare(engine: Engine, held: Set[str]) -> Differences:
-    """Look at ids, not at contents; `held` are those of the vector index."""
-    debts = IndexDebts(engine)
-    embedded, chunks = debts.embedded_ids(), debts.chunk_count()
+class HeldIds(Protocol):
+    """What a vector index says of the chunks that it holds."""
+
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]: ...
+
+    def count(self) -> int: ...
+
+
+def compare(engine: Engine, index: HeldIds) -> Differences:
+    """Look at ids, not at contents, some at a time; all together where there are too many."""
+    debts, found, missing = IndexDebts(engine), 0, list[str]()
+    for ids in debts.embedded_batches():
+        there = index.chunk_ids(ids)
+        found += len(there)
+        missing += [chunk_id for chunk_id in ids if chunk_id not in there]
+    extra = index.chunk_ids() if index.count() > found else set()
+    for ids in debts.embedded_batches() if extra else ():
+        extra.difference_update(ids)
     return Differences(
-        chunks,
-        tuple(sorted(embedded - held)),
-        tuple(sorted(held - embedded)),
-        count_words(engine),
+        debts.chunk_count(), tuple(sorted(missing)), tuple(sorted(extra)), count_words(engine)
     )
 
 
@@ -445,7 +457,7 @@ def repair(
 
     Raises SetupError before anything is taken away for a database that is gone.
     """
-    differences = compare(engine, index.chunk_ids())
+    differences = compare(engine, index)
     if differences.extra_vectors and not differences.chunks:
         refuse_emptied(engine, folder, vectors=len(differences.extra_vectors))
     if not differences.has_all_words:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 SQLITE_NAME = "groundnote.sqlite.gz"
 TABLE_ENDING = ".copy.gz"
-INDEX_TABLES = "vectors"  # begins the names of tables that are made again from the others
+# Begin the names of tables that are made again from the others.
+INDEX_TABLES = ("vectors", "chunk_vectors", "chunk_word_counts")
 _COLUMNS = text(
     "SELECT c.table_name, c.column_name FROM information_schema.columns c "
     "JOIN information_schema.tables t USING (table_schema, table_name) "

@@ -381,16 +381,16 @@ class Player:
             expected = f"the summary takes at most {turn.within_tokens:,} tokens"
             yield expected, tokens <= turn.within_tokens, f"{tokens:,}"
 
-    def _states(self, number: int, wanted: WantedStatement, summary: str) -> CheckOutcome:
-        if wanted.turn is None:
-            return f"states {wanted.words!r}", holds(summary, wanted.words), summary
-        numbers = self._position.past.numbers(wanted.turn, wanted.source)
+    def _states(self, number: int, statement: WantedStatement, summary: str) -> CheckOutcome:
+        if statement.turn is None:
+            return f"states {statement.words!r}", holds(summary, statement.words), summary
+        numbers = self._position.past.numbers(statement.turn, statement.source)
         if not numbers:
-            of = f" of {wanted.source}" if wanted.source else ""
-            self._blame(number, "states", wanted.turn, f"cited nothing{of}")
+            of = f" of {statement.source}" if statement.source else ""
+            self._blame(number, "states", statement.turn, f"cited nothing{of}")
         markers = " or ".join(f"[{number}]" for number in sorted(numbers))
-        beside = stands_beside(summary, wanted.words, numbers)
-        return f"states {wanted.words!r} beside {markers}", beside, summary
+        beside = stands_beside(summary, statement.words, numbers)
+        return f"states {statement.words!r} beside {markers}", beside, summary
 
     def _recalled(self, wanted: Recalled) -> str:
         """What memory brings for a question: the messages apart that are sent as they were said."""

@@ -94,14 +94,14 @@ class RecordedModel:
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
         """The next reply of this turn. Raises UserError where none was recorded."""
         replies = self._recording.turns.get(str(self.turn), ())
-        at = self._given.get(self.turn, 0)
-        if at >= len(replies):
+        position = self._given.get(self.turn, 0)
+        if position >= len(replies):
             raise UserError(
                 f"{self._source.path} has {len(replies)} replies for turn {self.turn}; one more "
                 "was asked for. Record the conversation again (--record)."
             )
-        self._given[self.turn] = at + 1
-        reply = replies[at]
+        self._given[self.turn] = position + 1
+        reply = replies[position]
         for start in range(0, len(reply.text), PIECE):
             yield ModelDelta(text=reply.text[start : start + PIECE])
         calls = tuple(ToolCall(call.id, call.name, call.arguments) for call in reply.tool_calls)

@@ -336,4 +336,4 @@ class LiveHtml:
 def _common(first: str, second: str) -> int:
     """How long the beginning is that both texts share."""
     pairs = enumerate(zip(first, second, strict=False))
-    return next((at for at, (a, b) in pairs if a != b), min(len(first), len(second)))
+    return next((position for position, (a, b) in pairs if a != b), min(len(first), len(second)))

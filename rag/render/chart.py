@@ -91,15 +91,21 @@ def _series(result: TableResult) -> Series | None:
     """The first figure over everything that stands before it."""
     figures = [index for index, column in enumerate(result.columns) if column.is_figure]
     keys = len(result.plan.get("group") or ())
-    at = keys if keys else next(iter(figures), -1)
-    if at < 1 and not (at == 0 and len(result.columns) > 1):
+    position = keys if keys else next(iter(figures), -1)
+    if position < 1 and not (position == 0 and len(result.columns) > 1):
         return None
-    if at >= len(result.columns):
+    if position >= len(result.columns):
         return None
-    names = [i for i in range(len(result.columns)) if i != at and (i < at or not keys)][:2]
+    names = [i for i in range(len(result.columns)) if i != position and (i < position or not keys)][
+        :2
+    ]
     labels, values = [], []
     for row in result.rows[:MOST_BARS]:
-        value = row[at] if isinstance(row[at], int | float) else read_number(str(row[at] or ""))
+        value = (
+            row[position]
+            if isinstance(row[position], int | float)
+            else read_number(str(row[position] or ""))
+        )
         if value is None:
             continue
         labels.append(" · ".join(_text(row[i]) for i in names))
@@ -108,7 +114,7 @@ def _series(result: TableResult) -> Series | None:
         return None
     name = " and ".join(result.columns[i].name for i in names)
     is_time = len(names) == 1 and bool(TIME.search(name.casefold()))
-    return Series(tuple(labels), tuple(values), result.columns[at], name, is_time)
+    return Series(tuple(labels), tuple(values), result.columns[position], name, is_time)
 
 
 def _parted(result: TableResult, flat: Series) -> Series:

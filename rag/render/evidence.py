@@ -60,8 +60,8 @@ class Marks:
         said = self.said or [self.passage] * self.is_whole
         for style, spans in ((AROUND, [self.passage]), (SAID, said), (DECIDES, self.decides)):
             for span in spans:
-                for at in range(max(0, span.start), min(length, span.end)):
-                    styles[at] = style
+                for position in range(max(0, span.start), min(length, span.end)):
+                    styles[position] = style
         return bytes(styles)
 
 
@@ -305,12 +305,12 @@ class _Writing:
 
     def code(self, block: Sequence[Span]) -> Markup:
         """Line by line as it stands, empty lines too, without the blanks that set it in."""
-        shown, at = Markup(""), block[0].start
+        shown, position = Markup(""), block[0].start
         for line in block:
-            shown += self.text[at : line.start]
+            shown += self.text[position : line.start]
             set_in = self.text.startswith(CODE_INDENT, line.start)
             shown += self.marked(Span(line.start + set_in * len(CODE_INDENT), line.end))
-            at = line.end
+            position = line.end
         return Markup("<pre><code>{}</code></pre>").format(shown)
 
     def table(self, block: Sequence[Span]) -> Markup:
@@ -428,11 +428,11 @@ def passage_html(shown: ShownPassage) -> Markup:
 
 def lead_of(card: Card) -> list[tuple[str, int]]:
     """The words of a card's lead, each stretch with the number behind it; 0 behind the last."""
-    parts, at = list[tuple[str, int]](), 0
+    parts, position = list[tuple[str, int]](), 0
     for marker in find_markers(card.lead):
-        parts.append((card.lead[at : marker.start], marker.numbers[0]))
-        at = marker.end
-    return [*parts, (card.lead[at:], 0)]
+        parts.append((card.lead[position : marker.start], marker.numbers[0]))
+        position = marker.end
+    return [*parts, (card.lead[position:], 0)]
 
 
 def marked_in(card: Card, number: int) -> list[str]:

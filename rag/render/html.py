@@ -78,10 +78,10 @@ def _inline_math(state: StateInline, silent: bool) -> bool:
 
 def _block_math(state: StateBlock, start: int, end: int, silent: bool) -> bool:
     """A formula that begins a line and ends one, whatever its lines look like."""
-    at = state.bMarks[start] + state.tShift[start]
-    if not state.src.startswith(("$$", "\\["), at):
+    position = state.bMarks[start] + state.tShift[start]
+    if not state.src.startswith(("$$", "\\["), position):
         return False
-    match = MATH[state.src[at]].match(state.src, at)
+    match = MATH[state.src[position]].match(state.src, position)
     last = next((n for n in range(start, end) if match and state.eMarks[n] >= match.end()), None)
     if match is None or last is None or state.src[match.end() : state.eMarks[last]].strip():
         return False

@@ -115,15 +115,15 @@ def _cut(text: str) -> str:
 
 def strong(text: str, spans: Iterable[Span]) -> Markup:
     """A text with the words that decide strong."""
-    parts, at = [], 0
+    parts, position = [], 0
     for span in sorted(spans):
-        if at <= span.start < span.end <= len(text):
+        if position <= span.start < span.end <= len(text):
             parts += [
-                escape(text[at : span.start]),
+                escape(text[position : span.start]),
                 Markup("<strong>{}</strong>").format(text[span.start : span.end]),
             ]
-            at = span.end
-    return Markup("").join([*parts, escape(text[at:])])
+            position = span.end
+    return Markup("").join([*parts, escape(text[position:])])
 
 
 # ── What decides ────────────────────────────────────────────────────────────────────────────
@@ -243,8 +243,10 @@ def places_of(
     """
     spans = _stating(passage)
     results = [_features(passage[span.start : span.end]) for span in spans]
-    chosen = {at for clause in clauses for at in _best(_features(clause), results, fewest)}
-    return tuple(spans[at] for at in sorted(chosen))
+    chosen = {
+        position for clause in clauses for position in _best(_features(clause), results, fewest)
+    }
+    return tuple(spans[position] for position in sorted(chosen))
 
 
 def _stating(passage: str) -> list[Span]:

@@ -23,6 +23,7 @@ from rag.seams.documents import (
     Matrix,
     OpenSource,
     Reranker,
+    Resumable,
     Retriever,
     SourceOptions,
 )

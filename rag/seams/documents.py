@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 from rag.records import (
     NO_EARLIER_TOPICS,
@@ -151,7 +151,8 @@ class ChunkIndex(Protocol):
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         """Those that are there."""
 
-    def chunk_ids(self) -> set[str]: ...
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
+        """Of all that are there; or those of some, which costs no more memory than these."""
 
     def count(self) -> int: ...
 
@@ -232,6 +233,7 @@ class SourceOptions:
     max_bytes: int = 64 * 1024 * 1024  # of one file
     private_hosts: tuple[str, ...] = ()  # of this network, that may be asked all the same
     aside: Path | None = None  # a folder of this source alone, for what it keeps between two syncs
+    last_look: str = ""  # when one ended: what was left before it is not gone on with
     # What of the address is secret, each with its name in {}: kept and told is the name alone.
     secrets: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
@@ -251,6 +253,14 @@ class Connector(Protocol):
 
     def close(self) -> None:
         """Let go of connections and of what was put aside."""
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """A connector whose listing takes long: who opens it again after `keep` lists on from there."""
+
+    def keep(self) -> None:
+        """Leave what was listed so far, when it is closed, to the next who opens it."""
 
 
 OpenSource = Callable[[str, SourceOptions], Connector]  # of an address; raises UserError

@@ -24,6 +24,7 @@ from rag.search.vocabulary import Vocabulary
 from rag.search.word_index import (
     MOST_COUNTED,
     MOST_SCORED,
+    SHARE_OF_TIME,
     Plan,
     WeighedTerm,
     WordIndex,
@@ -32,7 +33,6 @@ from rag.search.word_index import (
 )
 
 WRITTEN = 10  # chunks in which it is looked how a word is written
-SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 _NEWEST = text("SELECT max(row) FROM chunks")
 _COUNT = text("SELECT count(*) FROM chunks")
 

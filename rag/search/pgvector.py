@@ -6,7 +6,7 @@ on until it has as many as are wanted.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,9 +22,11 @@ from rag.seams import ChunkIndex, Matrix
 EXACT = 20_000  # of no more vectors that may be read, each is compared
 AT_ONCE = 1_000  # rows of a statement
 MOST_DIMENSIONS = 4_000  # that the extension's graph takes
+OLDEST = (0, 8)  # of the extension: the first whose graph goes on until it has enough
 # Several processes may meet the database for the first time.
 _ALONE = "SELECT pg_advisory_xact_lock(7102387)"
 _EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
+_VERSION = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
 _TABLE = (
     "CREATE TABLE chunk_vectors (chunk_id varchar(40) PRIMARY KEY REFERENCES chunks (id) "
     "ON DELETE CASCADE, collection_id varchar(40) NOT NULL, vector halfvec({}) NOT NULL)",
@@ -69,9 +71,12 @@ class PgVectorIndex:
         self._engine = engine
 
     def check(self) -> None:
-        if not self._exists(None):
-            with self._translated, writing(self._engine) as connection:
+        """Raises SetupError for an extension that is not there, or too old."""
+        exists = self._exists(None)
+        with self._translated, writing(self._engine) as connection:
+            if not exists:
                 connection.execute(text(_EXTENSION))
+            _check_version(str(connection.scalar(text(_VERSION))))
 
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         if not chunk_ids:
@@ -126,8 +131,13 @@ class PgVectorIndex:
         rows = self._rows(query, ids=list(chunk_ids))
         return {chunk_id: np.array(json.loads(row), dtype=np.float32) for chunk_id, row in rows}
 
-    def chunk_ids(self) -> set[str]:
-        return {chunk_id for (chunk_id,) in self._rows("SELECT chunk_id FROM chunk_vectors")}
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
+        query = "SELECT chunk_id FROM chunk_vectors"
+        if among is None:
+            rows = self._rows(query)
+        else:
+            rows = self._rows(f"{query} WHERE chunk_id = ANY(:ids)", ids=list(among))
+        return {chunk_id for (chunk_id,) in rows}
 
     def count(self) -> int:
         return sum(count for (count,) in self._rows("SELECT count(*) FROM chunk_vectors"))
@@ -176,6 +186,7 @@ class PgVectorIndex:
             if connection.scalar(text("SELECT to_regclass('chunk_vectors')")) is not None:
                 return
             connection.execute(text(_EXTENSION))
+            _check_version(str(connection.scalar(text(_VERSION))))
             for statement in _TABLE:
                 connection.execute(text(statement.format(dimensions)))
             if dimensions <= MOST_DIMENSIONS:
@@ -183,6 +194,17 @@ class PgVectorIndex:
             built = json.dumps({"embedding": self._embedding, "dimensions": dimensions})
             quoted = built.replace("'", "''")
             connection.exec_driver_sql(f"COMMENT ON TABLE chunk_vectors IS '{quoted}'")
+
+
+def _check_version(version: str) -> None:
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        oldest = ".".join(map(str, OLDEST))
+        raise SetupError(
+            f"The extension `vector` of the database is {version}, and {oldest} or newer is needed "
+            "to find all that may be read. Install pgvector anew beside PostgreSQL, and let a "
+            "superuser run in this database: ALTER EXTENSION vector UPDATE; or set "
+            'retrieval.vectors to "chroma".'
+        )
 
 
 class _Translated:
@@ -213,7 +235,7 @@ def _text(vector: NDArray[np.float32]) -> str:
 
 # ── From one index to another ────────────────────────────────────────────────────────────────────
 
-COPIED = 2_000  # vectors at once
+PlacesOfChunks = Callable[[Sequence[str]], Mapping[str, str]]  # of chunks that are there
 
 
 class ChangingIndex:
@@ -241,19 +263,29 @@ class ChangingIndex:
         """The old one only while it answers: it would come to life again."""
         return [self._new] if self._answering is self._new else [self._old, self._new]
 
-    def copy(self, places: Mapping[str, str]) -> int:
-        """Give the new one what the old one has of chunks in these collections; how many."""
+    def copy(self, chunk_ids: Iterable[Sequence[str]], places: PlacesOfChunks) -> int:
+        """Give the new one what the old one has of these, some at a time; how many that were."""
         if self.is_over:
             return 0
-        ids = sorted(self._old.chunk_ids() & places.keys())
-        for start in range(0, len(ids), COPIED):
-            vectors = self._old.vectors(ids[start : start + COPIED])
-            if vectors:
-                self._new.add(
-                    list(vectors), np.stack([*vectors.values()]), [places[key] for key in vectors]
-                )
+        count = 0
+        for ids in chunk_ids:
+            vectors = self._old.vectors(ids)
+            before = places(list(vectors))
+            there = [key for key in vectors if key in before]
+            if there:
+                rows = np.stack([vectors[key] for key in there])
+                self._new.add(there, rows, [before[key] for key in there])
+                self._follow(before, places(there))
+            count += len(there)
         self._old.clear()
-        return len(ids)
+        return count
+
+    def _follow(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
+        """Chunks that were moved or removed while the new one did not have them."""
+        if gone := [key for key in before if key not in after]:
+            self._new.remove(gone)
+        if moved := {key: place for key, place in after.items() if before[key] != place}:
+            self._new.move(moved)
 
     def check(self) -> None:
         self._answering.check()
@@ -283,8 +315,8 @@ class ChangingIndex:
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return self._answering.vectors(chunk_ids)
 
-    def chunk_ids(self) -> set[str]:
-        return self._answering.chunk_ids()
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
+        return self._answering.chunk_ids(among)
 
     def count(self) -> int:
         return self._answering.count()

@@ -5,13 +5,16 @@ heading hides those of the text. It only chooses candidates here; their position
 scored as FTS5 does (Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009).
 """
 
+import json
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, Row, TextClause, text
 
+from rag.db import writing
 from rag.records import Readable
 from rag.search.lexical_schema import ACCENTED, UNACCENTED
 from rag.search.query import Term
@@ -20,6 +23,7 @@ from rag.search.word_index import (
     IN_TEXT,
     MOST_WORDS,
     RANKED,
+    SHARE_OF_TIME,
     Plan,
     Positions,
     held_by,
@@ -72,10 +76,17 @@ class TsvectorWords:
         "unnest(positions, weights) AS place(at, kind) "
         "WHERE collection_id = :collection AND chunks.row >= :first GROUP BY lexeme"
     )
-    _WORDS = text(
-        "SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
-        f"ORDER BY ndoc DESC LIMIT {MOST_WORDS}"
+    # Counting reads all chunks: one process does it for all, again once others came.
+    _COUNTING = text("SELECT pg_advisory_xact_lock(7102388)")
+    _COUNTED = text("SELECT obj_description(to_regclass('chunk_word_counts'), 'pg_class')")
+    _NEWEST = text("SELECT coalesce(max(row), 0) FROM chunks")
+    _COUNT = (
+        "CREATE TABLE IF NOT EXISTS chunk_word_counts (word text, chunks bigint NOT NULL)",
+        "DELETE FROM chunk_word_counts",
+        "INSERT INTO chunk_word_counts SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
+        f"ORDER BY ndoc DESC LIMIT {MOST_WORDS}",
     )
+    _WORDS = text("SELECT word, chunks FROM chunk_word_counts")
 
     stemmer = "english"
 
@@ -99,7 +110,18 @@ class TsvectorWords:
         return list(connection.execute(_open(self._FREQUENCIES, readable), asked).scalars())
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
-        return {row.word: row.ndoc for row in connection.execute(self._WORDS)}
+        with writing(connection.engine) as own:  # the other sees what was when it began
+            own.execute(self._COUNTING)
+            newest = int(own.scalar(self._NEWEST))
+            if not _is_counted(own.scalar(self._COUNTED), newest):
+                began = time.monotonic()
+                for statement in self._COUNT:
+                    own.execute(text(statement))
+                seconds = time.monotonic() - began
+                again = time.time() + seconds / SHARE_OF_TIME
+                state = json.dumps({"newest": newest, "again": again})
+                own.exec_driver_sql(f"COMMENT ON TABLE chunk_word_counts IS '{state}'")
+            return {row.word: row.chunks for row in own.execute(self._WORDS)}
 
     def places(
         self, connection: Connection, collection_id: str, first_row: int
@@ -153,6 +175,12 @@ class TsvectorWords:
             term: [lexeme for token in _tokens(term) for lexeme in of_token[token]]
             for term in terms
         }
+
+
+def _is_counted(state: str | None, newest: int) -> bool:
+    """Whether the words were counted with the newest chunk, or so lately that it costs too much."""
+    known = json.loads(state or "{}")
+    return bool(known) and (known["newest"] == newest or time.time() < known["again"])
 
 
 def _places(

@@ -157,8 +157,10 @@ class ChromaIndex:
     def count(self) -> int:
         return self._use(lambda collection: int(collection.count()), 0)
 
-    def chunk_ids(self) -> set[str]:
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
         def every_id(collection: Any) -> set[str]:
+            if among is not None:
+                return set(collection.get(ids=list(among), include=[])["ids"]) if among else set()
             ids: set[str] = set()
             for offset in range(0, collection.count(), LISTED):
                 ids.update(collection.get(limit=LISTED, offset=offset, include=[])["ids"])
@@ -329,8 +331,8 @@ class SharedIndex:
     def count(self) -> int:
         return int(self._write("count"))
 
-    def chunk_ids(self) -> set[str]:
-        return set(self._write("chunk_ids"))
+    def chunk_ids(self, among: Sequence[str] | None = None) -> set[str]:
+        return set(self._write("chunk_ids", among))
 
     def nearest(
         self, vectors: Matrix, readable: Readable, *, limit: int

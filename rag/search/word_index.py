@@ -18,6 +18,7 @@ from rag.records import Readable
 from rag.search.query import Term
 
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
+SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 MOST_WORDS = 200_000  # of a vocabulary
 DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
 MOST_SCORED = 2_500  # chunks that the rare terms of one query may hold, summed

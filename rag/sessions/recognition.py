@@ -326,15 +326,19 @@ class _Match:
 def _match(session_id: str, evidence: Sequence[_Sighting]) -> _Match:
     """Places and indices in the same order, from the newest answer on."""
     indices: dict[int, int] = {}
-    below = max(each.index for each in evidence) + 1
-    for place in sorted({each.place for each in evidence}, reverse=True):
-        possible = [each for each in evidence if each.place == place and each.index < below]
-        best = [each for each in possible if each.print.has_question] or possible
+    below = max(sighting.index for sighting in evidence) + 1
+    for place in sorted({sighting.place for sighting in evidence}, reverse=True):
+        possible = [
+            sighting for sighting in evidence if sighting.place == place and sighting.index < below
+        ]
+        best = [sighting for sighting in possible if sighting.print.has_question] or possible
         if best:
-            indices[place] = below = max(each.index for each in best)
-    held = [each for each in evidence if indices.get(each.place) == each.index]
-    paired = frozenset(each.place for each in held if each.print.has_question)
-    return _Match(session_id, indices, paired, any(each.print.is_strong for each in held))
+            indices[place] = below = max(sighting.index for sighting in best)
+    sightings = [sighting for sighting in evidence if indices.get(sighting.place) == sighting.index]
+    paired = frozenset(sighting.place for sighting in sightings if sighting.print.has_question)
+    return _Match(
+        session_id, indices, paired, any(sighting.print.is_strong for sighting in sightings)
+    )
 
 
 @dataclass(frozen=True, slots=True)

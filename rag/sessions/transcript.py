@@ -172,8 +172,8 @@ def _columns(message: Message) -> dict[str, Any]:
 def begin(connection: Connection, key: SessionKey, question: str, *, now: datetime) -> OpenTurn:
     """Store a question and the place of its answer; the first one names the session."""
     place = reserve(connection, key, 2, now=now, title=_title_of(question))
-    index, turn, said = place.index, place.turn, MessageStatus.COMPLETE
-    message = Message(index, turn, Role.USER, question, said, now, known_sources=place.sources)
+    index, turn, status = place.index, place.turn, MessageStatus.COMPLETE
+    message = Message(index, turn, Role.USER, question, status, now, known_sources=place.sources)
     pending = Message(index + 1, turn, Role.ASSISTANT, "", MessageStatus.PENDING, now)
     return OpenTurn(*store(connection, key.id, message, pending))
 

@@ -32,7 +32,9 @@ def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | No
     plan = _edited(matched, last)
     if drawn:
         plan = replace(plan, chart=drawn)
-    taken = said | {at for piece in matched.used for at in range(piece.start, piece.end)}
+    taken = said | {
+        position for piece in matched.used for position in range(piece.start, piece.end)
+    }
     left = [w for index, w in enumerate(words) if index not in taken and not _is_idle(w)]
     return None if left or plan == last else plan
 

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Engine, select
@@ -13,22 +13,18 @@ from sqlalchemy import Engine, select
 from rag.db import documents as document_table
 from rag.db import inside, reading
 from rag.db import tables as table_table
-from rag.db.blobs import FolderBlobs, RemoteBlobs, deletions_wait, local_path, open_blobs
+from rag.db.blobs import FolderBlobs, RemoteBlobs, blocks, deletions_wait, local_path, open_blobs
 from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType, RawTable, Readable, Section, Table, TableColumn
 from rag.tables.wordforms import table_words, words_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from rag.tables.typed_tables import TypedTable
 
 ENDING = ".parquet"
 MAGIC = b"PAR1"  # the end of each such file
 AT_WORK = timedelta(hours=1)  # a file without a table may be one that is being ingested
 LONGEST_UNDESCRIBED = 400  # rows: what a longer table holds, none of its rows tells
-ROW_GROUP = 100_000
-WORD_VALUES = 3_000  # distinct values of a column whose words a table is chosen by
 
 
 class TableFiles:
@@ -41,16 +37,16 @@ class TableFiles:
             self._blobs.check()
         self._cache = FolderBlobs(cache)
 
-    def write(self, table_id: str, data: "pa.Table") -> None:
+    def write(self, table_id: str, table: "TypedTable") -> None:
         """Whole or not at all."""
-        import pyarrow.parquet as pq
-
         name = f"{table_id}{ENDING}"
         if self._blobs.size(name) is not None:
             return
-        file = BytesIO()
-        pq.write_table(data, file, compression="zstd", row_group_size=ROW_GROUP)
-        self._blobs.write(name, [file.getvalue()])
+        with TemporaryDirectory(prefix="groundnote-table-") as folder:
+            path = Path(folder) / name
+            table.write(path)
+            with path.open("rb") as file:
+                self._blobs.write(name, blocks(file))
 
     def path(self, table_id: str) -> str:
         """Of a file that DuckDB can read. Raises NotFound."""
@@ -116,8 +112,6 @@ class TableStore:
         """Type a document's grids and write their rows; the database is the caller's business."""
         if not raw:
             return  # most documents: what reads rows takes a while to load
-        import pyarrow as pa
-
         from rag.tables.typed_tables import typed_tables
 
         position = 0
@@ -126,10 +120,9 @@ class TableStore:
                 if not typed.columns or not typed.row_count:
                     continue
                 table = _table(origin, position, grid, typed)
-                self.files.write(table.id, typed.data)
+                self.files.write(table.id, typed)
                 yield table
                 position += 1
-        pa.default_memory_pool().release_unused()
 
     def tables(self, readable: Readable, *, document_id: str | None = None) -> list[Table]:
         """By document and position."""
@@ -207,12 +200,8 @@ def _table(origin: Origin, position: int, grid: RawTable, typed: "TypedTable") -
 
 def _values(typed: "TypedTable") -> Iterator[str]:
     """The texts by which somebody may mean this table."""
-    for index, column in enumerate(typed.columns):
-        if column.type is ColumnType.TEXT:
-            some = typed.data[f"c{index}"].slice(0, 20_000).unique().drop_null()
-            yield from some.slice(0, WORD_VALUES).to_pylist()
-        else:
-            yield from column.examples
+    for column, texts in zip(typed.columns, typed.texts, strict=True):
+        yield from texts if column.type is ColumnType.TEXT else column.examples
 
 
 def _from_row(row: Any) -> Table:

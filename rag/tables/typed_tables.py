@@ -1,16 +1,24 @@
-"""A grid of texts to typed tables: Arrow columns, and what is known of each."""
+"""A grid of texts to typed tables: what each column is, and its rows as a Parquet file."""
 
+import csv
+import errno
+import io
 import re
-from collections.abc import Callable, Iterator, Sequence
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, time
+from functools import cache
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import csv as arrow_csv
+import duckdb
 
-from rag.language.grids import BLANK, LONGEST_SPLIT, Grid, grids, is_blank, is_formula, totals
+from rag.language.grids import BLANK, LONGEST_SPLIT, FileRow, grids, is_blank, is_formula, totals
 from rag.language.numerals import decimal_sign
 from rag.records import ColumnType, RawTable, TableColumn
 from rag.tables.plan import MOST_COLUMNS
@@ -18,24 +26,30 @@ from rag.tables.types import ROW, TOTAL, ColumnReading, reading_of
 from rag.tables.wordforms import LONGEST_EXAMPLE
 
 SAMPLED = 200  # rows of each column that tell the decimal sign of a table
-DECIDING = 2_000  # distinct texts that decide what a column is
-BLOCK_BYTES = 4 * 1024 * 1024
-ARROW = {
-    ColumnType.NUMBER: pa.float64(),
-    ColumnType.DURATION: pa.float64(),
-    ColumnType.QUARTER: pa.int32(),
-    ColumnType.BOOLEAN: pa.bool_(),
+DECIDING = 3_000  # distinct texts that decide what a column is
+SHORT = 1_000  # rows; what has fewer is read without a database
+MEMORY = "512MB"  # of a long table; what is more lies on the disk meanwhile
+ROW_GROUP = 100_000
+SQL_TYPES = {
+    ColumnType.DURATION: "DOUBLE",
+    ColumnType.QUARTER: "INTEGER",
+    ColumnType.BOOLEAN: "BOOLEAN",
 }
-pa.set_memory_pool(pa.system_memory_pool())  # gives back at once what long tables took
+NO_TEXT = BLANK - {"none"}  # what a column of texts leaves blank
+BLANKS = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
+INTEGERS, FLOATS = "-?(0|[1-9][0-9]{0,17})", r"-?(0|[1-9][0-9]*)?\.?[0-9]*"
+Counts = Mapping[str, int]  # distinct texts in the order of the rows; how many, totals apart
 
 
 @dataclass(frozen=True, slots=True)
 class TypedTable:
-    """Columns `c0 …` with values, `t0 …` with their texts where these say more, and the rows."""
+    """What is known of a table, and what stores it until the next one is asked for."""
 
-    data: pa.Table
     columns: tuple[TableColumn, ...]
     row_count: int  # totals apart
+    texts: tuple[tuple[str, ...], ...]  # of each column of texts, the first different ones
+    write: Callable[[Path], None]
+    """As Parquet: columns `c0 …` with values, `t0 …` with their texts where these say more."""
 
 
 def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
@@ -45,26 +59,30 @@ def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
     if raw.row_count > LONGEST_SPLIT:
         yield from _long(raw)
         return
-    cells = _cells(raw, raw.rows)
-    rows = list(
-        zip(cells[0].to_pylist(), *(column.to_pylist() for column in cells[1:]), strict=True)
-    )
     figures = frozenset(raw.typed)
-    for grid in grids([(int(row[0]), _marked(row[1:], figures)) for row in rows]):
-        columns = list(zip(*(row for _number, row in grid.rows), strict=True))
-        arrays = [pa.chunked_array([pa.array(column, pa.string())]) for column in columns]
-        numbers = pa.array([number for number, _row in grid.rows], pa.int64())
-        typed = [isinstance(column[0], _FileValue) for column in columns]
-        yield _typed(grid.names, pa.chunked_array([numbers]), arrays, typed)
+    for grid in grids([(int(row[0]), _marked(row[1:], figures)) for row in _cells(raw.rows)]):
+        typed = [isinstance(cell, _FileValue) for cell in grid.rows[0][1]]
+        if len(grid.rows) < SHORT:
+            yield _typed(grid.names, _ShortTable(grid.rows), typed)
+            continue
+        written = io.StringIO()
+        csv.writer(written, lineterminator="\n").writerows([at, *row] for at, row in grid.rows)
+        with _long_table(written.getvalue(), len(typed)) as table:
+            yield _typed(grid.names, table, typed)
 
 
 class _FileValue(str):
     """A text of a column whose figures are the file's own."""
 
 
-def _marked(row: Sequence[object], figures: frozenset[int]) -> list[str]:
-    cells = map(str, row)
-    return [_FileValue(cell) if at in figures else cell for at, cell in enumerate(cells)]
+def _marked(row: Sequence[str], figures: frozenset[int]) -> list[str]:
+    return [_FileValue(cell) if at in figures else cell for at, cell in enumerate(row)]
+
+
+def _cells(rows: str) -> Iterator[list[str]]:
+    csv.field_size_limit(2**31 - 1)  # the reader of the file had its own
+    storable = rows.encode("utf-8", "replace").decode()
+    return csv.reader(io.StringIO(storable, newline=""))
 
 
 def _long(raw: RawTable) -> Iterator[TypedTable]:
@@ -72,193 +90,320 @@ def _long(raw: RawTable) -> Iterator[TypedTable]:
     end = 0
     for _ in range(50):
         end = raw.rows.find("\n", end) + 1
-    head = _cells(raw, raw.rows[:end])
-    top = [
-        (row[0], list(row[1:]))
-        for row in zip(*(column.to_pylist() for column in head), strict=True)
-    ]
-    grid: Grid | None = next(grids([(int(number), [*map(str, row)]) for number, row in top]), None)
+    top = [(int(number), row) for number, *row in _cells(raw.rows[:end])]
+    grid = next(grids(top), None)
     if grid is None:
         return
-    first = grid.rows[0][0]
-    cells = _cells(raw, raw.rows)
-    numbers = pc.cast(cells[0], pa.int64())
-    body = pc.greater_equal(numbers, first)
-    places = [at for at, column in enumerate(cells[1:]) if pc.max(pc.binary_length(column)).as_py()]
-    used = [cells[at + 1] for at in places]
-    typed = [at in raw.typed for at in places]
-    del cells
-    names = grid.names if len(grid.names) == len(used) else None
-    if names is None:
-        names = tuple(f"Column {i}" for i in range(1, len(used) + 1))
-    yield _typed(names, numbers.filter(body), [used.pop(0).filter(body) for _ in names], typed)
+    with _long_table(raw.rows, raw.width, first=grid.rows[0][0]) as table:
+        numbered = tuple(f"Column {i}" for i in range(1, len(table.used) + 1))
+        names = grid.names if len(grid.names) == len(table.used) else numbered
+        yield _typed(names, table, [at in raw.typed for at in table.used])
 
 
-def _cells(raw: RawTable, rows: str) -> list[pa.ChunkedArray]:
-    names = [str(i) for i in range(raw.width + 1)]
-    table = arrow_csv.read_csv(
-        pa.BufferReader(rows.encode("utf-8", "replace")),
-        read_options=arrow_csv.ReadOptions(
-            column_names=names, block_size=_block_bytes(rows), use_threads=False
-        ),
-        parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
-        convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=False
-        ),
-    )
-    return list(table.columns)
+class _ShortTable:
+    """Texts without blanks around them, in columns, and the values that are made of them."""
+
+    def __init__(self, rows: Sequence[FileRow]) -> None:
+        self.count = len(rows)
+        columns = zip(*(row for _number, row in rows), strict=True)
+        self._texts = [[cell.strip() for cell in column] for column in columns]
+        self._kept: dict[str, tuple[str, list[Any]]] = {ROW: ("BIGINT", [at for at, _ in rows])}
+
+    def rows(self, first: int, end: int) -> list[Sequence[str]]:
+        return list(zip(*(texts[first:end] for texts in self._texts), strict=True))
+
+    def mark(self, found: Sequence[int]) -> None:
+        """Which rows, from 0, are totals."""
+        self._totals = [at in found for at in range(self.count)]
+        self._kept[TOTAL] = ("BOOLEAN", self._totals)
+
+    def counts(self, column: int, _most: int = 0) -> Counts:
+        counted = Counter(dict.fromkeys(self._texts[column], 0))
+        rows = zip(self._texts[column], self._totals, strict=True)
+        counted.update(text for text, is_total in rows if not is_total)
+        return counted
+
+    def keep_texts(self, column: int) -> None:
+        texts = [None if text.lower() in NO_TEXT else text for text in self._texts[column]]
+        self._kept[f"c{column}"] = ("VARCHAR", texts)
+
+    def keep_values(self, column: int, kind: str, values: Mapping[str, Any]) -> None:
+        """What each text is, beside it."""
+        self._kept[f"c{column}"] = (kind, [values[text] for text in self._texts[column]])
+        self._kept[f"t{column}"] = ("VARCHAR", self._texts[column])
+
+    def write(self, path: Path) -> None:
+        kept = [f"unnest(?::{kind}[]) AS {name}" for name, (kind, _values) in self._kept.items()]
+        with closing(_database().cursor()) as cursor:
+            _copy(cursor, f"SELECT {', '.join(kept)}", path, [v for _, v in self._kept.values()])
 
 
-def _block_bytes(rows: str) -> int:
-    """No row may be longer than a block."""
-    if len(rows) <= BLOCK_BYTES:
-        return max(4 * len(rows), 1024)
+@cache
+def _database() -> duckdb.DuckDBPyConnection:
+    """What writes the files of short tables: opening one takes longer than they do."""
+    return _connected()
+
+
+def _connected(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
+    no_extensions = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    return duckdb.connect(":memory:", config={"threads": 1, **no_extensions, **options})
+
+
+def _copy(
+    connection: duckdb.DuckDBPyConnection, query: str, path: Path, values: Sequence[Any] = ()
+) -> None:
+    form = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}"
+    try:
+        connection.execute(f"COPY ({query}) TO {_quoted(str(path))} ({form})", values)
+    except duckdb.IOException as error:
+        is_full = "No space left" in str(error)
+        raise OSError(errno.ENOSPC if is_full else errno.EIO, str(error)) from error
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+class _LongTable:
+    """As a short one, in a database of its own."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, source: str, width: int) -> None:
+        self._connection = connection
+        cells = [f"trim(coalesce(x{i}, ''), {_quoted(BLANKS)}) AS x{i}" for i in range(width)]
+        self._run(f"CREATE TABLE texts AS SELECT n, false AS total, {', '.join(cells)} {source}")
+        (self.count, *lengths) = self._run(
+            f"SELECT count(*), {', '.join(f'max(length(x{i}))' for i in range(width))} FROM texts"
+        )[0]
+        self.used = [at for at, length in enumerate(lengths) if length]
+        self._values: dict[int, str] = {}
+        self._joins: dict[int, str] = {}
+
+    def _run(self, query: str, *values: Any) -> list[Any]:
+        return self._connection.execute(query, values).fetchall()
+
+    def rows(self, first: int, end: int) -> list[Sequence[str]]:
+        columns = ", ".join(f"x{i}" for i in self.used)
+        return self._run(f"SELECT {columns} FROM texts LIMIT {end - first} OFFSET {first}")
+
+    def mark(self, found: Sequence[int]) -> None:
+        if found:
+            self._run(f"UPDATE texts SET total = true WHERE rowid IN {(*found, -1)}")
+
+    def counts(self, column: int, most: int = 0) -> Counts:
+        query = f"SELECT x{self.used[column]}, count(*) FILTER (NOT total) FROM texts GROUP BY 1"
+        return dict(self._run(f"{query} ORDER BY min(rowid)" + f" LIMIT {most}" * bool(most)))
+
+    def keep_texts(self, column: int) -> None:
+        text = f"x{self.used[column]}"
+        blank = ", ".join(map(_quoted, NO_TEXT))
+        self._values[column] = f"CASE WHEN lower({text}) NOT IN ({blank}) THEN {text} END"
+
+    def keep_values(self, column: int, kind: str, values: Mapping[str, Any]) -> None:
+        columns = f"unnest(?::VARCHAR[]) AS x, unnest(?::{kind}[]) AS v"
+        self._run(f"CREATE TABLE v{column} AS SELECT {columns}", [*values], [*values.values()])
+        self._values[column] = f"v{column}.v"
+        self._joins[column] = f"LEFT JOIN v{column} ON v{column}.x = x{self.used[column]}"
+
+    def keep_plain(self, column: int) -> bool:
+        """As numbers, where every text is one as a computer writes it."""
+        text = f"x{self.used[column]}"
+        for kind, form in (("BIGINT", INTEGERS), ("DOUBLE", FLOATS)):
+            cast = f"CAST(nullif({text}, '') AS {kind})"
+            fits = f"regexp_full_match({text}, '{form}') AND TRY_{cast} IS NOT NULL"
+            if self._run(f"SELECT bool_and({fits}) FROM texts WHERE {text} <> ''")[0][0]:
+                self._values[column] = cast
+                return True
+        return False
+
+    def facts(self, column: int) -> "_Facts":
+        """Of a column without values of its own."""
+        rows = f"(SELECT {self._values[column]} AS c, rowid AS r FROM texts WHERE NOT total)"
+        known = "count(DISTINCT c), count(*) - count(c), min(c), max(c)"
+        ((distinct, blanks, low, high),) = self._run(f"SELECT {known} FROM {rows}")
+        counts = f"SELECT c FROM {rows} WHERE c IS NOT NULL GROUP BY 1"
+        frequent = self._run(f"{counts} ORDER BY count(*) DESC, min(r) LIMIT {EXAMPLES}")
+        return _Facts(distinct, blanks, low, high, [value for (value,) in frequent])
+
+    def pairs(self, column: int) -> list[tuple[Any, str]]:
+        """Values with their texts, of the first rows."""
+        pair = f"{self._values[column]}, x{self.used[column]}"
+        return self._run(f"SELECT {pair} FROM texts LIMIT {LOOKED_AT}")
+
+    def write(self, path: Path) -> None:
+        columns = [f"n AS {ROW}", f"total AS {TOTAL}"]
+        for column, value in sorted(self._values.items()):
+            columns.append(f"{value} AS c{column}")
+            columns += [f"x{self.used[column]} AS t{column}"] * (column in self._joins)
+        query = f"SELECT {', '.join(columns)} FROM texts {' '.join(self._joins.values())}"
+        _copy(self._connection, f"{query} ORDER BY n", path)
+
+
+@contextmanager
+def _long_table(rows: str, width: int, *, first: int = 0) -> Iterator[_LongTable]:
+    """From the row with this number on."""
     longest, start = 0, 0
     while (end := rows.find("\n", start)) >= 0:
         longest, start = max(longest, end - start), end + 1
-    return max(BLOCK_BYTES, 16 * longest)
+    with tempfile.TemporaryDirectory(prefix="groundnote-table-") as folder:
+        path = Path(folder) / "rows.csv"
+        path.write_text(rows, encoding="utf-8", errors="replace", newline="")
+        types = {"n": "BIGINT"} | {f"x{i}": "VARCHAR" for i in range(width)}
+        form = f"columns={types}, max_line_size={max(2**21, 4 * longest)}, parallel=false"
+        form += r""", auto_detect=false, delim=',', quote='"', escape='"', new_line='\n'"""
+        source = f"FROM read_csv({_quoted(str(path))}, {form}) WHERE n >= {first}"
+        with closing(_connected(memory_limit=MEMORY, temp_directory=folder)) as connection:
+            yield _LongTable(connection, source, width)
 
 
 def _typed(
-    names: Sequence[str],
-    numbers: pa.ChunkedArray,
-    texts: Sequence[pa.ChunkedArray],
-    typed: Sequence[bool],
+    names: Sequence[str], table: _ShortTable | _LongTable, typed: Sequence[bool]
 ) -> TypedTable:
-    totals = _totals(texts)
-    decimal = _decimal_sign(texts)
-    arrays: dict[str, Any] = {ROW: numbers, TOTAL: totals}
-    keep = pc.invert(totals)
-    columns = []
-    for index, (name, text) in enumerate(zip(names, texts, strict=True)):
-        values, reading, has_text = _column(text, name, decimal, is_typed=typed[index])
-        arrays[f"c{index}"] = values
-        if has_text:
-            arrays[f"t{index}"] = text
-        columns.append(profile(name, reading, values.filter(keep), text.filter(keep), has_text))
-    return TypedTable(pa.table(arrays), tuple(columns), pc.sum(keep).as_py() or 0)
+    found = _totals(table)
+    table.mark(found)
+    head = zip(*table.rows(0, SAMPLED), strict=True)
+    signs = {decimal_sign(texts) for texts in head} - {""}
+    decimal = signs.pop() if len(signs) == 1 else ""  # all columns agree on it
+    columns, texts = [], []
+    for at, name in enumerate(names):
+        column, some = _column(table, at, name, decimal, is_typed=typed[at])
+        columns.append(column)
+        texts.append(some)
+    return TypedTable(tuple(columns), table.count - len(found), tuple(texts), table.write)
 
 
-def _decimal_sign(texts: Sequence[pa.ChunkedArray]) -> str:
-    """The decimal sign that all columns agree on, for the one that leaves it open."""
-    signs = {decimal_sign(text.slice(0, SAMPLED).to_pylist()) for text in texts} - {""}
-    return signs.pop() if len(signs) == 1 else ""
-
-
-def _totals(texts: Sequence[pa.ChunkedArray]) -> pa.Array:
+def _totals(table: _ShortTable | _LongTable) -> list[int]:
     """Of long tables the last tenth and the last rows can be totals, by a word that says so."""
-    count = len(texts[0])
-    first = max(0, min(count - 200, count * 9 // 10))
-    tail = [text.slice(first).to_pylist() for text in texts]
-    flags = totals(list(zip(*tail, strict=True)), is_whole=False)
-    if count <= 500:
-        whole = [text.to_pylist() for text in texts]
-        flags, first = totals(list(zip(*whole, strict=True))), 0
-    return pa.array([False] * first + flags, pa.bool_())
+    count = table.count
+    first = max(0, min(count - 200, count * 9 // 10)) if count > 500 else 0
+    flags = totals(table.rows(first, count), is_whole=count <= 500)
+    return [at for at, is_total in enumerate(flags, first) if is_total]
 
 
 def _column(
-    text: pa.ChunkedArray, name: str, decimal: str, *, is_typed: bool
-) -> tuple[pa.ChunkedArray, ColumnReading, bool]:
-    """Values, how they were read, and whether the texts say more than the values do."""
-    trimmed = pc.utf8_trim_whitespace(text)
-    fast = _plain_numbers(trimmed)
-    if fast is not None:
-        return fast, reading_of(["1"], name), False
-    distinct = pc.unique(trimmed)
-    some = distinct.slice(0, DECIDING).to_pylist()
-    reading = reading_of(some, name, decimal, is_typed=is_typed)
-    if reading.type is ColumnType.TEXT:
-        blank = pc.is_in(
-            pc.utf8_lower(trimmed), pa.array([each for each in BLANK if each != "none"])
-        )
-        return pc.if_else(blank, pa.scalar(None, pa.string()), trimmed), reading, False
-    if len(distinct) > DECIDING:
-        reading = reading_of(distinct.to_pylist(), name, decimal, is_typed=is_typed)
-        if reading.type is ColumnType.TEXT:
-            return trimmed, reading, False
-    return _read_all(trimmed, distinct, reading.read, reading.type), reading, True
+    table: _ShortTable | _LongTable, at: int, name: str, decimal: str, *, is_typed: bool
+) -> tuple[TableColumn, tuple[str, ...]]:
+    """What is known of it, and some of its texts if it is one of texts."""
+    if isinstance(table, _LongTable) and table.keep_plain(at):
+        places = _most_places(table.pairs(at))
+        return table.facts(at).column(name, reading_of(["1"], name), decimals=places), ()
+    counts = table.counts(at, DECIDING)
+    reading = reading_of([*counts], name, decimal, is_typed=is_typed)
+    is_cut = len(counts) == DECIDING
+    if is_cut and reading.type is not ColumnType.TEXT:
+        counts, is_cut = table.counts(at), False
+        reading = reading_of([*counts], name, decimal, is_typed=is_typed)
+    if reading.type is not ColumnType.TEXT:
+        return _valued(table, at, name, reading, counts), ()
+    table.keep_texts(at)
+    texts = {text: count for text, count in counts.items() if text.lower() not in NO_TEXT}
+    if is_cut and isinstance(table, _LongTable):
+        return table.facts(at).column(name, reading), (*texts,)
+    blanks = sum(counts.values()) - sum(texts.values())
+    facts = _Facts(sum(map(bool, texts.values())), blanks, "", "", _most_frequent(texts))
+    return facts.column(name, reading), (*texts,)
 
 
-def _read_all(
-    text: pa.ChunkedArray, distinct: pa.Array, read: Callable[[str], Any], kind: ColumnType
-) -> pa.ChunkedArray:
+def _valued(
+    table: _ShortTable | _LongTable, at: int, name: str, reading: ColumnReading, counts: Counts
+) -> TableColumn:
     """Each distinct text is read once."""
-    values = [None if is_blank(each) else read(each) for each in distinct.to_pylist()]
-    if kind is ColumnType.DATE:
-        has_time = any(hasattr(value, "hour") for value in values)
-        wanted = pa.timestamp("s") if has_time else pa.date32()
-        values = [_midnight(value) for value in values] if has_time else values
-    else:
-        wanted = ARROW[kind]
-        if kind is ColumnType.NUMBER and all(isinstance(v, int | None) for v in values):
-            wanted = pa.int64()
-    read_values = pa.array(values, wanted)
-    return pa.chunked_array(
-        [pc.take(read_values, pc.index_in(chunk, distinct)) for chunk in text.chunks]
+    kind, values = _stored(
+        {text: None if is_blank(text) else reading.read(text) for text in counts}, reading.type
+    )
+    table.keep_values(at, kind, values)
+    counts = {text: count for text, count in counts.items() if count}
+    known = {values[text] for text in counts} - {None}
+    left = {text: count for text, count in counts.items() if values[text] is None}
+    is_ordered = bool(known) and reading.type is not ColumnType.BOOLEAN
+    facts = _Facts(
+        len(known),
+        sum(left.values()),
+        min(known) if is_ordered else "",
+        max(known) if is_ordered else "",
+        _most_frequent(counts),
+    )
+    is_fraction = kind == "DOUBLE" and reading.type is ColumnType.NUMBER
+    return facts.column(
+        name,
+        reading,
+        decimals=_most_places((values[text], text) for text in counts) if is_fraction else 0,
+        has_text=True,
+        unread=_unread([*left]),
+        missing=sum(count for text, count in left.items() if is_formula(text)),
     )
 
 
+def _stored(values: dict[str, Any], kind: ColumnType) -> tuple[str, dict[str, Any]]:
+    """As which type of DuckDB, and the values as that."""
+    known = [value for value in values.values() if value is not None]
+    if kind is ColumnType.DATE:
+        if not any(isinstance(value, datetime) for value in known):
+            return "DATE", values
+        return "TIMESTAMP", {text: _midnight(value) for text, value in values.items()}
+    if kind is ColumnType.NUMBER and all(isinstance(v, int) and abs(v) < 2**63 for v in known):
+        return "BIGINT", values
+    if kind in (ColumnType.NUMBER, ColumnType.DURATION):
+        return "DOUBLE", {text: v if v is None else float(v) for text, v in values.items()}
+    return SQL_TYPES[kind], values
+
+
 def _midnight(value: Any) -> Any:
-    is_day = value is not None and not hasattr(value, "hour")
+    is_day = value is not None and not isinstance(value, datetime)
     return datetime.combine(value, time()) if is_day else value
-
-
-def _plain_numbers(text: pa.ChunkedArray) -> pa.ChunkedArray | None:
-    """The column as numbers where every text is one as a computer writes it."""
-    if (
-        len(text) < 1_000
-        or pc.any(pc.match_substring_regex(text, "^[-+]?0[0-9]|[a-zA-Z, ]")).as_py()
-    ):
-        return None
-    filled = pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
-    for wanted in (pa.int64(), pa.float64()):
-        try:
-            return pc.cast(filled, wanted)
-        except pa.ArrowInvalid:
-            continue
-    return None
 
 
 EXAMPLES = 12
 TOLD_UNREAD = 3
-LOOKED_AT = 2_000  # rows
+LOOKED_AT = 2_000  # rows, or different texts
 DECIMALS = re.compile(r"[.,](\d+)(?!.*[.,]\d)")
 
 
-def profile(
-    name: str,
-    reading: ColumnReading,
-    values: pa.ChunkedArray,
-    text: pa.ChunkedArray,
-    has_text: bool,
-) -> TableColumn:
+@dataclass(frozen=True, slots=True)
+class _Facts:
     """Of one column, its rows of totals apart."""
-    known = values.drop_null()
-    counted = pc.value_counts(text if has_text else known)
-    frequent = _most_frequent(counted)
-    low, high = _range(known, reading.type)
-    return TableColumn(
-        name=name,
-        type=reading.type,
-        unit=reading.unit,
-        decimals=_decimals(values, text, reading.type),
-        has_text=has_text,
-        distinct=pc.count_distinct(known).as_py() if len(known) else 0,
-        blanks=len(values) - len(known),
-        low=low,
-        high=high,
-        examples=tuple(frequent),
-        note="; ".join(filter(None, (reading.note, *_unread(values, text, has_text)))),
-        missing=sum(map(is_formula, text.filter(pc.is_null(values)).to_pylist()))
-        if has_text
-        else 0,
-    )
+
+    distinct: int
+    blanks: int
+    low: Any
+    high: Any
+    frequent: Sequence[Any]  # first
+
+    def column(
+        self,
+        name: str,
+        reading: ColumnReading,
+        *,
+        decimals: int = 0,
+        has_text: bool = False,
+        unread: Iterable[str] = (),
+        missing: int = 0,
+    ) -> TableColumn:
+        has_ends = reading.type not in (ColumnType.TEXT, ColumnType.BOOLEAN)
+        return TableColumn(
+            name=name,
+            type=reading.type,
+            unit=reading.unit,
+            decimals=decimals,
+            has_text=has_text,
+            distinct=self.distinct,
+            blanks=self.blanks,
+            low=str(self.low) if has_ends else "",
+            high=str(self.high) if has_ends else "",
+            examples=tuple(
+                str(value)[:LONGEST_EXAMPLE] for value in self.frequent if str(value).strip()
+            ),
+            note="; ".join(filter(None, (reading.note, *unread))),
+            missing=missing,
+        )
 
 
-def _unread(values: pa.ChunkedArray, text: pa.ChunkedArray, has_text: bool) -> Iterator[str]:
+def _most_frequent(counts: Counts) -> list[str]:
+    known = [text for text, count in counts.items() if count]
+    return sorted(known, key=counts.__getitem__, reverse=True)[:EXAMPLES]
+
+
+def _unread(left: Sequence[str]) -> Iterator[str]:
     """Which cells say something that is no value: "free" among prices counts nowhere."""
-    left = pc.unique(text.filter(pc.is_null(values))).to_pylist() if has_text else []
     if formulas := [cell for cell in left if is_formula(cell)]:
         yield f"the file holds no result of {_some(formulas)}, so it is missing here"
     if words := [cell for cell in left if not is_blank(cell) and not is_formula(cell)]:
@@ -270,28 +415,9 @@ def _some(cells: Sequence[str]) -> str:
     return told + " …" * (len(cells) > TOLD_UNREAD)
 
 
-def _most_frequent(counted: Any) -> list[str]:
-    if not len(counted):
-        return []
-    order = pc.sort_indices(counted.field("counts"), sort_keys=[("", "descending")])[:EXAMPLES]
-    values = counted.field("values").take(order).to_pylist()
-    return [str(value)[:LONGEST_EXAMPLE] for value in values if str(value or "").strip()]
-
-
-def _range(known: pa.ChunkedArray, kind: ColumnType) -> tuple[str, str]:
-    if not len(known) or kind in (ColumnType.TEXT, ColumnType.BOOLEAN):
-        return "", ""
-    found = pc.min_max(known).as_py()
-    return str(found["min"]), str(found["max"])
-
-
-def _decimals(values: pa.ChunkedArray, text: pa.ChunkedArray, kind: ColumnType) -> int:
+def _most_places(pairs: Iterable[tuple[Any, str]]) -> int:
     """How many places after the point are written: sums are shown with as many."""
-    if kind is not ColumnType.NUMBER or not pa.types.is_floating(values.type):
-        return 0
-    some = zip(
-        values.slice(0, LOOKED_AT).to_pylist(), text.slice(0, LOOKED_AT).to_pylist(), strict=True
-    )
+    some = islice(pairs, LOOKED_AT)
     return min(6, max((_places(value, written) for value, written in some), default=0))
 
 

@@ -270,10 +270,10 @@ def said_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
     results = []
     for name in names:
         for said in CHANGES[name]:
-            for at in range(len(words) - len(said) + 1):
-                is_there = said == ("there",) and at > 0 and words[at - 1] in EXISTS
-                if tuple(words[at : at + len(said)]) == said and not is_there:
-                    results.append((at, at + len(said), name))
+            for position in range(len(words) - len(said) + 1):
+                is_there = said == ("there",) and position > 0 and words[position - 1] in EXISTS
+                if tuple(words[position : position + len(said)]) == said and not is_there:
+                    results.append((position, position + len(said), name))
     return sorted(results)
 
 
@@ -285,7 +285,7 @@ def drawing_in(words: Sequence[str]) -> tuple[str, set[int]]:
     found = said_in(words, *DRAWINGS)
     names = {name for _, _, name in found}
     drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
-    return drawn, {at for start, end, _ in found for at in range(start, end)}
+    return drawn, {position for start, end, _ in found for position in range(start, end)}
 
 
 # ── Whether rows are asked for at all ────────────────────────────────────────────────────────
@@ -307,11 +307,11 @@ def name_words(question: str) -> set[str]:
 
 def without_cues(question: str) -> str:
     """The question without what names the operation: "total revenue" asks of the revenue."""
-    words, left, at = words_of(question), list[str](), 0
-    while at < len(words):
-        length = said_at(words, at, CUES)[0]
-        left += [] if length else [words[at]]
-        at += length or 1
+    words, left, position = words_of(question), list[str](), 0
+    while position < len(words):
+        length = said_at(words, position, CUES)[0]
+        left += [] if length else [words[position]]
+        position += length or 1
     return " ".join(left)
 
 
@@ -319,7 +319,7 @@ def may_ask_rows(question: str) -> bool:
     """Whether its words leave open that it asks over rows."""
     names = name_words(question)
     words = [word for word in words_of(question) if word not in names]
-    said = (said_at(words, at, CUES)[1] for at in range(len(words)))
+    said = (said_at(words, position, CUES)[1] for position in range(len(words)))
     ends = (word in ADJECTIVES and ADJECTIVES[word].degree == "most" for word in words)
     is_drawn = bool(said_in(words, "chart", "bar", "line", "pie"))
     return is_drawn or any(each in _OF_ROWS for each in said) or any(ends)

@@ -23,7 +23,7 @@ from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.counters import NOWHERE, limiter, place_of_counters
 from rag.web.api.documents import BYTES_PER_MB
-from rag.web.serving.http_server import BACKLOG, SHARED, open_server, run_fleet
+from rag.web.serving.http_server import BACKLOG, SHARED, allow_sockets, open_server, run_fleet
 from rag.wiring.application import Application
 from rag.wiring.building import build
 from rag.wiring.components import index_folder, open_chroma, open_embedder
@@ -98,6 +98,7 @@ def _has_folder(settings: Settings) -> bool:
 
 def _share(settings: Settings, door: socket.socket, url: str) -> None:
     """Until a signal ends it."""
+    allow_sockets()  # each thread of each worker has connections here
     objects: dict[str, object] = {"counters": limiter()}
     with _reserved_index(settings, os.getppid()), _ended_by_signals(), suppress(SystemExit):
         if _has_folder(settings):

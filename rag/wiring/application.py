@@ -9,13 +9,12 @@ from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from rag.db import chunks, reading
 from rag.db.audit_trail import acting
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
 from rag.documents.embedding_claims import EmbeddingClaims
+from rag.documents.index_changes import IndexDebts
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.ingestion.pipeline import kept_files
@@ -353,10 +352,8 @@ class Application:
         if not isinstance(self.index, ChangingIndex) or self.index.is_over:
             return
         with EmbeddingClaims(self.engine).one_writer():  # another process may have copied them
-            query = select(chunks.c.id, chunks.c.collection_id).where(chunks.c.is_embedded)
-            with reading(self.engine) as connection:
-                places = {row.id: row.collection_id for row in connection.execute(query)}
-            count = self.index.copy(places)
+            debts = IndexDebts(self.engine)
+            count = self.index.copy(debts.embedded_batches(), debts.places)
         if count:
             log_throttled(log, "The vector index was changed", f"{count} vectors were copied")
 

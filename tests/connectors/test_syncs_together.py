@@ -6,8 +6,10 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -15,12 +17,18 @@ import pytest
 from rag.connectors import transfer
 from rag.connectors.folder import FolderSource, mark_of
 from rag.connectors.transfer import Transfer
+from rag.connectors.web import open_web
 from rag.errors import ModelUnavailable
 from rag.jobs import background
 from rag.jobs.background import LOCAL_SYNCER, SYNCER
 from rag.records import DocumentSource, JobState, SyncState
+from rag.seams import SourceOptions
+from tests.connectors.remote.site import Site, running
 from tests.waiting import until
 
+PAGES = 6
+LOOPBACK = ("127.0.0.1",)
+WORDS = " ".join(f"word{at}" for at in range(20))
 ROOT = Path(__file__).parents[2]
 
 
@@ -119,6 +127,37 @@ class TestTwoSyncs:
         assert ended[-1] == ("sync", JobState.DONE)
         assert upload.id
         assert len(office.texts()) == 11
+
+    @pytest.mark.parametrize("place", ["list", "transfer"])
+    def test_of_two_sites_take_turns_and_ask_for_no_page_twice(self, office_of, monkeypatch, place):
+        """Whether a look is left while it lists, or while what it listed is read in."""
+        monkeypatch.setattr(transfer, "ASK_SECONDS", 0.0 if place == "list" else 60.0)
+        monkeypatch.setattr(background, "GIVE_WAY_SECONDS", 0.0)
+        monkeypatch.setattr(Transfer, "_is_time", lambda _self: place == "transfer")
+        office = office_of(sources={"private_hosts": LOOPBACK})
+        office.write("a.md", "# A\n\nWords.\n")
+        office.add()  # what reads files in is there from now on
+        turns, queue = [], office.app.jobs._queue
+        do = queue._do
+        monkeypatch.setattr(queue, "_do", lambda job: (turns.append(job.subject), do(job)))
+        with running(Site()) as one, running(Site()) as two:
+            for site in (one, two):
+                links = "".join(f'<a href="/{at}">more</a>' for at in range(PAGES))
+                site["/"] = f"<main><h1>Start</h1><p>{WORDS}</p></main>{links}"
+                for at in range(PAGES):
+                    site[f"/{at}"] = f"<main><h1>Number {at}</h1><p>It is {at}. {WORDS}</p></main>"
+                office.book.add(source_of(office, address=site.url + "/"))
+            with closing(open_web(one.url, SourceOptions(private_hosts=LOOPBACK))) as warmed:
+                assert list(warmed.listed())  # what reads pages is there from now on
+            one.asked.clear()
+            office.app.jobs.run_waiting()
+            asked = [site.paths() for site in (one, two)]
+
+        assert len(set(turns)) == 2
+        assert sum(before != after for before, after in pairwise(turns)) >= 3
+        assert [len(paths) - len(set(paths)) for paths in asked] == [1, 1]  # its address, twice
+        assert len(office.texts()) == 2 * (PAGES + 1) + 1
+        assert not [*office.settings.data_dir.glob("sources/*/pages")]
 
     def test_whose_source_is_removed_ends_while_it_lists(self, office, monkeypatch):
         monkeypatch.setattr(transfer, "ASK_SECONDS", 0.0)
@@ -317,4 +356,5 @@ class TestAProcessThatIsKilled:
 
 
 def source_of(office, **wish):
-    return DocumentSource("", str(office.folder), "", "", is_operators=True, **wish)
+    wish = {"address": str(office.folder)} | wish
+    return DocumentSource("", kind="", name="", is_operators=True, **wish)

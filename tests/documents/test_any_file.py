@@ -2,6 +2,7 @@
 
 import io
 
+import duckdb
 import pytest
 
 from rag.documents.limits import LoadLimits
@@ -98,16 +99,27 @@ class TestMailboxes:
 
 
 class TestParquet:
-    def test_is_read_as_a_table(self):
-        import pyarrow
-        from pyarrow import parquet
+    def parquet(self, folder, query):
+        path = folder / "lamps.parquet"
+        duckdb.execute(f"COPY ({query}) TO '{path}'")
+        return read("lamps.parquet", path.read_bytes())
 
-        out = io.BytesIO()
-        parquet.write_table(pyarrow.table({"lamp": ["Aero", "Nox"], "hours": [20, 9]}), out)
-        document = read("lamps.parquet", out.getvalue())
+    def test_is_read_as_a_table(self, tmp_path):
+        document = self.parquet(tmp_path, "FROM (VALUES ('Aero', 20), ('Nox', 9)) t(lamp, hours)")
 
         assert places(document)[0][0] == "rows 2–3"
         assert "Nox" in text_of(document)
+        assert document.tables[0].typed == (1,)
+
+    def test_of_values_that_python_has_no_type_for_is_read(self, tmp_path):
+        document = self.parquet(
+            tmp_path,
+            "SELECT 'Aero' AS lamp, TIMESTAMPTZ '2025-01-02 03:04:05+00' AS at, [1, 2] AS parts, "
+            '{\'a\': 1} AS "x""y", 1.50::DECIMAL(9, 2) AS price, NULL AS note FROM range(3)',
+        )
+
+        for shown in ("2025-01-02", "[1, 2]", "{'a': 1}", "1.50"):
+            assert shown in text_of(document)
 
     def test_that_is_cut_off_is_told(self):
         with pytest.raises(Unreadable, match="cut off"):

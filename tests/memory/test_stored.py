@@ -6,11 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from threading import Event
 
+import numpy as np
 import pytest
 
 from rag.errors import ModelUnavailable, NotFound, UserError
 from rag.memory import older
 from rag.memory.conversation import ConversationMemory
+from rag.memory.embedding import marked, rows_of
 from rag.memory.history import History
 from rag.memory.phrases import all_phrases
 from rag.memory.summariser import ModelReply, Summariser, SummaryCancelled
@@ -531,3 +533,13 @@ class TestAModelsLines:
         assert remembered.is_due(session.summaries())
         covered(remembered, session, 8)
         assert not remembered.is_due(session.summaries())
+
+
+def test_vectors_of_another_model_of_the_same_size_are_none():
+    rows = np.arange(6, dtype=np.float32).reshape(2, 3)
+    stored = marked(rows, "one")
+
+    assert rows_of(stored, "one", 3).tolist() == rows.tolist()
+    assert len(rows_of(stored, "another", 3)) == 0
+    assert len(rows_of(stored, "one", 4)) == 0
+    assert rows_of(rows.reshape(-1), "one", 3).tolist() == rows.tolist()  # of before the mark

@@ -55,7 +55,7 @@ def too_large(monkeypatch):
 
 
 def differences(application):
-    return compare(application.engine, application.index.chunk_ids())
+    return compare(application.engine, application.index)
 
 
 def found(application, words):

@@ -4,16 +4,20 @@ import os
 
 import numpy as np
 import pytest
-from sqlalchemy import insert, text
+from sqlalchemy import Engine, event, insert, text
 
-from rag.db import collections, open_engine, writing
+from rag.db import collections, open_engine, reading, writing
 from rag.documents.files import IncomingFile
 from rag.errors import IndexMismatch, SetupError
+from rag.operations.backup import back_up, restore
+from rag.operations.repository import opened_for_backup, opened_for_restore
 from rag.records import EVERYTHING, Readable
 from rag.search import pgvector
 from rag.search.pgvector import ChangingIndex, PgVectorIndex
+from rag.search.tsvector import TsvectorWords
 from rag.settings import Settings
 from rag.wiring.building import build
+from rag.wiring.stores import empty_library, library_of
 from tests.conftest import postgres_database
 from tests.fakes import HashEmbedder
 
@@ -132,25 +136,54 @@ def test_until_all_is_copied_the_old_index_answers_and_both_are_written(start):
     changing.add(["b"], np.ones((1, 2), np.float32), ["1"])
     assert changing.chunk_ids() == {"a", "b"}
     assert new.chunk_ids() == {"b"}
-    assert changing.copy({"a": "1", "b": "1"}) == 2
+    assert changing.copy([["a"], ["b"]], lambda ids: dict.fromkeys(ids, "1")) == 2
     changing.add(["c"], np.ones((1, 2), np.float32), ["1"])
 
     assert changing.chunk_ids() == new.chunk_ids() == {"a", "b", "c"}
     assert old.chunk_ids() == set()
 
 
+def test_what_is_moved_or_removed_while_it_is_copied_is_so_in_the_new_index():
+    old, new = FakeIndex(), FakeIndex()
+    old.rows = {key: np.ones(2, np.float32) for key in "abc"}
+    changing = ChangingIndex(old, new)
+    places = {"a": "1", "b": "1", "c": "1"}
+
+    def then(ids):
+        """The database as it is asked, and what is done right after it."""
+        known = {key: places[key] for key in ids if key in places}
+        if places.get("a") == "1":
+            places["a"] = "2"
+            changing.move({"a": "2"})
+            del places["b"]
+            changing.remove(["b"])
+        return known
+
+    changing.copy([["a", "b"], ["c"]], then)
+
+    assert {key: new.places[key] for key in new.rows} == {"a": "2", "c": "1"}
+
+
 class FakeIndex:
     def __init__(self):
-        self.rows = {}
+        self.rows, self.places = {}, {}
 
     def add(self, chunk_ids, vectors, collections):
+        self.places |= dict(zip(chunk_ids, collections, strict=True))
         self.rows |= dict(zip(chunk_ids, vectors, strict=True))
 
     def vectors(self, chunk_ids):
-        return {key: self.rows[key] for key in chunk_ids}
+        return {key: self.rows[key] for key in chunk_ids if key in self.rows}
 
-    def chunk_ids(self):
-        return set(self.rows)
+    def chunk_ids(self, among=None):
+        return set(self.rows) if among is None else self.rows.keys() & set(among)
+
+    def move(self, collections):
+        self.places |= {key: place for key, place in collections.items() if key in self.rows}
+
+    def remove(self, chunk_ids):
+        for chunk_id in chunk_ids:
+            self.rows.pop(chunk_id, None)
 
     def count(self):
         return len(self.rows)
@@ -167,6 +200,22 @@ def test_vectors_of_another_model_are_refused(start):
 
     with pytest.raises(IndexMismatch, match="groundnote reindex"):
         other.check()
+
+
+def test_an_extension_that_is_too_old_is_said_with_what_to_do(start, monkeypatch):
+    application = start("postgresql")
+    monkeypatch.setattr(pgvector, "OLDEST", (99, 1))
+
+    with pytest.raises(SetupError, match=r"99\.1 or newer.*ALTER EXTENSION vector UPDATE"):
+        application.index.check()
+
+
+def test_some_of_the_ids_are_asked_for_without_all(start):
+    application = start("postgresql")
+    ingest(application)
+    one, *_rest = application.index.chunk_ids()
+
+    assert application.index.chunk_ids([one, "nothing"]) == {one}
 
 
 def test_without_the_right_to_make_the_extension_the_sentence_is_said_that_a_superuser_runs(
@@ -189,3 +238,55 @@ def test_without_the_right_to_make_the_extension_the_sentence_is_said_that_a_sup
 def test_another_database_is_refused(tmp_path):
     with pytest.raises(SetupError, match="Set sessions"):
         PgVectorIndex("hash", open_engine(f"sqlite:///{tmp_path / 'a.db'}"))
+
+
+def test_a_backup_of_the_library_is_put_back_without_its_vectors_which_are_made_again(
+    start, tmp_path, monkeypatch
+):
+    application = start("postgresql")
+    ingest(application)
+    application.words.search("refund", EVERYTHING, limit=1)
+    before = found(application)
+    with opened_for_backup(str(tmp_path / "a.zip")) as repository:
+        back_up(library_of(application.settings, application.engine), repository)
+
+    name = f"vectors_restored_{os.getpid()}"
+    with postgres_database(
+        name, like="template0", variable="GROUNDNOTE_TEST_PGVECTOR_URL"
+    ) as other:
+        settings = application.settings.model_copy(
+            update={
+                "data_dir": tmp_path / "two",
+                "sessions": application.settings.sessions.model_copy(
+                    update={"database_url": other}
+                ),
+            }
+        )
+        with opened_for_restore(str(tmp_path / "a.zip")) as repository:
+            restore(repository, repository.manifest(), empty_library(settings))
+        restored = build(settings, embedder=HashEmbedder())
+        restored.warm_up()
+        assert found(restored) == [(key, pytest.approx(score)) for key, score in before]
+        restored.stop()
+
+
+def test_the_words_of_the_library_are_counted_by_one_process_for_all(start):
+    application = start("postgresql")
+    ingest(application)
+    counting = []
+
+    @event.listens_for(Engine, "before_cursor_execute")
+    def noted(_connection, _cursor, statement, *_others):
+        counting.append("ts_stat" in statement)
+
+    def counts():
+        with reading(application.engine) as connection:
+            return TsvectorWords().vocabulary(connection)
+
+    try:
+        first, again = counts(), counts()
+        assert sum(counting) == 1
+        assert first == again
+        assert first["refund"] == 1
+    finally:
+        event.remove(Engine, "before_cursor_execute", noted)

@@ -91,8 +91,8 @@ class Computation:
     def _nearest(self) -> list[AttributedFigure]:
         """All figures, those first that are given for what most words of the statement name."""
         words = self._case.reading.words
-        every = (each for source in self._case.sources for each in figures_by(source))
-        return sorted(every, key=lambda figure: -share(words, figure.words | figure.lent))
+        figures = (each for source in self._case.sources for each in figures_by(source))
+        return sorted(figures, key=lambda figure: -share(words, figure.words | figure.lent))
 
     @cached_property
     def _nearest_by_words(self) -> list[AttributedFigure]:
@@ -135,7 +135,7 @@ class Computation:
         same, counts = _alike(figure, amounts), _counts(own)
         if (
             _SUM.search(text)
-            and len(_alike(figure, [each.figure for each in self._nearest_by_words])) > 1
+            and len(_alike(figure, [word.figure for word in self._nearest_by_words])) > 1
         ):
             counts = []  # `the three plans together` are not three times one of them
         yield from self._products(figure, same, counts, known)

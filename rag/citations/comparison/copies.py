@@ -24,7 +24,7 @@ def is_carried(reading: Reading, names: Sequence[str], source: SourceText) -> bo
         return False
     if not source.words.issuperset(reading.words):
         return False  # told by the words alone, without reading more of it
-    return any(_holds(reading, names, source, at) for at in range(len(source.places)))
+    return any(_holds(reading, names, source, position) for position in range(len(source.places)))
 
 
 def _holds(reading: Reading, names: Sequence[str], source: SourceText, position: int) -> bool:
@@ -123,9 +123,9 @@ def _is_apart(
     reading: Reading, names: Sequence[str], source: SourceText, used: Sequence[int]
 ) -> bool:
     """Whether nothing around the windows says of what else, or how far, they hold."""
-    places = [source.places[at] for at in used]
+    places = [source.places[position] for position in used]
     own = [name for place in places for name in (*place.own.names, *place.around.names)]
-    limited = any(_is_limited_around(reading, source, at) for at in used)
+    limited = any(_is_limited_around(reading, source, position) for position in used)
     return not limited and _names_the_same(names, own, source)
 
 
@@ -172,7 +172,7 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
                 if not changed and not is_denied:
                     return None
                 if len(changed) + is_denied == 1:
-                    keys = (there[start + at].key for at in changed)
+                    keys = (there[start + position].key for position in changed)
                     figure = next((key for key in keys if isinstance(key, Figure)), None)
                     found = found or (place, figure)
     return found

@@ -188,8 +188,8 @@ def is_about(figure: Figure, there: Figure) -> bool:
 
 def _between(reading: Reading, start: int, end: int) -> list[Term]:
     """The words that stand there."""
-    every = stretches_between(reading.terms, start, end)
-    return [term for term in every if isinstance(term.key, str) and term.end <= end]
+    terms = stretches_between(reading.terms, start, end)
+    return [term for term in terms if isinstance(term.key, str) and term.end <= end]
 
 
 def _keys(terms: Sequence[Term]) -> frozenset[str]:

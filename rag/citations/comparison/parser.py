@@ -71,8 +71,8 @@ class Reading:
     def named(self) -> tuple[Name, ...]:
         """The names where they stand: of those that overlap, the longest."""
         results: list[Name] = []
-        every = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
-        for name in sorted(every, key=lambda each: each.start - each.end):
+        names = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
+        for name in sorted(names, key=lambda each: each.start - each.end):
             if not any(other.start < name.end and name.start < other.end for other in results):
                 results.append(name)
         return tuple(results)
@@ -156,7 +156,9 @@ Stretch = TypeVar("Stretch", Token, Term, Figure)
 
 def stretches_between(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
     """Those that begin between two places of a text."""
-    first, last = (bisect_left(every, at, key=lambda each: each.start) for at in (start, end))
+    first, last = (
+        bisect_left(every, position, key=lambda each: each.start) for position in (start, end)
+    )
     return every[first:last]
 
 

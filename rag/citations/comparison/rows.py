@@ -99,10 +99,10 @@ def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
 
     Of several rows that may be meant, those under the same lead-in that tell of most cells.
     """
-    every = [each for table in _tables(source) for each in (table, table.turned())]
+    row_lists = [table_rows for table in _tables(source) for table_rows in (table, table.turned())]
     told = [
         ((_shared(row.lead, table.lead), -found.count(None)), found)
-        for table in every
+        for table in row_lists
         for found in _compared(row, table)
     ]
     best = max((near for near, _ in told), default=None)
@@ -120,9 +120,9 @@ def _shared(text: str, there: str) -> int:
 def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
     """Each row of a table that is called so, cell by cell; none where no column is."""
     columns = [_called(column, table.columns[1:]) for column, _ in row.cells]
-    for at in _called(row.label, [row[0] for row in table.rows]):
+    for position in _called(row.label, [row[0] for row in table.rows]):
         results = [
-            _of_cell(value, table, table.rows[at], own[0] + 1) if own else None
+            _of_cell(value, table, table.rows[position], own[0] + 1) if own else None
             for (_, value), own in zip(row.cells, columns, strict=True)
         ]
         if any(result is not None for result in results):

@@ -64,7 +64,7 @@ def nearest_windows(statement: ComparedStatement, source: SourceText) -> Iterato
         f"{statement.around} {statement.text}", source.lexicon, language_of(statement.text)
     ).words
     heading = source.source.document_title
-    near = (each.window for each in source.nearest(words)[:_NEAREST])
+    near = (place.window for place in source.nearest(words)[:_NEAREST])
     return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
 
 
@@ -193,12 +193,12 @@ class _Near(NamedTuple):
 def parts(reading: Reading) -> tuple[DenialPart, ...]:
     """The parts of a sentence between its commas and conjunctions."""
     results: list[DenialPart] = []
-    at, text = 0, reading.text
+    position, text = 0, reading.text
     for cut in [*_DIVIDES.finditer(text), None]:
         end = cut.start() if cut else len(text)
-        if text[at:end].strip():
-            results.append(_denial_part(reading, at, end, results))
-        at = cut.end() if cut else at
+        if text[position:end].strip():
+            results.append(_denial_part(reading, position, end, results))
+        position = cut.end() if cut else position
     return tuple(results)
 
 

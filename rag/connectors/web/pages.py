@@ -2,13 +2,17 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from html import escape
 from json import dumps
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any
 from urllib.parse import urljoin
 
@@ -166,7 +170,8 @@ if __name__ == "__main__":
 
 # ── What a site was like when it was looked at last, so that only what changed is ──
 
-FILE = "seen.json"
+FILE, LOG, PAGES = "seen.json", "look.jsonl", "pages"
+PAUSED_SECONDS = 3600.0  # at most: a look that was left longer ago begins anew
 VERSION = 1
 Secrets = tuple[tuple[str, str], ...]
 
@@ -206,10 +211,7 @@ def _load(folder: Path | None, read: Callable[[str], str]) -> dict[str, CachedPa
     with suppress(OSError, ValueError, TypeError, KeyError):
         kept = json.loads((folder / FILE).read_text(encoding="utf-8"))
         if kept["version"] == VERSION:
-            return {
-                read(url): _spelled(CachedPage(**{**values, "links": tuple(values["links"])}), read)
-                for url, values in kept["seen"].items()
-            }
+            return {read(url): _page_from(values, read) for url, values in kept["seen"].items()}
     return {}
 
 
@@ -233,3 +235,76 @@ def save_page_cache(
         part = folder / f"{FILE}.{os.getpid()}.part"
         part.write_text(json.dumps(kept), encoding="utf-8")
         part.replace(folder / FILE)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Where a look at a site began, and what it has seen so far, in the order of its asking."""
+
+    start: str
+    urls: tuple[str, ...]
+    depth: int  # of links that are followed from these
+    seen: deque[tuple[str, CachedPage | None]]  # None: it gave nothing
+
+
+class LookLog:
+    """A look as it goes, with the pages that it read: one that is left is gone on with."""
+
+    def __init__(self, folder: Path | None, secrets: Secrets) -> None:
+        self._folder = folder
+        self._secrets = secrets
+        self._hide = partial(hidden, secrets=secrets)
+        self.pages = folder / PAGES if folder else Path(mkdtemp(prefix="groundnote-web-"))
+
+    def load(self, of: Sequence[object]) -> Look | None:
+        """The one that was left, if it was `of` the same, and not long ago."""
+        if self._folder is None:
+            return None
+        path, read = self._folder / LOG, partial(revealed, secrets=self._secrets)
+        with suppress(OSError, ValueError, TypeError, KeyError, StopIteration):
+            if time.time() - path.stat().st_mtime > PAUSED_SECONDS:
+                return None
+            self.pages.mkdir(parents=True, exist_ok=True)
+            with path.open(encoding="utf-8") as file:
+                head = json.loads(next(file))
+                if head["of"] == [VERSION, *of]:
+                    urls = tuple(map(read, head["urls"]))
+                    return Look(read(head["start"]), urls, head["depth"], _seen(file, read))
+        return None
+
+    def begin(self, look: Look, of: Sequence[object]) -> None:
+        """Forget the one before."""
+        self.end()
+        self.pages.mkdir(parents=True, exist_ok=True)
+        start, urls = self._hide(look.start), [*map(self._hide, look.urls)]
+        self._write({"of": [VERSION, *of], "start": start, "urls": urls, "depth": look.depth})
+
+    def add(self, url: str, page: CachedPage | None) -> None:
+        self._write([self._hide(url), page and asdict(_spelled(page, self._hide))])
+
+    def _write(self, line: object) -> None:
+        """What cannot be written is asked for again."""
+        if self._folder is None:
+            return
+        with suppress(OSError), (self._folder / LOG).open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def end(self) -> None:
+        """Leave nothing of it."""
+        rmtree(self.pages, ignore_errors=True)
+        if self._folder is not None:
+            with suppress(OSError):
+                (self._folder / LOG).unlink(missing_ok=True)
+
+
+def _seen(lines: Iterable[str], read: Callable[[str], str]) -> deque[tuple[str, CachedPage | None]]:
+    seen: deque[tuple[str, CachedPage | None]] = deque()
+    with suppress(ValueError, TypeError):  # the last line may be half of one
+        for line in lines:
+            url, page = json.loads(line)
+            seen.append((read(url), page and _page_from(page, read)))
+    return seen
+
+
+def _page_from(values: Mapping[str, Any], read: Callable[[str], str]) -> CachedPage:
+    return _spelled(CachedPage(**{**values, "links": tuple(values["links"])}), read)

@@ -1,8 +1,6 @@
 """Web pages, sites, sitemaps and feeds as sources of documents."""
 
 import mimetypes
-import shutil
-import tempfile
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -33,7 +31,15 @@ from rag.connectors.web.fetch import (
     read_list,
     unpacked_list,
 )
-from rag.connectors.web.pages import CachedPage, WebPage, load_page_cache, page_of, save_page_cache
+from rag.connectors.web.pages import (
+    CachedPage,
+    Look,
+    LookLog,
+    WebPage,
+    load_page_cache,
+    page_of,
+    save_page_cache,
+)
 from rag.documents.cleaning import word_set
 from rag.documents.kinds import BY_ENDING
 from rag.errors import Forbidden, SourceAway, TooLarge, Unreadable, UserError
@@ -74,7 +80,9 @@ class WebSource:
         self._files: dict[str, str] = {}  # name → address
         self._marks: set[str] = set()
         self._failed = 0
-        self._read = Path(tempfile.mkdtemp(prefix="groundnote-web-"))
+        self._log = LookLog(options.aside, options.secrets)
+        self._left = self._log.load(self._key())
+        self._is_kept = False
 
     # ── Listing ──────────────────────────────────────────────────────────────────────────────
 
@@ -83,17 +91,28 @@ class WebSource:
         self._now, self._files, self._marks = {}, {}, set()
         if not self._robots.allow(self._address):
             raise SourceAway(f"{self._address} is not read: robots.txt of its site forbids it.")
+        look, self._left = self._left or self._begun(), None
+        self._scope = Scope.of(look.start)
+        yield from self._visit(look)
+        save_page_cache(self._options.aside, self._now, self._options.secrets)
+
+    def _key(self) -> list[object]:
+        """What a look that was left must have been of."""
+        options = self._options
+        return [hidden(self._address, options.secrets), options.depth, options.last_look]
+
+    def _begun(self) -> Look:
         first = self._fetcher.get(self._address)
         if not first.is_there:
             raise SourceAway(f"{self._address} answers {first.status}. Nothing is removed.")
-        self._scope = Scope.of(normal(first.url))
+        url, depth = normal(first.url), self._options.depth
+        self._scope = Scope.of(url)
         data = unpacked_list(first.data, self._options.max_bytes)
         kind = kind_of_list(data)
-        if kind:
-            yield from self._visit(self._pages_of_list(kind, data, first.url), depth=0)
-        else:
-            yield from self._visit([normal(first.url)], depth=self._options.depth)
-        save_page_cache(self._options.aside, self._now, self._options.secrets)
+        urls, depth = (self._pages_of_list(kind, data, first.url), 0) if kind else ([url], depth)
+        look = Look(url, tuple(urls), depth, deque())
+        self._log.begin(look, self._key())
+        return look
 
     def _pages_of_list(self, kind: str, data: bytes, url: str) -> list[str]:
         """Of a feed also what it named before: it shows its newest entries only."""
@@ -122,16 +141,19 @@ class WebSource:
             raise SourceAway(f"{url}, a part of the sitemap, answers {answer.status}.")
         return unpacked_list(answer.data, self._options.max_bytes)
 
-    def _visit(self, urls: Iterable[str], *, depth: int) -> Iterator[ListedFile]:
-        """Breadth first, so that what is near is found before what is deep."""
-        waiting = deque((url, depth) for url in urls)
+    def _visit(self, look: Look) -> Iterator[ListedFile]:
+        """Breadth first, so that what is near is found before what is deep.
+
+        What was seen before a look was left is not asked for: it leads to the same places again.
+        """
+        waiting = deque((url, look.depth) for url in look.urls)
         known = {url for url, _depth in waiting}
         ends, asked = time.monotonic() + MOST_SECONDS, 0
         while waiting:
             url, left = waiting.popleft()
             asked += 1
             self._check_bounds(asked, ends)
-            page = self._look(url)
+            page = self._seen_before(look, url) if look.seen else self._looked(url)
             if page is None:
                 continue
             self._now[url] = page.seen
@@ -141,6 +163,20 @@ class WebSource:
                 links = [link for link in self._followed(page.links) if link not in known]
                 known.update(links)
                 waiting.extend((link, left - 1) for link in links)
+
+    def _seen_before(self, look: Look, url: str) -> VisitedPage | None:
+        asked, seen = look.seen.popleft()
+        if asked != url:  # written by another version
+            look.seen.clear()
+            return self._looked(url)
+        if seen is not None:
+            self._marks.add(seen.mark)
+        return None if seen is None else VisitedPage(seen, seen.links)
+
+    def _looked(self, url: str) -> VisitedPage | None:
+        page = self._look(url)
+        self._log.add(url, None if page is None else page.seen)
+        return page
 
     def _check_bounds(self, asked: int, ends: float) -> None:
         """A site can go on without an end: a calendar, a search, one that means harm."""
@@ -287,11 +323,15 @@ class WebSource:
         self._aside(name).write_bytes(html)
 
     def _aside(self, name: str) -> Path:
-        return self._read / sha256(name.encode()).hexdigest()
+        return self._log.pages / sha256(name.encode()).hexdigest()
+
+    def keep(self) -> None:
+        self._is_kept = True
 
     def close(self) -> None:
         self._fetcher.close()
-        shutil.rmtree(self._read, ignore_errors=True)
+        if not self._is_kept:
+            self._log.end()
 
 
 def open_web(address: str, options: SourceOptions) -> WebSource:

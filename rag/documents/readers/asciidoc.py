@@ -153,7 +153,7 @@ def _cells(lines: list[str], style: str) -> list[list[str]]:
         cells.extend(parts[1:])
         width = width or len(cells)
     width = width or len(cells) or 1
-    return [cells[at : at + width] for at in range(0, len(cells), width)]
+    return [cells[position : position + width] for position in range(0, len(cells), width)]
 
 
 def _stated_columns(style: str) -> int:

@@ -324,17 +324,17 @@ def _rows(table: Any) -> list[list[list[Any]]]:
     rows: list[list[list[Any]]] = []
     last: dict[int, list[Any]] = {}  # cell of each column
     for row in _opened_controls(table, f"{WORD}tr"):
-        at = min(_number(_value_of(row, "trPr/gridBefore"), 0), 200)
-        rows.append([["", 1, 1] for _column in range(at)])
+        position = min(_number(_value_of(row, "trPr/gridBefore"), 0), 200)
+        rows.append([["", 1, 1] for _column in range(position)])
         for cell in _opened_controls(row, f"{WORD}tc"):
             width = min(max(1, _number(_value_of(cell, "tcPr/gridSpan"), 1)), 200)
             merged = cell.find(f"{WORD}tcPr/{WORD}vMerge")
-            if merged is not None and merged.get(f"{WORD}val") != "restart" and at in last:
-                last[at][2] += 1
+            if merged is not None and merged.get(f"{WORD}val") != "restart" and position in last:
+                last[position][2] += 1
             else:
-                last[at] = [_cell_text(cell), width, 1]
-                rows[-1].append(last[at])
-            at += width
+                last[position] = [_cell_text(cell), width, 1]
+                rows[-1].append(last[position])
+            position += width
     return rows
 
 
@@ -393,8 +393,10 @@ class Numbers:
             return ""
 
         def written(place: re.Match[str]) -> str:
-            at = int(place[1]) - 1
-            return numeral(max(counts[at] or 1, 1), _value(levels.get(at, levels[level]), "numFmt"))
+            position = int(place[1]) - 1
+            return numeral(
+                max(counts[position] or 1, 1), _value(levels.get(position, levels[level]), "numFmt")
+            )
 
         return PLACE.sub(written, _value(levels[level], "lvlText")).strip()
 

@@ -209,7 +209,9 @@ class _OdfWalk:
         if not form:
             return ""
         shown = min(_count(level.get(f"{TEXT}display-levels", "1")), depth + 1)
-        counts = (max(self.counts[style, at], 1) for at in range(depth + 1 - shown, depth + 1))
+        counts = (
+            max(self.counts[style, position], 1) for position in range(depth + 1 - shown, depth + 1)
+        )
         figures = ".".join(numeral(count, NUMERALS.get(form, "")) for count in counts)
         before, after = (level.get(f"{STYLE}num-{side}", "") for side in ("prefix", "suffix"))
         return f"{before}{figures}{after}"

@@ -4,10 +4,13 @@ import csv
 import io
 import re
 from collections.abc import Container, Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
@@ -21,6 +24,7 @@ from rag.language.grids import grids
 
 SECTION_ROWS = 40
 LONGEST_IN_TEXT = 10_000  # rows, about a minute of embedding; a sample stands for longer tables
+NESTED = re.compile(r"\]$|^(STRUCT|MAP|UNION|VARIANT)")  # DuckDB's names of types
 NumberedRow = tuple[int, list[str]]
 
 
@@ -295,21 +299,38 @@ def text_of(value: Any) -> str:
 
 
 def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline; what is nested in a cell is told as Python writes it."""
-    from pyarrow import ArrowException, parquet
+    """Fill the outline; what is nested in a cell is told as DuckDB writes it."""
+    import duckdb
 
-    try:
-        file = parquet.ParquetFile(io.BytesIO(data))
-        rows = list(CellCount(outline.name, limits).counted(_parquet_rows(file)))
-    except (ArrowException, OSError, ValueError) as error:
-        raise Unreadable(outline.name, "the table is damaged or was cut off.") from error
+    config: dict[str, Any] = {
+        "threads": 1, "memory_limit": "512MB", "autoload_known_extensions": False,
+    }  # fmt: skip
+    with TemporaryDirectory(prefix="groundnote-parquet-") as folder:
+        path = Path(folder) / "rows.parquet"
+        path.write_bytes(data)
+        try:
+            with closing(duckdb.connect(":memory:", config=config)) as connection:
+                found = _parquet_rows(connection, f"read_parquet('{path}')")
+                rows = list(CellCount(outline.name, limits).counted(found))
+        except duckdb.Error as error:
+            raise Unreadable(outline.name, "the table is damaged or was cut off.") from error
     write_rows(rows, outline, place="rows")
 
 
-def _parquet_rows(file: Any) -> Iterator[tuple[int, list[str]]]:
-    yield 1, list(map(str, file.schema_arrow.names))
+def _parquet_rows(connection: Any, table: str) -> Iterator[tuple[int, list[str]]]:
+    columns = connection.execute(f"DESCRIBE FROM {table}").fetchall()
+    yield 1, [name for name, *_kind in columns]
+    shown = ", ".join(_selected(name, kind) for name, kind, *_rest in columns)
+    selected = connection.execute(f"SELECT {shown} FROM {table}")
     number = 1
-    for batch in file.iter_batches(batch_size=1_000):
-        for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+    while batch := selected.fetchmany(1_000):
+        for row in batch:
             number += 1
             yield number, [cell_of(value, number, at) for at, value in enumerate(row, 1)]
+
+
+def _selected(name: str, kind: str) -> str:
+    """A column in SQL; moments with a zone and what is nested as text: Python needs more for it."""
+    column = '"' + name.replace('"', '""') + '"'
+    is_plain = "ZONE" not in kind and not NESTED.search(kind)
+    return column if is_plain else f"CAST({column} AS VARCHAR)"

@@ -49,7 +49,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     with damage_message(outline.name, *refusals):
         book = _opened(data, outline.name)
         sheets = [
-            _sheet(book, sheet, records.uncounted(at)) for at, sheet in enumerate(book.sheets())
+            _sheet(book, sheet, records.uncounted(position))
+            for position, sheet in enumerate(book.sheets())
         ]
         write_sheets(sheets, outline, limits)
     for text in records.texts:
@@ -74,12 +75,12 @@ class _Records:
 
     def read(self, data: bytes) -> "_Records":
         stream, end = _workbook(data)
-        at = depth = shape = 0
+        position = depth = shape = 0
         sheet = -2  # what is said of all of them comes first
-        while at + 4 <= end:
-            kind, size = struct.unpack_from("<HH", stream, at)
-            body = stream[at + 4 : at + 4 + size]
-            at += 4 + size
+        while position + 4 <= end:
+            kind, size = struct.unpack_from("<HH", stream, position)
+            body = stream[position + 4 : position + 4 + size]
+            position += 4 + size
             if kind in BEGINS:
                 sheet += depth == 0
                 self.charts += depth == 0 and body[2:4] == CHART_SHEET
@@ -90,7 +91,9 @@ class _Records:
                 (shape,) = struct.unpack_from("<H", body, 4)
                 self.charts += shape == CHART
             elif kind == TEXT and shape != NOTE and size >= 12:
-                self.texts.append(_text_of_shape(stream, at, struct.unpack_from("<H", body, 10)[0]))
+                self.texts.append(
+                    _text_of_shape(stream, position, struct.unpack_from("<H", body, 10)[0])
+                )
             elif kind == FORMULA and size >= 16:
                 row, column = struct.unpack_from("<HH", body)
                 self.formulas += 1
@@ -145,8 +148,10 @@ def _sheet(book: Any, sheet: Any, formulas: Sequence[str]) -> Sheet:
         sheet.name,
         _rows(book, sheet),
         is_hidden=bool(sheet.visibility),
-        hidden_rows={at + 1 for at, row in sheet.rowinfo_map.items() if row.hidden},
-        hidden_columns={at + 1 for at, column in sheet.colinfo_map.items() if column.hidden},
+        hidden_rows={position + 1 for position, row in sheet.rowinfo_map.items() if row.hidden},
+        hidden_columns={
+            position + 1 for position, column in sheet.colinfo_map.items() if column.hidden
+        },
         notes=[(c + 1, r + 1, note.text) for (r, c), note in sheet.cell_note_map.items()],
         merged=[(left + 1, top + 1, end) for top, end, left, _right in sheet.merged_cells],
         formulas=formulas,
@@ -154,11 +159,11 @@ def _sheet(book: Any, sheet: Any, formulas: Sequence[str]) -> Sheet:
 
 
 def _rows(book: Any, sheet: Any) -> Iterator[NumberedRow]:
-    for at in range(sheet.nrows):
-        cells = sheet.row(at)[:WIDEST]
-        row = [_cell(book, sheet, at, column, cell) for column, cell in enumerate(cells)]
+    for position in range(sheet.nrows):
+        cells = sheet.row(position)[:WIDEST]
+        row = [_cell(book, sheet, position, column, cell) for column, cell in enumerate(cells)]
         if any(row):
-            yield at + 1, row
+            yield position + 1, row
 
 
 def _cell(book: Any, sheet: Any, row: int, column: int, cell: Any) -> str:
@@ -233,7 +238,10 @@ def _binary_sheets(book: Any) -> Iterator[Sheet]:
 def _stored_rows(sheet: Any) -> Iterator[NumberedRow]:
     first, left = sheet.start or (0, 0)
     for number, row in enumerate(sheet.iter_rows(), start=1 if first == 0 else first + 1):
-        values = [cell_of(value, number, at) for at, value in enumerate(row[:WIDEST], left + 1)]
+        values = [
+            cell_of(value, number, position)
+            for position, value in enumerate(row[:WIDEST], left + 1)
+        ]
         if any(values):
             yield number, values
 

@@ -311,18 +311,18 @@ class LoginProvider:
                 )
             owner = owner.lower()
         groups = _groups(claims.get(self.settings.groups_claim))
-        known = Entrant(checked_owner(owner.strip()), self.credential, groups)
-        self._check_allowed(known)
-        return known
+        entrant = Entrant(checked_owner(owner.strip()), self.credential, groups)
+        self._check_allowed(entrant)
+        return entrant
 
-    def _check_allowed(self, known: Entrant) -> None:
+    def _check_allowed(self, entrant: Entrant) -> None:
         allowed = self.settings.allowed
-        named = {known.owner, *(f"{GROUP}{group}" for group in known.groups)}
-        if "@" in known.owner:
-            named.add("@" + known.owner.rpartition("@")[2])
+        named = {entrant.owner, *(f"{GROUP}{group}" for group in entrant.groups)}
+        if "@" in entrant.owner:
+            named.add("@" + entrant.owner.rpartition("@")[2])
         if allowed and named.isdisjoint(allowed):
             raise NotAllowed(
-                f"{known.owner} is known to the login provider, but may not log in here. Ask "
+                f"{entrant.owner} is known to the login provider, but may not log in here. Ask "
                 "whoever runs this server (auth.oidc.allowed)."
             )
 

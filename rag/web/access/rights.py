@@ -60,10 +60,10 @@ def add_document(name: str, data: bytes, collection_id: str = DEFAULT_COLLECTION
 
     Raises NotFound and Forbidden where the caller may not see or add to the collection.
     """
-    held = held_collection(collection_id, least=Right.ADD)
+    collection = held_collection(collection_id, least=Right.ADD)
     check_room(application().settings.data_dir)
     owner = "" if is_one() else current_owner()
-    job = application().jobs.submit_ingest(name, data, owner=owner, collection_id=held.id)
+    job = application().jobs.submit_ingest(name, data, owner=owner, collection_id=collection.id)
     note("document.uploaded", name)
     return job
 
@@ -111,8 +111,12 @@ def held_collections() -> list[CollectionOf]:
 
 def choices(chosen: Sequence[str] = ()) -> list[tuple[CollectionOf, bool]]:
     """What a conversation may ask, and whether it does; none where there is nothing to choose."""
-    held = held_collections()
-    return [(each, not chosen or each.id in chosen) for each in held] if len(held) > 1 else []
+    collections = held_collections()
+    return (
+        [(collection, not chosen or collection.id in chosen) for collection in collections]
+        if len(collections) > 1
+        else []
+    )
 
 
 def pickable_models() -> tuple[str, ...]:
@@ -131,10 +135,10 @@ def picked_model(name: str) -> str:
 
 def held_collection(collection_id: str, *, least: Right = Right.READ) -> CollectionOf:
     """Raises NotFound where the caller may not read it, Forbidden where it may not do so much."""
-    held = application().collections.collection(current_owner(), collection_id)
-    if held.right < least:
-        raise Forbidden(f"You may not do this with {held.name}. Ask somebody who manages it.")
-    return held
+    collection = application().collections.collection(current_owner(), collection_id)
+    if collection.right < least:
+        raise Forbidden(f"You may not do this with {collection.name}. Ask somebody who manages it.")
+    return collection
 
 
 def may_create() -> bool:
@@ -159,23 +163,23 @@ def change_collection(
     members: Mapping[str, Right] | None = None,
 ) -> None:
     """What is given replaces what was; each change of a right is written down."""
-    held = held_collection(collection_id, least=Right.MANAGE)
-    application().collections.change(held.id, name=name, everybody=everybody, members=members)
+    collection = held_collection(collection_id, least=Right.MANAGE)
+    application().collections.change(collection.id, name=name, everybody=everybody, members=members)
     _forget()
 
 
 def delete_collection(collection_id: str) -> None:
     """Delete an empty one. Raises NotFound, Forbidden and Conflict."""
-    held = held_collection(collection_id, least=Right.MANAGE)
-    application().collections.delete(held.id)
+    collection = held_collection(collection_id, least=Right.MANAGE)
+    application().collections.delete(collection.id)
     _forget()
 
 
 def move_document(document_id: str, collection_id: str) -> None:
     """Put a document that the caller may change into a collection that it may add to."""
     found = changeable(document_id)
-    held = held_collection(collection_id, least=Right.ADD)
-    application().ingestion.move(found.id, held.id)
+    collection = held_collection(collection_id, least=Right.ADD)
+    application().ingestion.move(found.id, collection.id)
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:

@@ -98,7 +98,7 @@ def delete_collection(path: CollectionPath) -> tuple[str, int]:
 
 
 def _collection_model(collection_id: str) -> CollectionModel:
-    held = rights.held_collection(collection_id)
-    is_managed = held.right >= Right.MANAGE
-    members = application().collections.members(held.id) if is_managed else None
-    return CollectionModel.of(held, members=members)
+    collection = rights.held_collection(collection_id)
+    is_managed = collection.right >= Right.MANAGE
+    members = application().collections.members(collection.id) if is_managed else None
+    return CollectionModel.of(collection, members=members)

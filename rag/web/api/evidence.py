@@ -139,12 +139,12 @@ def check_any_text(body: CheckBody) -> CheckedModel:
     sources, held = _sources_of(body), application()
     embedder = held.embedder if held.settings.embedding.is_packaged else None
     if sources is None:
-        found = cite_text(body.text, held.retriever, rights.readable(), embedder=embedder)
-        found_here = list(found.sources.values())
-        return CheckedModel.of(found, sources=found_here, numbers="reply")
-    found = check_text(body.text, sources, embedder=embedder)
+        text = cite_text(body.text, held.retriever, rights.readable(), embedder=embedder)
+        found_here = list(text.sources.values())
+        return CheckedModel.of(text, sources=found_here, numbers="reply")
+    text = check_text(body.text, sources, embedder=embedder)
     numbers = "session" if body.sources is None else "sent"
-    return CheckedModel.of(found, sources=[], numbers=numbers)
+    return CheckedModel.of(text, sources=[], numbers=numbers)
 
 
 def _sources_of(body: CheckBody) -> dict[int, Source] | None:

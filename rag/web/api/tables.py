@@ -110,9 +110,9 @@ def list_tables(query: PageQuery) -> TablesModel:
 def read_table(path: TablePath, query: RowsQuery) -> RowsModel:
     """One table, and a stretch of its rows."""
     table = application().tables.table(checked_id(path.table_id, "table"), readable())
-    found = application().asked.library.rows(table, query.offset, query.limit + 1, query.q)
-    has_more = len(found.rows) > query.limit
-    rows = found.rows[: query.limit]
+    query_result = application().asked.library.rows(table, query.offset, query.limit + 1, query.q)
+    has_more = len(query_result.rows) > query.limit
+    rows = query_result.rows[: query.limit]
     return RowsModel.of(table=table, rows=rows, offset=query.offset, has_more=has_more)
 
 

@@ -67,10 +67,13 @@ def read_model(path: ModelPath) -> dict[str, Any]:
 
 def _models() -> list[str]:
     """By the collections' names, or by their ids where several share a name."""
-    held = rights.held_collections()
-    times = Counter(each.name.casefold() for each in held)
-    names = [each.name if times[each.name.casefold()] == 1 else each.id for each in held]
-    ones = [f"{MODEL_OF_ONE}{name}" for name in names if len(held) > 1]
+    collections = rights.held_collections()
+    times = Counter(collection.name.casefold() for collection in collections)
+    names = [
+        collection.name if times[collection.name.casefold()] == 1 else collection.id
+        for collection in collections
+    ]
+    ones = [f"{MODEL_OF_ONE}{name}" for name in names if len(collections) > 1]
     plain = [MODEL_PLAIN] if application().settings.llm.is_configured else []
     return [MODEL, MODEL_WITH_LINKS, *ones, *plain]
 

@@ -388,14 +388,14 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
         if ids is not None and tuple(ids) != session.session.read().collections:
             session.session.choose(ids)
         rounds = _rounds(session, asked, body.said_in)
-        own = replace(
+        answer_options = replace(
             wishes,
             rounds=rounds,
             past=_past_alone(session, asked),
             instructions="\n".join(asked.instructions),
             notices=asked.notices,
         )
-        turn = _begun(session, asked, own)
+        turn = _begun(session, asked, answer_options)
         return turn, protocol(turn.session, replace(asked, rounds=rounds), body, body.for_whom)
 
     def frames() -> Frames:

@@ -188,7 +188,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         order=order,
         filters=filters,
     )
-    held = rights.held_collections()
+    collections = rights.held_collections()
     jobs = [job for job in application().jobs.jobs() if rights.may_see(job)]
     running, failed = jobs_to_show(jobs, documents.named({job.subject for job in jobs}, readable))
     return show_page(
@@ -213,7 +213,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         max_file_mb=application().settings.documents.max_file_mb,
         longest_pasted=LONGEST_PASTED,
         pasted=pasted,
-        collections=[] if rights.is_one() and len(held) == 1 else held,
+        collections=[] if rights.is_one() and len(collections) == 1 else collections,
         shown=shown,
         older=_older(documents.read_before(readable)),
         may_create=rights.may_create(),

@@ -155,14 +155,14 @@ def _form_values() -> dict[str, str]:
 
 
 def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None = None) -> str:
-    held = rights.held_collection(collection_id, least=Right.MANAGE)
-    told: list[SourceStatus] = managed_sources([held.id])
+    collection = rights.held_collection(collection_id, least=Right.MANAGE)
+    statuses: list[SourceStatus] = managed_sources([collection.id])
     busy = (SyncState.RUNNING, SyncState.REMOVING)
     return show_page(
         "document_sources.html",
-        held=held,
-        told=told,
-        running=sum(each.state in busy for each in told),
+        held=collection,
+        told=statuses,
+        running=sum(status.state in busy for status in statuses),
         states=STATES,
         every=EVERY,
         given=given or {"every": "3600", "depth": str(DEFAULT_DEPTH)},

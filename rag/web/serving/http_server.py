@@ -117,7 +117,7 @@ def open_server(
     app: Callable[..., Any], listener: socket.socket, *, threads: int, max_body_bytes: int
 ) -> DeadlineServer:
     """A server over a socket that listens; `run` serves until it is told to end."""
-    _allow_sockets(CONNECTIONS + 200)
+    allow_sockets()
     return DeadlineServer(
         app,
         _sock=listener,
@@ -135,7 +135,8 @@ def open_server(
     )
 
 
-def _allow_sockets(wanted: int) -> None:
+def allow_sockets(wanted: int = CONNECTIONS + 200) -> None:
+    """So many connections at once, as far as the system lets us."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft < allowed:

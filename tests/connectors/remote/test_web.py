@@ -490,3 +490,55 @@ def test_a_page_keeps_what_its_head_says_of_it(site):
     assert (document.report.author, document.report.date) == ("Ines & Vidal", "2025-07-01")
     assert document.report.tags == ("water", "pool")
     assert "viewport" not in html
+
+
+class TestALookThatIsLeft:
+    def begun(self, pool, aside, **options):
+        """Left after three pages, as by a job that lets others go before it."""
+        source = open_web(f"{pool.url}/pool/", self.options(aside, **options))
+        listing = source.listed()
+        names = [next(listing).name for _ in range(3)]
+        source.keep()
+        source.close()
+        pool.asked.clear()
+        return names
+
+    def options(self, aside, **options):
+        return SourceOptions(private_hosts=PRIVATE, aside=aside, **options)
+
+    def rest(self, pool, aside, **options):
+        source = open_web(f"{pool.url}/pool/", self.options(aside, **options))
+        files = list(source.listed())
+        texts = [source.read(file) for file in files]
+        source.close()
+        return [file.name for file in files], texts
+
+    def test_goes_on_where_it_was_with_what_it_read(self, pool, tmp_path):
+        whole = [*Visitor(f"{pool.url}/pool/").look()]
+        seen = self.begun(pool, tmp_path)
+
+        names, texts = self.rest(pool, tmp_path)
+
+        assert names == whole
+        assert any(b"season cards" in text for text in texts)
+        assert not {"/pool/fees.html", "/pool/"} & set(pool.paths())
+        assert seen == whole[:3]
+        assert [path.name for path in tmp_path.iterdir()] == ["seen.json"]
+
+    @pytest.mark.parametrize("other", [{"last_look": "later"}, {"depth": 1}])
+    def test_begins_anew_where_it_was_another_one(self, pool, tmp_path, other):
+        self.begun(pool, tmp_path)
+
+        self.rest(pool, tmp_path, **other)
+
+        assert "/pool/fees.html" in pool.paths()
+
+    def test_of_which_half_a_line_was_written_goes_on_before_it(self, pool, tmp_path):
+        self.begun(pool, tmp_path)
+        log = tmp_path / "look.jsonl"
+        log.write_bytes(log.read_bytes()[:-9])
+
+        names, _texts = self.rest(pool, tmp_path)
+
+        assert len(pool.paths()) < len(names)
+        assert len(names) == len(set(names)) == len(Visitor(f"{pool.url}/pool/").look())

@@ -79,7 +79,7 @@ def _edges(page: Page) -> list[int]:
         for place in places
         if any(lattice.holds(page.lines[place]) for lattice in page.lattices)
     ]
-    return [at for at in sorted(places - {*drawn}) if not _is_row(page.lines, at)]
+    return [position for position in sorted(places - {*drawn}) if not _is_row(page.lines, position)]
 
 
 def _is_row(lines: Sequence[PdfLine], position: int) -> bool:
@@ -109,7 +109,7 @@ def _running(page: Page) -> dict[int, set[Running]]:
 
 
 def _without(page: Page, running: set[Running]) -> Page:
-    dropped = {at for at, keys in _running(page).items() if keys & running}
+    dropped = {position for position, keys in _running(page).items() if keys & running}
     lines = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
     # A page with nothing else keeps them: they are all that it says.
     return replace(page, lines=lines or page.lines)
@@ -142,7 +142,7 @@ class _Style:
 
     def levels_of(self, lines: Sequence[PdfLine]) -> list[int]:
         """The level of each line; a heading of many lines is a paragraph in larger type."""
-        alone = [_is_alone(lines, at) for at in range(len(lines))]
+        alone = [_is_alone(lines, position) for position in range(len(lines))]
         levels: list[int] = []
         for level, group in groupby(
             self.level(line) * is_alone for line, is_alone in zip(lines, alone, strict=True)
@@ -205,7 +205,7 @@ class _PdfWriting:
         self.number = page.number
         lines, drawn = ruled_tables(page.lines, page.lattices)
         levels = _levels(replace(page, lines=tuple(lines)), bookmarks, style)
-        at = 0
+        position = 0
         whole = [
             table
             for table in drawn
@@ -213,10 +213,10 @@ class _PdfWriting:
         ]
         for table in [*whole, None]:
             end = table.start if table else len(lines)
-            self._between(lines[at:end], levels[at:end])
+            self._between(lines[position:end], levels[position:end])
             if table:
                 self._table(table.rows, may_go_on=True, edges=table.edges)
-                at = table.end
+                position = table.end
         self.outline.form_values(page.form_values)
         for note in page.notes:
             self.outline.paragraph(f"Note on this page: {note}")
@@ -231,12 +231,12 @@ class _PdfWriting:
         self.rows = []
 
     def _between(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
-        at = 0
+        position = 0
         for table in find_tables(lines, levels):
-            self._lines(lines[at : table.start], levels[at : table.start])
+            self._lines(lines[position : table.start], levels[position : table.start])
             self._table(table.rows, may_go_on=table.may_go_on)
-            at = table.end
-        self._lines(lines[at:], levels[at:])
+            position = table.end
+        self._lines(lines[position:], levels[position:])
 
     def _lines(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
         pairs = zip(lines, levels, strict=True)

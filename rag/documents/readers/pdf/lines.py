@@ -142,7 +142,9 @@ def struck(rule: Rule, words: Sequence[tuple[float, float]], base: float, size: 
     if not STRIKE[0] * size < rule.place - base < STRIKE[1] * size:
         return []
     through = [
-        at for at, (left, right) in enumerate(words) if rule.start < (left + right) / 2 < rule.end
+        position
+        for position, (left, right) in enumerate(words)
+        if rule.start < (left + right) / 2 < rule.end
     ]
     if not through:
         return []
@@ -181,17 +183,19 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
     from pypdfium2 import raw
 
     x, y, box = ctypes.c_double(), ctypes.c_double(), raw.FS_RECTF()
-    for at in range(text_page.count_chars()):
-        code = raw.FPDFText_GetUnicode(text_page, at)
-        is_made = raw.FPDFText_IsGenerated(text_page, at) == 1
+    for position in range(text_page.count_chars()):
+        code = raw.FPDFText_GetUnicode(text_page, position)
+        is_made = raw.FPDFText_IsGenerated(text_page, position) == 1
         if code in NOTHING or (is_made and code in b"\r\n"):
             continue
-        text = "-" if code == CUT and raw.FPDFText_IsHyphen(text_page, at) else chr(code)
+        text = "-" if code == CUT and raw.FPDFText_IsHyphen(text_page, position) else chr(code)
         is_blank = is_made or (text.isspace() and text not in NO_BLANKS)
-        raw.FPDFText_GetCharOrigin(text_page, at, x, y)
-        raw.FPDFText_GetLooseCharBox(text_page, at, box)  # as high as the font, not as the letter
-        size = raw.FPDFText_GetFontSize(text_page, at)
-        turned = raw.FPDFText_GetCharAngle(text_page, at)  # clockwise
+        raw.FPDFText_GetCharOrigin(text_page, position, x, y)
+        raw.FPDFText_GetLooseCharBox(
+            text_page, position, box
+        )  # as high as the font, not as the letter
+        size = raw.FPDFText_GetFontSize(text_page, position)
+        turned = raw.FPDFText_GetCharAngle(text_page, position)  # clockwise
         angle = -round(turned / QUARTER, 2) * QUARTER
         left, right, base, height = box.left, box.right, y.value, box.top - box.bottom
         if angle:
@@ -205,7 +209,7 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
             height = height if abs(across) > abs(up) else box.right - box.left
         if size < MIN_FONT_SIZE or size > 2 * height > 0:  # some producers scale the page
             size = height * 0.85
-        yield _Letter(text, left, right, base, size, angle, at, is_blank)
+        yield _Letter(text, left, right, base, size, angle, position, is_blank)
 
 
 def _line(
@@ -219,7 +223,7 @@ def _line(
     text = " ".join(map(read, pieces))
     cells = join_symbols(_cells(pieces, read), size)
     words = tuple(_cells(_words(letters), read))
-    is_bold = all(_is_bold(text_page, visible[at].at) for at in (0, -1))
+    is_bold = all(_is_bold(text_page, visible[position].at) for position in (0, -1))
     return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, cells, words)
 
 

@@ -170,12 +170,12 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
     import pypdfium2
 
     characters = 0
-    for at in range(len(document)):
+    for position in range(len(document)):
         try:
-            page = document[at]
+            page = document[position]
             text_page = page.get_textpage()
         except pypdfium2.PdfiumError:
-            yield Page(at + 1, (), is_broken=True)  # the other pages may be whole
+            yield Page(position + 1, (), is_broken=True)  # the other pages may be whole
             continue
         rules = page_rules(page)
         crossed = [*rules.thin, *_strikes(page)]
@@ -188,15 +188,15 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         characters += sum(len(line.text) for line in lines)
         if characters > max_characters:
             raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
-        yield Page(at + 1, lines, form_values=values, lattices=lattices, notes=notes)
+        yield Page(position + 1, lines, form_values=values, lattices=lattices, notes=notes)
 
 
 def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
     """Of each its kind; closed when the next is taken."""
     from pypdfium2 import raw
 
-    for at in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_NOTES)):
-        note = raw.FPDFPage_GetAnnot(page, at)
+    for position in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_NOTES)):
+        note = raw.FPDFPage_GetAnnot(page, position)
         yield raw.FPDFAnnot_GetSubtype(note), note
         raw.FPDFPage_CloseAnnot(note)
 
@@ -220,8 +220,8 @@ def _strikes(page: Any) -> Iterator[Rule]:
     quad = raw.FS_QUADPOINTSF()
     for kind, note in _annotations(page):
         count = raw.FPDFAnnot_CountAttachmentPoints(note) if kind == raw.FPDF_ANNOT_STRIKEOUT else 0
-        for at in range(min(count, MOST_NOTES)):
-            raw.FPDFAnnot_GetAttachmentPoints(note, at, quad)
+        for position in range(min(count, MOST_NOTES)):
+            raw.FPDFAnnot_GetAttachmentPoints(note, position, quad)
             across, up = (
                 [getattr(quad, f"{axis}{corner}") for corner in range(1, 5)] for axis in "xy"
             )
@@ -320,8 +320,8 @@ def filing_title(lines: Sequence[str]) -> str:
 
 def _company(cover: Sequence[str]) -> str:
     """The words above "(Exact name of registrant as specified in its charter)"."""
-    at = next((index for index, line in enumerate(cover) if NAMED.match(line)), 0)
-    above = (line.strip() for line in reversed(cover[:at]))
+    position = next((index for index, line in enumerate(cover) if NAMED.match(line)), 0)
+    above = (line.strip() for line in reversed(cover[:position]))
     return next((line for line in above if not NO_NAME.fullmatch(line)), "")[:100]
 
 

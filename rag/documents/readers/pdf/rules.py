@@ -95,8 +95,8 @@ def _boxes(part: Any) -> Iterator[tuple[float, float, float, float]]:
     matrix = part.get_matrix()
     last: tuple[float, float] | None = None
     x, y = ctypes.c_float(), ctypes.c_float()
-    for at in range(min(raw.FPDFPath_CountSegments(part), MOST_OBJECTS)):
-        segment = raw.FPDFPath_GetPathSegment(part, at)
+    for position in range(min(raw.FPDFPath_CountSegments(part), MOST_OBJECTS)):
+        segment = raw.FPDFPath_GetPathSegment(part, position)
         raw.FPDFPathSegment_GetPoint(segment, x, y)
         point = matrix.on_point(x.value, y.value)
         kind = raw.FPDFPathSegment_GetType(segment)

@@ -120,18 +120,22 @@ class HeaderPlace:
 
 def header_start(lines: Sequence[PdfLine], free: int, start: int, place: HeaderPlace) -> int:
     """The first line of the header; labels that open the first group stand below it."""
-    at = start
-    while at > free and start - at < LABELS_IN_A_ROW and _is_opening(lines, at, place):
-        at -= 1
-    first, top = at, lines[at].bottom
-    while at > free and first - at < HEADER_LINES:
-        line = lines[at - 1]
+    position = start
+    while (
+        position > free
+        and start - position < LABELS_IN_A_ROW
+        and _is_opening(lines, position, place)
+    ):
+        position -= 1
+    first, top = position, lines[position].bottom
+    while position > free and first - position < HEADER_LINES:
+        line = lines[position - 1]
         is_near = lines[start].bottom < line.bottom <= top + 2.3 * line.size
         if not is_near or not _is_header(line, place):
             break
         top = max(top, line.bottom)
-        at -= 1
-    return at if at < first else _labels_start(lines, first, start)
+        position -= 1
+    return position if position < first else _labels_start(lines, first, start)
 
 
 def _is_opening(lines: Sequence[PdfLine], position: int, place: HeaderPlace) -> bool:
@@ -143,12 +147,12 @@ def _is_opening(lines: Sequence[PdfLine], position: int, place: HeaderPlace) -> 
 
 def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
     """Without a header, only what ends in a colon opens a group, if it ends no paragraph."""
-    at = start
-    while at > first and lines[at - 1].text.endswith(":"):
-        at -= 1
-    above = lines[at - 1] if at else None
+    position = start
+    while position > first and lines[position - 1].text.endswith(":"):
+        position -= 1
+    above = lines[position - 1] if position else None
     is_tail = above and above.right > lines[start].right - 60 and len(above.cells) == 1
-    return start if is_tail else at
+    return start if is_tail else position
 
 
 def _is_header(line: PdfLine, place: HeaderPlace) -> bool:
@@ -287,14 +291,14 @@ def find_tables(lines: Sequence[PdfLine], levels: Sequence[int]) -> Iterator[Pdf
 
 
 def _figure_tables(lines: Sequence[PdfLine]) -> Iterator[PdfTable]:
-    at = free = 0
-    while at < len(lines):
-        end = _run_end(lines, at) if _is_row(lines[at]) else at
-        table = _figure_table(lines, free, at, end) if end > at else None
+    position = free = 0
+    while position < len(lines):
+        end = _run_end(lines, position) if _is_row(lines[position]) else position
+        table = _figure_table(lines, free, position, end) if end > position else None
         if table is not None:
             yield table
             free = table.end
-        at = max(end, at + 1)
+        position = max(end, position + 1)
 
 
 def _is_row(line: PdfLine) -> bool:
@@ -322,14 +326,14 @@ def _run_end(lines: Sequence[PdfLine], start: int) -> int:
     """The line after the last row of the run; labels between rows belong to it."""
     end = start + 1
     edge = min(cell.left for cell in _row(lines[start]).values)
-    for at in range(start + 1, len(lines)):
-        line, drop = lines[at], lines[at - 1].bottom - lines[at].bottom
+    for position in range(start + 1, len(lines)):
+        line, drop = lines[position], lines[position - 1].bottom - lines[position].bottom
         if not 0 < drop < FARTHEST * line.size:
             break
-        if _goes_on(line, drop, is_next=end == at):
+        if _goes_on(line, drop, is_next=end == position):
             edge = min(edge, *(cell.left for cell in _row(line).values))
-            end = at + 1
-        elif not is_label(line, edge) or at - end >= LABELS_IN_A_ROW:
+            end = position + 1
+        elif not is_label(line, edge) or position - end >= LABELS_IN_A_ROW:
             break
     return end
 
@@ -411,20 +415,20 @@ def _written(rows: Sequence[_FigureRow], columns: Columns) -> list[list[str]]:
 def _unwrapped(rows: Sequence[_FigureRow]) -> Iterator[_FigureRow]:
     drops = sorted(a.bottom - b.bottom for a, b in pairwise(rows))
     usual = drops[len(drops) // 2] if drops else 0.0
-    held: _FigureRow | None = None
+    figure_row: _FigureRow | None = None
     for row in rows:
-        if held is not None:
-            is_close = held.bottom - row.bottom < 0.9 * usual
-            goes_on = not held.label.endswith(":") and (is_close or row.label[:1].islower())
+        if figure_row is not None:
+            is_close = figure_row.bottom - row.bottom < 0.9 * usual
+            goes_on = not figure_row.label.endswith(":") and (is_close or row.label[:1].islower())
             if goes_on or not row.label:
-                row = _FigureRow((*held.labels, *row.labels), row.bottom, row.values)
+                row = _FigureRow((*figure_row.labels, *row.labels), row.bottom, row.values)
             else:
-                yield held
-        held = None if row.values else row
+                yield figure_row
+        figure_row = None if row.values else row
         if row.values:
             yield row
-    if held is not None:
-        yield held
+    if figure_row is not None:
+        yield figure_row
 
 
 # ── Rows of words ────────────────────────────────────────────────────────────────────────────
@@ -433,15 +437,17 @@ def _unwrapped(rows: Sequence[_FigureRow]) -> Iterator[_FigureRow]:
 def _word_tables(
     lines: Sequence[PdfLine], levels: Sequence[int], start: int, end: int
 ) -> Iterator[PdfTable]:
-    at = free = start
-    while at < end:
-        stop = next((to for to in range(at, end) if levels[to]), end)
-        may_begin = at < stop and (len(lines[at].cells) > 1 or _is_split(lines[at:stop]))
-        table = _word_table(lines[:stop], free, at) if may_begin else None
+    position = free = start
+    while position < end:
+        stop = next((to for to in range(position, end) if levels[to]), end)
+        may_begin = position < stop and (
+            len(lines[position].cells) > 1 or _is_split(lines[position:stop])
+        )
+        table = _word_table(lines[:stop], free, position) if may_begin else None
         if table:
             yield table
             free = table.end
-        at = table.end if table else at + 1
+        position = table.end if table else position + 1
 
 
 def _is_split(lines: Sequence[PdfLine]) -> bool:
@@ -471,13 +477,15 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
 def _region_end(lines: Sequence[PdfLine], start: int) -> int:
     """After the last line that has cells, and the fragments that belong to it."""
     end = start
-    for at in range(start, min(len(lines), start + MAX_LINES)):
-        line = lines[at]
+    for position in range(start, min(len(lines), start + MAX_LINES)):
+        line = lines[position]
         if line.bottom > lines[start].bottom + line.size * 3:
             break  # back to the top of the page: the next column of text
         if len(line.cells) > 1:
-            end = at + 1
-        elif at - end > 3 or (at > start and not _may_be_fragment(lines[start:at], line)):
+            end = position + 1
+        elif position - end > 3 or (
+            position > start and not _may_be_fragment(lines[start:position], line)
+        ):
             break  # cells wrap over a few lines, not over many
     while start < end < len(lines) and _is_rest(lines[end - 1], lines[end]):
         end += 1
