@@ -98,7 +98,7 @@ class FolderBlobs:
     def write(self, name: str, parts: Iterable[bytes]) -> None:
         target = self.path(name)
         half = target.with_name(f"{target.name}{PART}")
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(target.parent)
         try:
             descriptor = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
             with open(descriptor, "wb") as file:  # noqa: PTH123  # a descriptor has no path
@@ -114,7 +114,7 @@ class FolderBlobs:
     def link(self, name: str, other: Path) -> bool:
         """Have the file of another folder under a second name; False where that cannot be."""
         target = self.path(name)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(target.parent)
         with suppress(OSError):
             if not target.exists():
                 os.link(other, target)
@@ -333,3 +333,10 @@ def _place(engine: Engine, hold_id: str, kind: str, until: datetime | None, *dee
         connection.execute(insert(holds).values(**row))
         if deed:
             record(connection, *deed)
+
+
+def _make_private(folder: Path) -> None:
+    """With the folders above it that are missing: `mkdir(parents=True)` opens those to others."""
+    if not folder.is_dir():
+        _make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
