@@ -58,7 +58,8 @@ def card_of(
             tuple(map(_passage_of, sources, texts)), _unknown_codes(spoken, confidence.missing)
         )
     marked, nearest = marked_in(request.question, texts[:OPEN], embed, names)
-    is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: nearest < NEAR, Certainty.FOUND: False}
+    is_unsure = nearest < NEAR and not confidence.is_other_language
+    is_far = {Certainty.NOTHING: True, Certainty.PERHAPS: is_unsure, Certainty.FOUND: False}
     if _relevance(request, sources) < WEAK and is_far[confidence.certainty]:
         first = spoken.speech["offered" if request.has_offers else "hardly"]
         return Card(tuple(map(_passage_of, sources, texts)), first)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain, groupby, islice, takewhile
 
 from rag.citations.markers import cited_numbers, neutralise
-from rag.language.names import Lexicon
+from rag.language.names import Lexicon, find_names
 from rag.language.words import UNSPACED, language_of
 from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.history import History
@@ -165,12 +165,24 @@ def _quoted(section: SummarySection, text: str, *messages: int) -> SummaryLine:
 
 
 def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
-    """The user's own sentences that ask nothing, the newest message first."""
+    """The user's own sentences that ask nothing, the newest message first.
+
+    Last those that an answer took up: they may be requests that name somebody or a figure, or the
+    name and the figures of the user.
+    """
     users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
+    taken_up: list[SummaryLine] = []
     for user in islice(users, MOST_MESSAGES):
-        for sentence in _statements_of_user(evidence, user):
-            if len(sentence.text) <= LONGEST:
-                yield _quoted(SummarySection.ABOUT, sentence.quotation, user)
+        own = set(_statements_of_user(evidence, user))
+        for sentence in evidence.sentences(user):
+            if sentence.asks or not sentence.says_something or len(sentence.text) > LONGEST:
+                continue
+            line = _quoted(SummarySection.ABOUT, sentence.quotation, user)
+            if sentence in own:
+                yield line
+            elif _names_something(sentence.text):
+                taken_up.append(line)
+    yield from taken_up
 
 
 def _statements_of_user(evidence: TurnEvidence, message: int) -> Iterator[SpokenSentence]:
@@ -195,6 +207,13 @@ def _statements_of_user(evidence: TurnEvidence, message: int) -> Iterator[Spoken
             shared = wanted.intersection(telling(answer, language_of(answer))) if answer else ()
             if not answer or len(shared) < TAKEN_UP * len(wanted):
                 yield sentence
+
+
+def _names_something(text: str) -> bool:
+    """A figure, or somebody; a noun with a capital letter is no name where all have one."""
+    has_nouns = language_of(text).capitalises_nouns
+    names = (name.text for name in find_names(text))
+    return any(map(str.isdigit, text)) or any(" " in name or not has_nouns for name in names)
 
 
 def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:

@@ -242,6 +242,7 @@ class Confidence:
 
     certainty: Certainty = Certainty.FOUND
     missing: tuple["MissingIdentifier", ...] = ()  # codes of it that nobody has
+    is_other_language: bool = False  # than the documents': no word is shared, no sentence is near
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,13 @@ from rag.records import (
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
 from rag.search.arrangement import AROUND, BESIDE, arranged, is_step, with_steps
 from rag.search.background import QuestionBackground, Spread, usual_spread
-from rag.search.confidence import certainty, relevance
+from rag.search.confidence import LITTLE, across_languages, certainty, relevance
 from rag.search.embedders.local import Vector
 from rag.search.identifiers import IdentifierIndex
 from rag.search.lexical import LexicalIndex
 from rag.search.multilingual import MultilingualVectors
 from rag.search.passages import grown, merged, section_of
+from rag.search.query import words_of
 
 CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
@@ -46,6 +47,7 @@ DEEPEST = 6  # candidates that are read for each hit wanted, at most
 FILTERED = 5_000  # chunks of filtered documents that are all compared; of more, the nearest of
 MORE_CANDIDATES = 4_000  # … so many
 RERANKED = 30  # candidates that a reranker reads
+NEAREST = 20  # passages whose words tell whether a question is in their language
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,15 @@ class _Scores:
     total: dict[str, float]
     nearness: dict[str, float]  # by how many of a model's usual deviations
     coverage: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class _SecondNearness:
+    """Of the passage nearest to a question for the second model, in deviations."""
+
+    nearness: float  # above what is usual for the model
+    standing: float  # above all passages that may be read
+    is_language_known: bool  # whether those nearest hold words of the question at all
 
 
 class HybridRetriever:
@@ -252,14 +263,30 @@ class HybridRetriever:
         coverage = self._lexical.coverage(query, readable, list(standing))
         best = max(standing, key=lambda key: standing[key] + COVERAGE * coverage[key])
         first, second = max(nearness.values()), self._second_nearness(query, readable)
-        return Confidence(certainty(first, second, coverage[best]), named.missing)
+        nearness_of_second = None if second is None else second.nearness
+        found = certainty(first, nearness_of_second, coverage[best])
+        if second is None or found is not Certainty.NOTHING or second.is_language_known:
+            return Confidence(found, named.missing)
+        found = across_languages(second.nearness, second.standing)
+        return Confidence(found, named.missing, is_other_language=True)
 
-    def _second_nearness(self, query: str, readable: Readable) -> float | None:
+    def _second_nearness(self, query: str, readable: Readable) -> _SecondNearness | None:
         rows = self._second.questions([query]) if self._second is not None else None
         if self._second is None or rows is None:
             return None
-        best = self._second.nearest(rows[0], readable, limit=1).of_chunk
-        return max(map(self._second.usual.nearness, best.values()), default=None)
+        nearest = self._second.nearest(rows[0], readable, limit=NEAREST)
+        if not nearest.of_chunk:
+            return None
+        best = max(nearest.of_chunk.values())
+        spread = nearest.spread or self._second.spread(rows[0], readable)
+        chunks = self._documents.chunks(list(nearest.of_chunk), readable).values()
+        held = {word for chunk in chunks for word in words_of(chunk.embedded_text)}
+        words = [word for word in words_of(query) if not word.isdigit()]
+        return _SecondNearness(
+            self._second.usual.nearness(best),
+            spread.nearness(best),
+            sum(word in held for word in words) >= LITTLE * len(words),
+        )
 
     def by_words(
         self,

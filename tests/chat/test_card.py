@@ -244,6 +244,17 @@ class TestWhatIsWeak:
         alone = asked("How long does a refund take?", REFUNDS, relevance=0.2)
         assert card_of(alone, embed, confidence=perhaps).perhaps == ""
 
+    def test_what_another_language_asks_for_is_shown_where_no_sentence_can_be_near(self):
+        foreign = asked("zzz", REFUNDS, TABLE, relevance=0.01)
+        perhaps = Confidence(Certainty.PERHAPS)
+
+        def unlike(texts):
+            return np.eye(99, dtype=np.float32)[: len(texts)]
+
+        assert card_of(foreign, unlike, confidence=perhaps).is_weak
+        other = replace(perhaps, is_other_language=True)
+        assert card_of(foreign, unlike, confidence=other).perhaps
+
     def test_what_can_be_computed_is_offered_before_it_is_denied(self):
         unlike = asked("zzz", REFUNDS, relevance=0.01)
         nothing = Confidence(Certainty.NOTHING)

@@ -150,6 +150,22 @@ class TestItsShape:
         assert "740" in about
         assert request_ not in about
 
+    def test_loses_nobody_and_no_figure_that_an_answer_takes_up(self):
+        pairs = [
+            ("My name is Anna Krüger.", "Anna Krüger is listed as the contact [1]."),
+            (
+                "We are on the Basic plan with 40 seats.",
+                "The Basic plan has up to 50 seats: 40 seats are fine [2].",
+            ),
+            ("Ich heiße Anna Krüger.", "Anna Krüger ist die Ansprechpartnerin [3]."),
+            *((f"Is lot {n} dry?", f"Lot {n} lies dry in May [{n}].") for n in range(4, 31)),
+        ]
+        past = past_of(pairs)
+        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+
+        about = [line.text for line in lines if line.section is SummarySection.ABOUT]
+        assert sorted(about) == sorted(own for own, _ in pairs[:3])
+
     def test_has_what_a_user_says_of_himself_where_a_model_wrote_nothing_of_him(self):
         pairs = [("I am Ines Lund and pay 740 euros.", "Noted.")]
         pairs += [(f"Is lot {n} dry?", f"Lot {n} lies dry in May [{n}].") for n in range(1, 61)]

