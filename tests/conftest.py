@@ -15,7 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from rag.db import collections, metadata, migrate, open_engine, reading
-from rag.runtime import metrics
+from rag.runtime import error_log
 from tests import canary
 from tests.done_once import do_once
 from tests.prepared import migrated
@@ -130,7 +130,7 @@ def pytest_unconfigure():
 @pytest.fixture(autouse=True)
 def nothing_told_before():
     """What is told once a minute is told in each test."""
-    metrics._told.clear()
+    error_log._told.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -55,7 +55,8 @@ from rag.records import (
     Text,
 )
 from rag.runtime.budget import hang_up_reason
-from rag.runtime.metrics import Metrics, is_due
+from rag.runtime.error_log import is_due
+from rag.runtime.metrics import Metrics
 from rag.seams import (
     NO_OPTIONS,
     AnswerOptions,

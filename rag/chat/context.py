@@ -63,7 +63,8 @@ SOURCE_SHARE = 0.5  # of what is left for sources and history together
 RECALL_SHARE = 0.15  # of it: what sources leave to recall, once something is left out
 TOOL_SHARE = 0.45  # of the input: where describing tools takes more, none are offered
 AT_ONCE_SECONDS = 3.0  # of processor time, for a summary that a turn waits for
-RESULTS_SHARE, FREE_SHARE = 0.2, 0.08  # of the input: for results of tools, and free of it at most
+RESULTS_SHARE, FREE_SHARE = 0.2, 0.05  # of the input: for results of tools, and free of it at most
+LEAST_RESULTS = 140  # tokens that are left in small windows
 FRAME_MESSAGES = 2  # of a context: the rules, and the question
 EMBEDDED_EVERY = 5  # turns, whatever is summarised
 
@@ -418,10 +419,11 @@ class ContextBuilder:
 
         At most so much that nine tenths are used: most questions need no tool.
         """
-        older = context.messages[1 : -1 - 2 * min(1, context.pairs)]
+        older = context.messages[-1 - 2 * context.pairs : -1 - 2 * min(1, context.pairs)]
         replaced = sum(message_tokens(message, self._count) for message in older)
         missing = int(RESULTS_SHARE * budget.input_tokens) - replaced
-        return max(0, min(missing, int(FREE_SHARE * budget.input_tokens)))
+        free = max(LEAST_RESULTS, int(FREE_SHARE * budget.input_tokens))
+        return max(0, min(missing, free))
 
     def _with_recalled(
         self, session: SessionHandle, state: State, context: Context, question: str, spare: int = 0

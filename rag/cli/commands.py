@@ -14,7 +14,7 @@ from rag.cli.models import models
 from rag.cli.source import as_json_option, printable, source
 from rag.cli.testing import evaluate, keep, regress
 from rag.errors import RagError
-from rag.runtime.metrics import ERRORS
+from rag.runtime.error_log import ERRORS
 
 if TYPE_CHECKING:  # each is loaded by the commands that need it
     from rich.console import Console

@@ -21,7 +21,7 @@ from rag.connectors.kinds import folder_of
 from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.documents.files import fit_name, is_within, read_steadily
 from rag.errors import RagError, SourceAway, Unreadable, UserError
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 from rag.seams import ListedFile, SourceOptions
 
 # ── Which files of a source are wanted: globs as `.gitignore` has them, and no ──

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from rag.db.blobs import Blobs, FolderBlobs, blocks, local_path
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 
 Holds = Callable[[str], bool]  # whether any document has a file of this content
 

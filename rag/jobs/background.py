@@ -22,7 +22,8 @@ from rag.errors import StorageFailed, Unreadable, UserError
 from rag.jobs.queue import AWAY, GaveWay, JobQueue, QueueStopped, RetryLater, RunningJob
 from rag.records import DEFAULT_COLLECTION, DocumentSource, Job, JobState
 from rag.runtime.budget import Budget, limited
-from rag.runtime.metrics import Metrics, log_throttled
+from rag.runtime.error_log import log_throttled
+from rag.runtime.metrics import Metrics
 from rag.runtime.progress import Progress, Stage
 from rag.seams import ConversationStore, OwnedSession, SessionHandle
 

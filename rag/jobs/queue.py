@@ -29,7 +29,7 @@ from rag.db import storable
 from rag.errors import IndexAway, ModelUnavailable, RagError, SetupError, StorageFailed
 from rag.jobs.table import JobTable
 from rag.records import DEFAULT_COLLECTION, Job, JobState
-from rag.runtime.metrics import ERRORS, log_throttled
+from rag.runtime.error_log import ERRORS, log_throttled
 
 if TYPE_CHECKING:
     from redis.client import PubSub

@@ -17,9 +17,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 from sqlalchemy import Engine, delete, func, insert, select
 
 from rag.citations.markers import cited_numbers
@@ -29,6 +28,9 @@ from rag.errors import ModelError, ModelUnavailable, SetupError
 from rag.records import ChatMessage, Role
 from rag.seams import ChatModel, ModelRequest, ToolSpec
 from rag.seams.models import Patience
+
+if TYPE_CHECKING:
+    import httpx
 
 # Where each listens unless it is told otherwise, by its makers' documentation.
 USUAL = (
@@ -106,6 +108,8 @@ def models_at(
     base_url: str, api_key: str = "", *, seconds: float = LIST_SECONDS
 ) -> tuple[str, ...]:
     """Names of the models of a server, sorted. Raises ModelUnavailable with what came instead."""
+    import httpx
+
     address = f"{base_url.rstrip('/')}/models"
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     try:
@@ -131,7 +135,7 @@ def models_at(
     return names
 
 
-def _bounded(response: httpx.Response) -> bytes:
+def _bounded(response: "httpx.Response") -> bytes:
     content = b""
     for piece in response.iter_bytes():
         content += piece

@@ -217,14 +217,14 @@ class MarkdownGate:
             closing is None or closing.end() == len(line)
         ):
             raise _Undecided
+        whole = line[: closing.end()] if closing else run
+        if self._brackets and _NUMBER_ALONE.fullmatch(self._line.rpartition("[")[2] + whole):
+            self._brackets[-1].has_number = True
         is_sure = not self._in_address and self._tail[-2:-1] != "\\"
-        if not is_sure or closing is None or not self._is_span(line[: closing.end()]):
+        if not is_sure or closing is None or not self._is_span(whole):
             self._open_ticks = True
             return self._take(len(run))
-        span = line[: closing.end()]
-        if self._brackets and _NUMBER_ALONE.fullmatch(self._line.rpartition("[")[2] + span):
-            self._brackets[-1].has_number = True
-        return self._take(len(span))
+        return self._take(len(whole))
 
     def _is_span(self, span: str) -> bool:
         """Whether it is code to every reader of Markdown."""

@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from rag.errors import RagError, SharedAway
-from rag.runtime.metrics import ERRORS, log_throttled
+from rag.runtime.error_log import ERRORS, log_throttled
 
 SCHEME = "fleet://"
 WAITING_CALLS = 512

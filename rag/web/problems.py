@@ -15,7 +15,7 @@ from werkzeug.exceptions import HTTPException, InternalServerError, RequestEntit
 from werkzeug.wrappers import Response as BaseResponse
 
 from rag.errors import Busy, IndexAway, NotAllowed, RagError, SetupError
-from rag.runtime.metrics import is_due
+from rag.runtime.error_log import is_due
 from rag.web.access.owner import has_login
 from rag.web.request_context import came
 

@@ -17,7 +17,6 @@ from rag.documents.embedding_claims import EmbeddingClaims
 from rag.documents.index_changes import IndexDebts
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
-from rag.ingestion.pipeline import kept_files
 from rag.language.lazy_patterns import compile_all
 from rag.operations import (
     Differences,
@@ -31,7 +30,8 @@ from rag.operations import (
 )
 from rag.operations.measurements import SharedFigures
 from rag.records import EVERYTHING
-from rag.runtime.metrics import Metrics, Traces, log_throttled
+from rag.runtime.error_log import log_throttled
+from rag.runtime.metrics import Metrics, Traces
 from rag.runtime.progress import Progress
 from rag.seams import ChunkIndex, Embedder
 from rag.sessions.store import SqlConversationStore
@@ -446,6 +446,8 @@ class Application:
         What the new reader refuses keeps its text, and says why.
         """
         older = self.documents.read_before(EVERYTHING.only([collection_id]))
+        from rag.ingestion.pipeline import kept_files
+
         files = kept_files(self.documents, older)
         done = 0
         for report in self.ingestion.ingest(files):

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from rag.errors import SetupError, UserError
 from rag.llm.discovery import IN_USE, TRIED, ModelConnection, ModelConnections, SecretBox
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 from rag.settings import PREFIX, Settings
 
 if TYPE_CHECKING:

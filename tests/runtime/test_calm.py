@@ -2,7 +2,7 @@
 
 import logging
 
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 
 log = logging.getLogger("calm")
 

@@ -160,7 +160,12 @@ def test_what_another_language_asks_for_is_weighed_by_the_second_model_alone(
     def confidence(question):
         return retriever.confidence(question, EVERYTHING)
 
-    assert confidence("wo steht nun hier drin jene Leuchte denn bitte").certainty is Certainty.PERHAPS
+    assert (
+        confidence("wo steht nun hier drin jene Leuchte denn bitte").certainty is Certainty.PERHAPS
+    )
     assert confidence("wo steht nun hier drin jene Leuchte denn bitte").is_other_language
-    assert confidence("wo steht nun hier drin jenes Wahlergebnis denn bitte").certainty is Certainty.NOTHING
+    assert (
+        confidence("wo steht nun hier drin jenes Wahlergebnis denn bitte").certainty
+        is Certainty.NOTHING
+    )
     assert not confidence("the lobster of the sky").is_other_language

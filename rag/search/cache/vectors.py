@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rag.errors import RagError
 from rag.records import Readable
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 from rag.seams import Matrix
 from rag.search.embedders.engines import unit
 

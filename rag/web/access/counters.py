@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from werkzeug.exceptions import TooManyRequests
 
 from rag.errors import SetupError
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 from rag.runtime.shared import SCHEME, SharedObject
 from rag.settings import Settings
 from rag.wiring.listeners import address_of

@@ -14,14 +14,14 @@ from sqlalchemy import Engine
 from rag.db.audit_trail import AuditTrail, act
 from rag.errors import NotAllowed, SetupError
 from rag.llm.discovery import SecretBox
-from rag.runtime.metrics import log_throttled
+from rag.runtime.error_log import log_throttled
 from rag.settings import AuthSettings, Settings
 from rag.web.access.counters import GuessCounter, place_of_counters
 from rag.web.access.logins import Entrant, Login, LoginTable, checked_owner, digest
 from rag.wiring.listeners import RELAY_HEADER, ListenerPolicy, is_among, networks_of, relayed_client
 
 if TYPE_CHECKING:
-    from rag.web.access.logins import LoginProvider
+    from rag.web.access.oidc import LoginProvider
 
 PEER = "groundnote.peer"  # the address that the connection came from
 RELAYED = f"HTTP_{RELAY_HEADER.upper().replace('-', '_')}"  # by our own MCP server
@@ -215,7 +215,7 @@ def login_provider(auth: AuthSettings) -> "LoginProvider":
             '"https://…/.well-known/openid-configuration", "client_id": "…", "client_secret": "…"}.'
         )
     try:
-        from rag.web.access.logins import LoginProvider
+        from rag.web.access.oidc import LoginProvider
     except ImportError as error:
         raise SetupError(
             f'auth.mode is "oidc", which needs the extra groundnote[oidc] ({error}). Install it '

@@ -25,7 +25,7 @@ from rag.web.pages.layout import PageResult, show_page
 from rag.web.request_context import application
 
 if TYPE_CHECKING:  # an extra
-    from rag.web.access.logins import LoginProvider
+    from rag.web.access.oidc import LoginProvider
 
 login = Blueprint("login", __name__)
 UNDER_WAY = "groundnote-login-"  # begins the name of a cookie for each login that is under way

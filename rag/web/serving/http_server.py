@@ -24,7 +24,7 @@ from waitress.channel import HTTPChannel
 from waitress.server import TcpWSGIServer
 
 from rag.errors import RagError, SetupError
-from rag.runtime.metrics import ERRORS
+from rag.runtime.error_log import ERRORS
 
 CONNECTIONS = 2_000
 BACKLOG = 1_024  # connections that wait for any process
