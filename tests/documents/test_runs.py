@@ -10,9 +10,11 @@ from hypothesis import strategies as st
 
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.documents.readers.pdf import reader
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine, Rule
-from rag.documents.readers.pdf.rules import Lattice
+from rag.documents.readers.pdf.rules import MOST_RULES, Lattice
 from rag.documents.runs import Mark, Run, written
+from rag.errors import Unreadable
 from rag.language.numerals import parse_figure
 from tests.documents import office_files
 
@@ -295,6 +297,24 @@ def test_words_that_a_reviewer_struck_out_of_a_pdf_are_marked():
     document.save(file)
 
     assert "The fee is ~~90 EUR~~ each." in text_of("a.pdf", file.getvalue())
+
+
+def test_of_a_mark_that_a_page_names_thousands_of_times_only_some_places_are_read(monkeypatch):
+    quads, crossed = "0 9 9 9 0 0 9 0 " * 100, []
+    objects = (
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Annots[{'4 0 R ' * 100}]>>",
+        f"<</Type/Annot/Subtype/StrikeOut/Contents(Late)/Rect[0 0 9 9]/QuadPoints[{quads}]>>",
+    )
+    body = "".join(f"{number} 0 obj{each}endobj\n" for number, each in enumerate(objects, 1))
+    file = f"%PDF-1.7\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+    monkeypatch.setattr(reader, "page_lines", lambda _p, _s, rules: crossed.extend(rules) or [])
+
+    with pytest.raises(Unreadable):  # it holds no text
+        sections("a.pdf", file)
+
+    assert len(crossed) == MOST_RULES
 
 
 def test_words_in_drawn_cells_are_in_the_order_of_their_writing():
