@@ -309,6 +309,7 @@ def test_of_a_mark_that_a_page_names_thousands_of_times_only_some_places_are_rea
     )
     body = "".join(f"{number} 0 obj{each}endobj\n" for number, each in enumerate(objects, 1))
     file = f"%PDF-1.7\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+    monkeypatch.setattr(reader.pictures, "is_installed", lambda: False)
     monkeypatch.setattr(reader, "page_lines", lambda _p, _s, rules: crossed.extend(rules) or [])
 
     with pytest.raises(Unreadable):  # it holds no text
