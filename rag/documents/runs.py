@@ -30,7 +30,11 @@ class Run(NamedTuple):
 
 NO_MARKS: frozenset[Mark] = frozenset()
 UNSEEN = {Mark.HIDDEN, Mark.DELETED}
-_UNIT = re.compile(r"(?:^|[\s\d/·(])[ckdmµn]?(?:m|s|ft|in|yd|K|A)$|(?:^|[\s\d(+=*·-])[a-z]$")
+_UNIT = re.compile(
+    r"(?:^|[\s\d/·(])[ckdmµn]?(?:m|s|ft|in|yd|K|A)$"
+    r"|(?:^|[\n|\d()\[\]+=*/·×<>−-]\s?)[a-z]$"  # not "option b"
+)
+TAIL = 20  # characters before a raised one that say what it is
 _TEN = re.compile(r"(?<![\d.,])10$")
 _SIGNS = str.maketrans("−–", "--")
 _EXPONENT = re.compile(r"-?\d{1,3}")
@@ -49,7 +53,7 @@ def written(runs: Iterable[Run]) -> str:
             blanks = piece[: len(piece) - len(piece.lstrip())], piece[len(piece.rstrip()) :]
             piece = f"{blanks[0]}~~{piece.strip()}~~{blanks[1]}"
         if Mark.RAISED in marks:
-            piece = _raised(text, piece)
+            piece = _raised(text[-TAIL:], piece)
         elif Mark.LOWERED in marks and text[-1:].isdigit() and piece[:1].isdigit():
             piece = f"_{piece}"
         is_glued = Mark.RAISED in before and text[-1:] == "]" and piece[:1].isalnum()
@@ -59,7 +63,10 @@ def written(runs: Iterable[Run]) -> str:
 
 
 def _raised(before: str, piece: str) -> str:
-    """What stands above the line, so that it is not taken for the end of what stands before it."""
+    """What stands above the line, so that it is not taken for the end of what stands before it.
+
+    Of what stands before, only the end is read.
+    """
     sign = piece.strip().translate(_SIGNS)
     if not _NOTE.fullmatch(sign) and not _EXPONENT.fullmatch(sign):
         return f"^{piece}" if sign[:1] == "-" and sign[1:] else piece  # 1st, ™, *

@@ -22,7 +22,7 @@ YEAR = re.compile(r"(?:FY\s?)?(?:19|20)\d\d(?:[–-]\d\d(?:\d\d)?)?\*?")
 # How "total" and "subtotal" begin in other languages: taken for one only where it adds up as well.
 _FOREIGN_TOTAL = re.compile(
     r"(?:\w{2,15}[ -])?(?:sub|del|väli|mezi|medzi|rész|mell[eo]m|tussen|под)?-?"
-    r"(?:tota+l\w*|tot\.|summ?[aeă]?|somm?a"
+    r"(?:tota+l(?:\w{0,3}|summ[ae]|belopp|beløp|beløb|betrag)|tot\.|summ?[aeă]?|somm?a"
     r"|sú?o?u?[čc]et|össze[gs]\w*|сумм?а|[иы]тог\w?)\b"
     r"|(?:всего|усього|разом|вкупно|ukupno|укупно|skupaj|razem|ogółem|łącznie|spolu|kokku|kopā)\b"
     r"|celk[eo]|mindössz|(?:\w+ )?toplam|yhteens|i alt\b|iš viso|(?:υπο)?σ[υύ]νολ"
@@ -264,7 +264,7 @@ def totals(rows: Sequence[Sequence[str]], *, is_whole: bool = True) -> list[bool
         flags = _adding_up(rows, flags)
     if is_whole:
         foreign = list(map(_is_foreign_total, rows))
-        sums = _adding_up(rows, list(map(or_, flags, foreign))) if any(foreign) else foreign
+        sums = _adding_up(rows, flags, foreign) if any(foreign) else foreign
         flags = list(map(or_, flags, map(or_, map(and_, foreign, sums), _sums(rows))))
     return [False] * len(flags) if all(flags) else flags
 
@@ -347,27 +347,59 @@ def _is_foreign_total(row: Sequence[str]) -> bool:
     return bool(_FOREIGN_TOTAL.match(row[0].strip() if row and row[0] else ""))
 
 
-def _adding_up(rows: Sequence[Sequence[str]], candidates: Sequence[bool]) -> list[bool]:
+def _adding_up(
+    rows: Sequence[Sequence[str]], named: Sequence[bool], foreign: Sequence[bool] = ()
+) -> list[bool]:
     """Which of the candidates are the sum of the rows since the last one, or of all that are none.
 
-    By the last column in which they hold a figure.
+    What is named a total about so, by the last column in which it holds a figure; what only
+    begins as one in another language exactly, in all of them.
     """
     width = max(map(len, rows), default=0)
-    block, every = [Decimal(0)] * width, [Decimal(0)] * width
+    block, every = _Sums(width), _Sums(width)
     flags = []
-    for row, is_candidate in zip(rows, candidates, strict=True):
+    foreign = foreign or [False] * len(rows)
+    for row, is_named, is_foreign in zip(rows, named, foreign, strict=True):
         figures = [
             (position, quantity.value)
             for position, quantity in enumerate(map(_figure, row))
             if quantity and position
         ]
-        flag = is_candidate and bool(figures) and _is_near(figures[-1], block, every)
-        for position, value in figures if not flag else ():
-            block[position] += value
-            every[position] += value
-        block = [Decimal(0)] * width if flag else block
+        flag = bool(figures) and (
+            (is_named and _is_near(figures[-1], block.sums, every.sums))
+            or (is_foreign and (block.are(figures) or every.are(figures)))
+        )
+        for sums in (block, every) if not flag else ():
+            sums.add(figures)
+        block = _Sums(width) if flag else block
         flags.append(flag)
     return flags
+
+
+class _Sums:
+    """The sums of some rows, and how many figures make each up."""
+
+    def __init__(self, width: int) -> None:
+        self.sums = [Decimal(0)] * width
+        self.counts = [0] * width
+
+    def add(self, figures: Sequence[tuple[int, Decimal]]) -> None:
+        for position, value in figures:
+            self.sums[position] += value
+            self.counts[position] += 1
+
+    def are(self, figures: Sequence[tuple[int, Decimal]]) -> bool:
+        """Whether a row holds just these, but for the rounding of figures with decimals."""
+        return any(abs(value) >= LEAST_SUM for _, value in figures) and all(
+            self.counts[position] > 1
+            and abs(self.sums[position] - value) <= self._rounding(position, value)
+            for position, value in figures
+        )
+
+    def _rounding(self, position: int, value: Decimal) -> Decimal:
+        exponent = int(value.as_tuple().exponent)
+        unit = Decimal(1).scaleb(min(exponent, 0)) / 2
+        return unit * self.counts[position] if exponent < 0 else unit
 
 
 def _is_near(figure: tuple[int, Decimal], *sums: Sequence[Decimal]) -> bool:

@@ -188,9 +188,10 @@ class LexicalIndex:
             return self._words.frequencies(connection, [Term((stem,))], readable, MOST_SCORED)[0]
 
         is_all = own is not None or readable.ids is None
-        likely = vocabulary.likely(query, vocabulary.held if is_all else held_within)
+        count = vocabulary.held if is_all else held_within
+        likely = vocabulary.likely(query, count)
         meant = {
-            word: vocabulary.nearest(word, self._written(connection, own, stems, readable))
+            word: vocabulary.nearest(word, self._written(connection, own, stems, readable), count)
             for word, stems in likely.items()
         }
         return {word: other for word, other in meant.items() if other}

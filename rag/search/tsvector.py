@@ -30,6 +30,7 @@ from rag.search.word_index import (
     score,
 )
 
+QUICK = 0.2  # seconds: counting that takes less is done whenever chunks came
 IN_HEADING = "A"  # the weight that the column gives to words of the heading
 _AS_NUMBERS = str.maketrans({IN_HEADING: ".5", "B": "", "C": "", "D": ""})
 
@@ -80,8 +81,10 @@ class TsvectorWords:
     _COUNTING = text("SELECT pg_advisory_xact_lock(7102388)")
     _COUNTED = text("SELECT obj_description(to_regclass('chunk_word_counts'), 'pg_class')")
     _NEWEST = text("SELECT coalesce(max(row), 0) FROM chunks")
+    _TABLE = text(
+        "CREATE TABLE IF NOT EXISTS chunk_word_counts (word text, chunks bigint NOT NULL)"
+    )
     _COUNT = (
-        "CREATE TABLE IF NOT EXISTS chunk_word_counts (word text, chunks bigint NOT NULL)",
         "DELETE FROM chunk_word_counts",
         "INSERT INTO chunk_word_counts SELECT word, ndoc FROM ts_stat('SELECT words FROM chunks') "
         f"ORDER BY ndoc DESC LIMIT {MOST_WORDS}",
@@ -114,11 +117,11 @@ class TsvectorWords:
             own.execute(self._COUNTING)
             newest = int(own.scalar(self._NEWEST))
             if not _is_counted(own.scalar(self._COUNTED), newest):
+                own.execute(self._TABLE)
                 began = time.monotonic()
                 for statement in self._COUNT:
                     own.execute(text(statement))
-                seconds = time.monotonic() - began
-                again = time.time() + seconds / SHARE_OF_TIME
+                again = time.time() + _rest_after(time.monotonic() - began)
                 state = json.dumps({"newest": newest, "again": again})
                 own.exec_driver_sql(f"COMMENT ON TABLE chunk_word_counts IS '{state}'")
             return {row.word: row.chunks for row in own.execute(self._WORDS)}
@@ -175,6 +178,11 @@ class TsvectorWords:
             term: [lexeme for token in _tokens(term) for lexeme in of_token[token]]
             for term in terms
         }
+
+
+def _rest_after(counting: float) -> float:
+    """Seconds in which the words are not counted again."""
+    return counting / SHARE_OF_TIME if counting >= QUICK else 0.0
 
 
 def _is_counted(state: str | None, newest: int) -> bool:

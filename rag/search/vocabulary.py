@@ -5,6 +5,7 @@ nothing stays unknown.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 
 import numpy as np
 from rapidfuzz import process
@@ -18,7 +19,9 @@ SHORTEST = 4  # letters of a word that is looked up here
 TYPO_LETTERS = 5  # … of one that may be mistyped
 SECOND_TYPO = 9  # letters of one that may be mistyped twice
 SHORTEST_STEM, LONGEST_STEM = 3, 40
+LONGEST = LONGEST_STEM + 10  # letters of a word that may be mistyped, with its ending
 MOST_LIKELY = 12  # stems that a word may stand for
+MOST_TRIED = 200  # … that are counted for it among the asker's chunks
 
 CountChunks = Callable[[str], int]  # in how many of the asker's chunks a word is
 
@@ -64,26 +67,27 @@ class Vocabulary:
             for word in unknown
             if word not in names
             and len(word) >= SHORTEST
-            and (stems := [stem for stem in self._likest(word) if held(stem)])
+            and (stems := list(islice(filter(held, self._likest(word)), MOST_LIKELY)))
         }
 
     def _likest(self, word: str) -> list[str]:
         """The stems that are like its own, or like what it begins with: endings hide slips."""
         stems = self._by_letter.get(word[0], [])
+        if not TYPO_LETTERS <= len(word) <= LONGEST or not stems:
+            return []
         ends = range(SHORTEST_STEM, len(word) + 1)
         heads = [stem_of(word, self._rules), *(word[:end] for end in ends)]
-        if len(word) < TYPO_LETTERS or not stems:
-            return []
-        distances = process.cdist(heads, stems, scorer=OSA.distance).min(axis=0)
         slips = _slips_in(word)
-        found = [
-            (int(distances[n]), -len(stems[n]), stems[n])
-            for n in np.flatnonzero(distances <= slips)
-        ]
-        return [stem for *_, stem in sorted(found)[:MOST_LIKELY]]
+        distances = process.cdist(heads, stems, scorer=OSA.distance, score_cutoff=slips)
+        least = distances.min(axis=0)
+        found = [(int(least[n]), -len(stems[n]), stems[n]) for n in np.flatnonzero(least <= slips)]
+        return [stem for *_, stem in sorted(found)[:MOST_TRIED]]
 
-    def nearest(self, word: str, written: Iterable[str]) -> str:
-        """The one that slips of the keyboard make of it, or of its stem; "" where none does."""
+    def nearest(self, word: str, written: Iterable[str], held: CountChunks) -> str:
+        """The one that slips of the keyboard make of it, or of its stem; "" where none does.
+
+        Of those that are alike, the one that most of the asker's chunks have.
+        """
         own = stem_of(word, self._rules)
         results = []
         for other in written:
@@ -91,7 +95,7 @@ class Vocabulary:
             is_like = whole <= _slips_in(word) and len(word) >= TYPO_LETTERS
             slips = OSA.distance(own, stem)
             if is_like or (len(own) >= TYPO_LETTERS and slips <= _slips_in(own)):
-                results.append((min(whole, slips), whole, -self.held(stem), other))
+                results.append((min(whole, slips), whole, -held(stem), other))
         return min(results, default=("",))[-1]
 
 

@@ -161,6 +161,11 @@ class TableWords:
                 return column.name
         return ""
 
+    def repeats(self, name: str) -> bool:
+        """Whether a column holds few values, each of them often."""
+        column = self.by_name[name]
+        return 2 * column.distinct <= self.table.row_count - column.blanks
+
     @property
     def keys(self) -> set[str]:
         """Columns of which each row has another value."""
@@ -198,12 +203,13 @@ def _readings(words: Sequence[str]) -> list[tuple[str, ...]]:
 def pieces_of(words: Sequence[str], table: TableWords, names: set[str]) -> Iterator[Piece]:
     """All that words may stand for; `names` are words of names, no words of asking.
 
-    A song may be called `Often`: "most often" means no such row.
+    A song may be called `Often`: "most often" means no such row; a lamp is `Off` as many are.
     """
     grammar = {word for word in words if word not in names and is_function_word(word)}
     of_tables = (_of_table(words, start, table) for start in paced(range(len(words)), weight=8))
     for piece in chain(_probed(words, table), chain.from_iterable(of_tables)):
-        if piece.kind != "value" or not grammar.issuperset(words[piece.start : piece.end]):
+        is_grammar = piece.kind == "value" and grammar.issuperset(words[piece.start : piece.end])
+        if not is_grammar or table.repeats(piece.name):
             yield piece
     for start in range(len(words)):
         if words[start] not in names:
@@ -400,6 +406,11 @@ class Matched:
         kinds = ("column", "value", "rows", "time", "number")
         said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
         is_sure = is_shape and not left and not any(piece.is_part for piece in used)
+        is_sure = is_sure and not any(  # the "us" of "from US" may be a value
+            is_idle(word) and (word,) in self.table.held
+            for index, word in enumerate(self.words)
+            if index not in taken
+        )
         is_sure = is_sure and not any(
             self.table.by_name[name].missing for name in plan.compared if name in self.table.by_name
         )

@@ -1,6 +1,7 @@
 """What is raised, struck, hidden or deleted: one place writes it, in every format."""
 
 import io
+import time
 import zipfile
 
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from rag.documents.limits import LoadLimits
 from rag.documents.load import load
+from rag.documents.readers.pdf import reader
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine, Rule
-from rag.documents.readers.pdf.rules import Lattice
+from rag.documents.readers.pdf.rules import MOST_RULES, Lattice
 from rag.documents.runs import Mark, Run, written
+from rag.errors import Unreadable
 from rag.language.numerals import parse_figure
 from tests.documents import office_files
 
@@ -27,6 +30,12 @@ RAISED, LOWERED, STRUCK, HIDDEN, DELETED = (frozenset({mark}) for mark in Mark)
         ([Run("is vented"), Run("3", RAISED), Run(".")], "is vented [note 3]."),
         ([Run("30 m"), Run("2", RAISED)], "30 m²"),
         ([Run("a + x"), Run("2", RAISED)], "a + x²"),
+        ([Run("x"), Run("2", RAISED)], "x²"),
+        ([Run("y = 3 x"), Run("2", RAISED)], "y = 3 x²"),
+        ([Run("(a − b"), Run("2", RAISED)], "(a − b²"),
+        ([Run("the area:\nx"), Run("2", RAISED)], "the area:\nx²"),
+        ([Run("see option b"), Run("2", RAISED)], "see option b [note 2]"),
+        ([Run("the area in m"), Run("2", RAISED)], "the area in m²"),
         ([Run("CO"), Run("2", LOWERED)], "CO2"),
         ([Run("10"), Run("2", LOWERED)], "10_2"),
         ([Run("450"), Run("1", RAISED), Run("kg")], "450 [note 1] kg"),
@@ -38,6 +47,15 @@ RAISED, LOWERED, STRUCK, HIDDEN, DELETED = (frozenset({mark}) for mark in Mark)
 )
 def test_are_written_so_that_no_figure_becomes_another(runs, text):
     assert written(runs) == text
+
+
+def test_many_raised_figures_are_read_in_time_that_grows_with_them_alone():
+    began = time.monotonic()
+
+    text = written([Run("word " * 20), Run("2", RAISED)] * 4_000)
+
+    assert text.count("[note 2]") == 4_000
+    assert time.monotonic() - began < 1
 
 
 @given(st.integers(0, 10**9), st.integers(1, 99))
@@ -279,6 +297,25 @@ def test_words_that_a_reviewer_struck_out_of_a_pdf_are_marked():
     document.save(file)
 
     assert "The fee is ~~90 EUR~~ each." in text_of("a.pdf", file.getvalue())
+
+
+def test_of_a_mark_that_a_page_names_thousands_of_times_only_some_places_are_read(monkeypatch):
+    quads, crossed = "0 9 9 9 0 0 9 0 " * 100, []
+    objects = (
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Annots[{'4 0 R ' * 100}]>>",
+        f"<</Type/Annot/Subtype/StrikeOut/Contents(Late)/Rect[0 0 9 9]/QuadPoints[{quads}]>>",
+    )
+    body = "".join(f"{number} 0 obj{each}endobj\n" for number, each in enumerate(objects, 1))
+    file = f"%PDF-1.7\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+    monkeypatch.setattr(reader.pictures, "is_installed", lambda: False)
+    monkeypatch.setattr(reader, "page_lines", lambda _p, _s, rules: crossed.extend(rules) or [])
+
+    with pytest.raises(Unreadable):  # it holds no text
+        sections("a.pdf", file)
+
+    assert len(crossed) == MOST_RULES
 
 
 def test_words_in_drawn_cells_are_in_the_order_of_their_writing():

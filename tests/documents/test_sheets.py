@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from rag.documents.readers.xls import _Records
 from tests.documents.office_files import with_part
 from tests.documents.test_structures import ODF_NAMES, package, read, text_of
 
@@ -211,6 +212,23 @@ def test_formulas_of_an_old_sheet_that_were_never_computed_are_reported():
     report = read("a.xls", file.getvalue()).report
 
     assert list(report.left_out) == ["sheet Sale: 1 formula without a stored result (B2)"]
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        pytest.param(struct.pack("<HH8x", 0x06, 22), id="a formula before its result"),
+        pytest.param(struct.pack("<HH6x8x", 0x06, 22), id="a formula behind its result"),
+        pytest.param(struct.pack("<HH4x", 0x5D, 20), id="an object"),
+        pytest.param(
+            struct.pack("<HH10xH6x", 0x1B6, 18, 3) + struct.pack("<HH", 0x3C, 4), id="a text"
+        ),
+    ],
+)
+def test_a_record_that_is_cut_off_is_no_reason_to_lose_the_counts(record):
+    chart = struct.pack("<HH4xH2x", 0x5D, 8, 5)
+
+    assert _Records().read(chart + record).charts == 1
 
 
 def test_an_open_document_sheet_repeats_cells_and_keeps_every_digit():

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from rag.records import EVERYTHING, Readable
-from rag.search import lexical, word_index
+from rag.search import lexical, tsvector, word_index
 from rag.search.cache import words
 from rag.search.fts5 import _Stems
 from rag.search.lexical import LexicalIndex
@@ -359,6 +359,30 @@ def test_words_of_documents_that_came_since_are_known(library: Library, readable
     library.add("Two", "Grafit is dear, graphite is not.")
 
     assert library.lexical.respelled("garphite", readable) == "graphite"
+
+
+@pytest.mark.parametrize(
+    ("quick", "is_new"),
+    [pytest.param(60, True, id="quickly"), pytest.param(0, False, id="slowly")],
+)
+@pytest.mark.parametrize(
+    "library", [pytest.param("postgres", marks=pytest.mark.slow)], indirect=True
+)
+def test_postgresql_counts_again_at_once_what_it_counts(
+    library: Library, monkeypatch, quick, is_new
+) -> None:
+    monkeypatch.setattr(tsvector, "QUICK", quick)
+    monkeypatch.setattr(tsvector, "SHARE_OF_TIME", 1e-6)
+    library.add("One", "A lamp.")
+
+    def vocabulary() -> dict[str, int]:
+        with library.lexical.engine.connect() as connection:
+            return library.lexical._words.vocabulary(connection)
+
+    assert "graphit" not in vocabulary()
+    library.add("Two", "It is of graphite.")
+
+    assert ("graphit" in vocabulary()) is is_new
 
 
 def test_all_chunks_are_found_that_hold_words_one_after_the_other(

@@ -1,5 +1,9 @@
 """Which of the library's words a word of a question stands for."""
 
+import random
+import time
+from string import ascii_lowercase
+
 import pytest
 
 from benchmarks.corpora import multilingual
@@ -36,6 +40,36 @@ def test_what_only_others_may_read_is_no_word():
     assert WORDS.likely("docters", lambda _stem: 0) == {}
 
 
+def test_what_only_others_may_read_takes_no_place_among_the_likely():
+    nearer = {f"garphit{letter}": 9 for letter in ascii_lowercase if letter != "e"}
+    own = {"graphit": 2}
+
+    words = Vocabulary(nearer | own, "porter")
+
+    assert words.likely("garphite", lambda stem: own.get(stem, 0)) == {"garphite": ["graphit"]}
+
+
+def test_a_word_without_end_is_like_nothing_and_costs_nothing():
+    letters = random.Random(1)
+    stems = {"".join(letters.choices(ascii_lowercase, k=12)): 1 for _ in range(1_000)}
+    words = Vocabulary({f"a{stem}": count for stem, count in stems.items()}, "porter")
+    began = time.monotonic()
+
+    assert words.likely("a" + "".join(letters.choices(ascii_lowercase, k=7_999)), words.held) == {}
+    assert time.monotonic() - began < 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "meant"),
+    [({"doctor": 5, "dactor": 9}, "dactors"), ({"doctor": 5}, "doctors")],
+    ids=["both are read", "one is others'"],
+)
+def test_of_words_as_near_the_one_that_the_asker_reads_most_is_meant(counts, meant):
+    words = Vocabulary({"doctor": 5, "dactor": 9}, "porter")
+
+    assert words.nearest("ductors", ["doctors", "dactors"], lambda s: counts.get(s, 0)) == meant
+
+
 @pytest.mark.parametrize(
     ("word", "meant"),
     [
@@ -46,7 +80,7 @@ def test_what_only_others_may_read_is_no_word():
     ],
 )
 def test_it_stands_for_what_is_written_and_one_slip_away(word, meant):
-    assert WORDS.nearest(word, WRITTEN) == meant
+    assert WORDS.nearest(word, WRITTEN, WORDS.held) == meant
 
 
 def test_words_of_many_languages_are_told_from_slips():

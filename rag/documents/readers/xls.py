@@ -81,6 +81,7 @@ class _Records:
             kind, size = struct.unpack_from("<HH", stream, position)
             body = stream[position + 4 : position + 4 + size]
             position += 4 + size
+            size = len(body)  # less than it says where the file was cut off
             if kind in BEGINS:
                 sheet += depth == 0
                 self.charts += depth == 0 and body[2:4] == CHART_SHEET
@@ -117,9 +118,10 @@ def _workbook(data: bytes) -> tuple[bytes, int]:
 def _text_of_shape(stream: bytes, at: int, count: int) -> str:
     """It stands in the record behind, in bytes or in pairs of them."""
     kind, size = struct.unpack_from("<HH", stream, at)
-    if kind != GOES_ON or not count:
+    body = stream[at + 4 : at + 4 + size]
+    if kind != GOES_ON or not count or not body:
         return ""
-    is_wide, text = stream[at + 4] & 1, stream[at + 5 : at + 4 + size]
+    is_wide, text = body[0] & 1, body[1:]
     return (
         text[: count * 2].decode("utf-16-le", "ignore")
         if is_wide

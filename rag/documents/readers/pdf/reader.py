@@ -15,7 +15,7 @@ from rag.documents.outline import Outline
 from rag.documents.readers import pictures
 from rag.documents.readers.pdf.layout import Page, write_pages
 from rag.documents.readers.pdf.lines import PdfLine, Rule, Spell, from_top_down, page_lines
-from rag.documents.readers.pdf.rules import lattices_of, page_rules
+from rag.documents.readers.pdf.rules import MOST_RULES, lattices_of, page_rules
 from rag.documents.readers.pictures import OcrClock
 from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable
@@ -178,7 +178,7 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
             yield Page(position + 1, (), is_broken=True)  # the other pages may be whole
             continue
         rules = page_rules(page)
-        crossed = [*rules.thin, *_strikes(page)]
+        crossed = [*rules.thin, *islice(_strikes(page), MOST_RULES)]
         lines = tuple(from_top_down([*page_lines(text_page, spell, crossed)]))
         lattices = lattices_of(rules, lines)
         notes = tuple(_notes(page))
@@ -197,8 +197,10 @@ def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
 
     for position in range(min(raw.FPDFPage_GetAnnotCount(page), MOST_NOTES)):
         note = raw.FPDFPage_GetAnnot(page, position)
-        yield raw.FPDFAnnot_GetSubtype(note), note
-        raw.FPDFPage_CloseAnnot(note)
+        try:
+            yield raw.FPDFAnnot_GetSubtype(note), note
+        finally:  # nobody may want the others
+            raw.FPDFPage_CloseAnnot(note)
 
 
 def _notes(page: Any) -> Iterator[str]:
