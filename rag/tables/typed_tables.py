@@ -37,7 +37,8 @@ SQL_TYPES = {
 }
 NO_TEXT = BLANK - {"none"}  # what a column of texts leaves blank
 BLANKS = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
-INTEGERS, FLOATS = "-?(0|[1-9][0-9]{0,17})", r"-?(0|[1-9][0-9]*)?\.?[0-9]*"
+INTEGERS = "-?(0|[1-9][0-9]{0,14})"  # what has zeros in front or more digits is a code
+FLOATS = rf"({INTEGERS}|-?)(\.[0-9]*)?"
 Counts = Mapping[str, int]  # distinct texts in the order of the rows; how many, totals apart
 
 
