@@ -3,6 +3,7 @@
 import base64
 
 import pytest
+from pydantic import SecretStr
 
 from rag.connectors.kinds import (
     check_no_password,
@@ -10,6 +11,7 @@ from rag.connectors.kinds import (
     masked,
     normalised_address,
     opened_address,
+    passwords_in_query,
     sealed,
     without_login,
     without_secrets,
@@ -128,6 +130,51 @@ def test_that_were_sealed_for_one_source_are_opened_for_no_other(tmp_path):
     for address in (f"https://evil.example/?{stolen}", f"https://evil.example/?a=1&{stolen}"):
         with pytest.raises(UserError, match="sealed for one source"):
             check_no_password(address)
+
+
+EARLIER = [  # what only the innermost parameter was sealed of, or named in
+    "https://h.test/x?url=https://i.test/f?token={}", "https://h.test/x?feed=1?token={}",
+    "https://h.test/x;jsessionid=abc?key={}", "https://h.test/x?lang=de&url=//i.test/?sig={}#part",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", EARLIER)
+def test_that_earlier_code_sealed_within_a_value_are_opened_after_the_next_sync(written, tmp_path):
+    box = SecretBox(tmp_path)
+    old = written.format(f"{{sealed.{box.close(HUSH)}}}")
+    whole = written.format(HUSH)
+    kept = sealed(old, box)
+
+    assert opened_address(old, {}, box).address == whole
+    assert opened_address(kept, {}, box).address == whole
+    assert sealed(kept, box) == kept
+
+
+@pytest.mark.parametrize("written", EARLIER)
+def test_that_are_named_within_a_value_are_put_in_and_checked(written, tmp_path):
+    box, passwords = SecretBox(tmp_path), {"wiki": SecretStr(HUSH)}
+    kept = sealed(written.format("{wiki}"), box)
+
+    assert passwords_in_query(kept) == ["wiki"]
+    assert opened_address(kept, passwords, box).address == written.format(HUSH)
+
+
+def test_that_were_sealed_twice_are_opened(tmp_path):
+    box = SecretBox(tmp_path)
+    inner = f"https://i.test/f?token={{sealed.{box.close(HUSH)}}}"
+    kept = f"https://h.test/x?url={{sealed.{box.close(inner)}}}"
+
+    opened = opened_address(kept, {}, box)
+
+    assert opened.address == f"https://h.test/x?url=https://i.test/f?token={HUSH}"
+    assert HUSH not in hidden(f"{HUSH} at {opened.address}", opened.secrets)
+
+
+def test_that_stand_sealed_name_no_password_of_the_settings(tmp_path):
+    box = SecretBox(tmp_path)
+    kept = f"https://h.test/x?url={{sealed.{box.close('https://i.test/?token={wiki}')}}}"
+
+    assert HUSH not in opened_address(kept, {"wiki": SecretStr(HUSH)}, box).address
 
 
 def test_are_no_part_of_a_link():
