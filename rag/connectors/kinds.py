@@ -61,6 +61,7 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{24}")  # nobody writes that by hand
+SHORTEST_WORD = 6  # a secret of fewer signs is looked for only where a secret stands
 BY_TOKEN = ("http", "https", "git+http", "git+https")  # where what stands alone may be a token
 
 
@@ -370,17 +371,28 @@ def opened_address(
 
 
 def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
-    """A text that is kept: each secret by its name, however it is spelled."""
-    for value, name in secrets:
-        if value:
-            text = _spellings(unquote(value)).sub(name.replace("\\", r"\\"), text)
-    return text
+    """A text that is kept: each secret by its name, however it is spelled; a short one, which may
+    be part of any word, only where it is a whole parameter or login."""
+    named = {unquote(value): name for value, name in secrets if value}
+    values = tuple(sorted(named, key=len, reverse=True))
+    if not values:
+        return text
+    names = [named[value] for value in values]
+    return _spellings(values).sub(lambda match: names[cast(int, match.lastindex) - 1], text)
 
 
 @lru_cache(maxsize=64)
-def _spellings(secret: str) -> re.Pattern[str]:
-    """Each sign as it is, or as addresses, pages and JSON write it, also twice over."""
-    return re.compile("".join(map(_spelled, secret)))
+def _spellings(secrets: tuple[str, ...]) -> re.Pattern[str]:
+    """A group for each, of signs as they are, or as addresses, pages and JSON write them, also
+    twice over."""
+    return re.compile("|".join(f"({_pattern(secret)})" for secret in secrets))
+
+
+def _pattern(secret: str) -> str:
+    spelled = "".join(map(_spelled, secret))
+    if len(secret) >= SHORTEST_WORD:
+        return spelled
+    return rf"(?:(?<==)|(?<=%3[Dd])){spelled}(?=[&#;?\s\"'<>]|$)|(?<=[:/]){spelled}(?=@)"
 
 
 def _spelled(sign: str) -> str:
@@ -394,9 +406,11 @@ def _spelled(sign: str) -> str:
 
 def revealed(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
     """What was hidden, as it is asked."""
-    for value, name in secrets:
-        text = text.replace(name, value)
-    return text
+    values = {name: value for value, name in secrets if value}
+    if not values:
+        return text
+    names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
+    return re.sub(names, lambda match: values[match[0]], text)
 
 
 def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:

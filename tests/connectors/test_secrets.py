@@ -1,6 +1,7 @@
 """Passwords and tokens of addresses stay where they are kept: nobody is shown them."""
 
 import base64
+from itertools import permutations
 
 import pytest
 from pydantic import SecretStr
@@ -12,6 +13,7 @@ from rag.connectors.kinds import (
     normalised_address,
     opened_address,
     passwords_in_query,
+    revealed,
     sealed,
     without_login,
     without_secrets,
@@ -175,6 +177,38 @@ def test_that_stand_sealed_name_no_password_of_the_settings(tmp_path):
     kept = f"https://h.test/x?url={{sealed.{box.close('https://i.test/?token={wiki}')}}}"
 
     assert HUSH not in opened_address(kept, {"wiki": SecretStr(HUSH)}, box).address
+
+
+@pytest.mark.parametrize("query", [
+    f"?token={first}&code={second}&sig={third}"
+    for first, second, third in permutations(["abcdef", "Y", "1", "2024", "abcdefgh", "sealed"], 3)
+])  # fmt: skip
+def test_are_hidden_and_revealed_beside_each_other(query, tmp_path):
+    box = SecretBox(tmp_path)
+    address = f"https://h.test/docs/{query}"
+    kept = sealed(address, box)
+    secrets = opened_address(kept, {}, box).secrets
+
+    assert hidden(address, secrets) == kept
+    assert revealed(kept, secrets) == address
+
+
+@pytest.mark.parametrize("parameter", ["code=1", "session=2024", "pin=page", "hash=s"])
+def test_that_are_short_rename_no_page(parameter, tmp_path):
+    box = SecretBox(tmp_path)
+    address = f"https://h.test/docs/?{parameter}"
+    secrets = opened_address(sealed(address, box), {}, box).secrets
+
+    page = "https://h.test/docs/page1-2024.html"
+    assert hidden(page, secrets) == page
+    assert hidden(address, secrets) != address
+
+
+def test_of_a_login_are_hidden_however_short():
+    assert (
+        hidden("https://ada:abc@h.test/abc", (("abc", "{wiki}"),))
+        == "https://ada:{wiki}@h.test/abc"
+    )
 
 
 def test_are_no_part_of_a_link():
