@@ -52,6 +52,7 @@ SEALED = re.compile(r"\{sealed\.([\w=-]+)\}")  # with the installation's key
 BLANK_IN_LOGIN = re.compile(r"://[^/?#]* [^/?#]*@")
 IN_BRACKETS = re.compile(r"\[[^\]/]*\]")  # an address of IPv6
 PARAMETER = re.compile(r"(?<=[?&;#])([^=?&;#\s]*=)([^&#\s]+)")
+INNER = re.compile(r"[?;]([^=?&;#\s]*=)(\{[\w.=-]+\})(?=[?;]|$)")  # of an address in a value
 PARAMETER_NAME = re.compile(r"(?:^|[?&;#])([^=?&;#]*)=")
 SECRET_NAME = re.compile(
     r"token|secret|passw|pwd|signature|credential|session|bearer|jwt|webhook|keys?(?![a-z])"
@@ -60,6 +61,7 @@ SECRET_NAME = re.compile(
     re.IGNORECASE,
 )
 RANDOM = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z\d]{24}")  # nobody writes that by hand
+SHORTEST_WORD = 6  # a secret of fewer signs is looked for only where a secret stands
 BY_TOKEN = ("http", "https", "git+http", "git+https")  # where what stands alone may be a token
 
 
@@ -217,8 +219,25 @@ def passwords_in_query(address: str) -> list[str]:
     """The names in `https://host/feed?token={wiki}`, in the places of secrets alone."""
     if scheme_of(address) not in (*BY_TOKEN, GITHUB):
         return []
-    values = [each[2] for each in PARAMETER.finditer(address) if _is_secret(each[0])]
-    return [match[1] for value in values if (match := NAMED_PASSWORD.fullmatch(value))]
+    names: list[str] = []
+
+    def note(value: str) -> str:
+        if match := NAMED_PASSWORD.fullmatch(value):
+            names.append(match[1])
+        return value
+
+    _with_secrets(address, lambda value: _with_innermost(value, note))
+    return names
+
+
+def _with_innermost(value: str, change: Callable[[str], str]) -> str:
+    """Changed itself, and in it what is named or sealed in the place of a secret."""
+
+    def changed(match: re.Match[str]) -> str:
+        parameter = match[1] + match[2]
+        return f"{match[0][0]}{match[1]}{change(match[2])}" if _is_secret(parameter) else match[0]
+
+    return INNER.sub(changed, change(value))
 
 
 def without_secrets(url: str) -> str:
@@ -298,7 +317,11 @@ def check_no_password(address: str) -> None:
 def sealed(address: str, box: SecretBox) -> str:
     """As it is kept: what is secret of it, only whoever has the installation's key can read."""
 
-    made = _with_secrets(address, lambda value: _sealed(value, box))
+    def seal(match: re.Match[str]) -> str:
+        rest = match[1] + INNER.sub("", match[2])
+        return match[1] + _sealed_around(match[2], box) if _is_secret(rest) else match[0]
+
+    made = PARAMETER.sub(seal, address)
     password, login = password_in(made), LOGIN.search(made)
     if not password or login is None:
         return made
@@ -306,8 +329,17 @@ def sealed(address: str, box: SecretBox) -> str:
     return f"{made[:start]}{_sealed(password, box)}@{made[login.end() :]}"
 
 
+def _sealed_around(value: str, box: SecretBox) -> str:
+    """All but the parameters in it that are sealed or named already."""
+    made, start = "", 0
+    for inner in INNER.finditer(value):
+        made += _sealed(value[start : inner.start()], box) + inner[0]
+        start = inner.end()
+    return made + _sealed(value[start:], box)
+
+
 def _sealed(value: str, box: SecretBox) -> str:
-    is_named = NAMED_PASSWORD.fullmatch(value) or SEALED.fullmatch(value)
+    is_named = not value or NAMED_PASSWORD.fullmatch(value) or SEALED.fullmatch(value)
     return value if is_named else f"{{sealed.{box.close(value)}}}"
 
 
@@ -326,11 +358,12 @@ def opened_address(
     secrets: dict[str, str] = {}
 
     def unseal(match: re.Match[str]) -> str:
-        value = box.open(match[1])
+        value = SEALED.sub(unseal, box.open(match[1]))  # earlier code sealed around what was sealed
         secrets[value] = match[0]
         return value
 
-    whole = with_password(SEALED.sub(unseal, address), passwords)
+    # Names first: of what is sealed nobody checked where a password of the settings may go.
+    whole = SEALED.sub(unseal, with_password(address, passwords))
     for name in dict.fromkeys([password_named(address), *passwords_in_query(address)]):
         if name:
             secrets[quote(passwords[name].get_secret_value(), safe="")] = f"{{{name}}}"
@@ -338,17 +371,28 @@ def opened_address(
 
 
 def hidden(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
-    """A text that is kept: each secret by its name, however it is spelled."""
-    for value, name in secrets:
-        if value:
-            text = _spellings(unquote(value)).sub(name.replace("\\", r"\\"), text)
-    return text
+    """A text that is kept: each secret by its name, however it is spelled; a short one, which may
+    be part of any word, only where it is a whole parameter or login."""
+    named = {unquote(value): name for value, name in secrets if value}
+    values = tuple(sorted(named, key=len, reverse=True))
+    if not values:
+        return text
+    names = [named[value] for value in values]
+    return _spellings(values).sub(lambda match: names[cast(int, match.lastindex) - 1], text)
 
 
 @lru_cache(maxsize=64)
-def _spellings(secret: str) -> re.Pattern[str]:
-    """Each sign as it is, or as addresses, pages and JSON write it, also twice over."""
-    return re.compile("".join(map(_spelled, secret)))
+def _spellings(secrets: tuple[str, ...]) -> re.Pattern[str]:
+    """A group for each, of signs as they are, or as addresses, pages and JSON write them, also
+    twice over."""
+    return re.compile("|".join(f"({_pattern(secret)})" for secret in secrets))
+
+
+def _pattern(secret: str) -> str:
+    spelled = "".join(map(_spelled, secret))
+    if len(secret) >= SHORTEST_WORD:
+        return spelled
+    return rf"(?:(?<==)|(?<=%3[Dd])){spelled}(?=[&#;?\s\"'<>]|$)|(?<=[:/]){spelled}(?=@)"
 
 
 def _spelled(sign: str) -> str:
@@ -362,9 +406,11 @@ def _spelled(sign: str) -> str:
 
 def revealed(text: str, secrets: tuple[tuple[str, str], ...]) -> str:
     """What was hidden, as it is asked."""
-    for value, name in secrets:
-        text = text.replace(name, value)
-    return text
+    values = {name: value for value, name in secrets if value}
+    if not values:
+        return text
+    names = "|".join(map(re.escape, sorted(values, key=len, reverse=True)))
+    return re.sub(names, lambda match: values[match[0]], text)
 
 
 def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
@@ -381,5 +427,7 @@ def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
         named = NAMED_PASSWORD.fullmatch(value)
         return held(named[1]) if named else value
 
-    with_query = _with_secrets(address, put_in) if passwords_in_query(address) else address
+    with_query = address
+    if passwords_in_query(address):
+        with_query = _with_secrets(address, lambda value: _with_innermost(value, put_in))
     return with_query.replace(f"{{{in_login}}}", held(in_login), 1) if in_login else with_query

@@ -30,6 +30,7 @@ DECIDING = 3_000  # distinct texts that decide what a column is
 SHORT = 1_000  # rows; what has fewer is read without a database
 MEMORY = "512MB"  # of a long table; what is more lies on the disk meanwhile
 ROW_GROUP = 100_000
+LONGEST_ROW = 2**26  # bytes; a long table with a longer one is refused
 SQL_TYPES = {
     ColumnType.DURATION: "DOUBLE",
     ColumnType.QUARTER: "INTEGER",
@@ -37,7 +38,8 @@ SQL_TYPES = {
 }
 NO_TEXT = BLANK - {"none"}  # what a column of texts leaves blank
 BLANKS = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1))))
-INTEGERS, FLOATS = "-?(0|[1-9][0-9]{0,17})", r"-?(0|[1-9][0-9]*)?\.?[0-9]*"
+INTEGERS = "-?(0|[1-9][0-9]{0,14})"  # what has zeros in front or more digits is a code
+FLOATS = rf"({INTEGERS}|-?)(\.[0-9]*)?"
 Counts = Mapping[str, int]  # distinct texts in the order of the rows; how many, totals apart
 
 
@@ -153,11 +155,20 @@ def _copy(
     connection: duckdb.DuckDBPyConnection, query: str, path: Path, values: Sequence[Any] = ()
 ) -> None:
     form = f"FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {ROW_GROUP}"
-    try:
+    with _faults():
         connection.execute(f"COPY ({query}) TO {_quoted(str(path))} ({form})", values)
+
+
+@contextmanager
+def _faults() -> Iterator[None]:
+    """The database's as Python's; its messages quote whole rows, so the log has none of them."""
+    try:
+        yield
     except duckdb.IOException as error:
         is_full = "No space left" in str(error)
         raise OSError(errno.ENOSPC if is_full else errno.EIO, str(error)) from error
+    except duckdb.Error as error:
+        raise ValueError(f"the database refuses the rows ({type(error).__name__})") from None
 
 
 def _quoted(text: str) -> str:
@@ -241,18 +252,28 @@ class _LongTable:
 @contextmanager
 def _long_table(rows: str, width: int, *, first: int = 0) -> Iterator[_LongTable]:
     """From the row with this number on."""
-    longest, start = 0, 0
-    while (end := rows.find("\n", start)) >= 0:
-        longest, start = max(longest, end - start), end + 1
+    longest = min(LONGEST_ROW, max(2**21, 4 * _longest_row(rows)))
     with tempfile.TemporaryDirectory(prefix="groundnote-table-") as folder:
         path = Path(folder) / "rows.csv"
         path.write_text(rows, encoding="utf-8", errors="replace", newline="")
         types = {"n": "BIGINT"} | {f"x{i}": "VARCHAR" for i in range(width)}
-        form = f"columns={types}, max_line_size={max(2**21, 4 * longest)}, parallel=false"
+        form = f"columns={types}, max_line_size={longest}, parallel=false"
         form += r""", auto_detect=false, delim=',', quote='"', escape='"', new_line='\n'"""
         source = f"FROM read_csv({_quoted(str(path))}, {form}) WHERE n >= {first}"
-        with closing(_connected(memory_limit=MEMORY, temp_directory=folder)) as connection:
+        opened = _connected(memory_limit=MEMORY, temp_directory=folder)
+        with _faults(), closing(opened) as connection:
             yield _LongTable(connection, source, width)
+
+
+def _longest_row(rows: str) -> int:
+    """In characters; a row ends at the first line's end that is in no quotes."""
+    longest, first, start, quotes = 0, 0, 0, 0
+    while (end := rows.find("\n", start)) >= 0:
+        quotes += rows.count('"', start, end)
+        start = end + 1
+        if quotes % 2 == 0:
+            longest, first = max(longest, start - first), start
+    return longest
 
 
 def _typed(

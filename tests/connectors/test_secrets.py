@@ -1,8 +1,10 @@
 """Passwords and tokens of addresses stay where they are kept: nobody is shown them."""
 
 import base64
+from itertools import permutations
 
 import pytest
+from pydantic import SecretStr
 
 from rag.connectors.kinds import (
     check_no_password,
@@ -10,6 +12,8 @@ from rag.connectors.kinds import (
     masked,
     normalised_address,
     opened_address,
+    passwords_in_query,
+    revealed,
     sealed,
     without_login,
     without_secrets,
@@ -128,6 +132,83 @@ def test_that_were_sealed_for_one_source_are_opened_for_no_other(tmp_path):
     for address in (f"https://evil.example/?{stolen}", f"https://evil.example/?a=1&{stolen}"):
         with pytest.raises(UserError, match="sealed for one source"):
             check_no_password(address)
+
+
+EARLIER = [  # what only the innermost parameter was sealed of, or named in
+    "https://h.test/x?url=https://i.test/f?token={}", "https://h.test/x?feed=1?token={}",
+    "https://h.test/x;jsessionid=abc?key={}", "https://h.test/x?lang=de&url=//i.test/?sig={}#part",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", EARLIER)
+def test_that_earlier_code_sealed_within_a_value_are_opened_after_the_next_sync(written, tmp_path):
+    box = SecretBox(tmp_path)
+    old = written.format(f"{{sealed.{box.close(HUSH)}}}")
+    whole = written.format(HUSH)
+    kept = sealed(old, box)
+
+    assert opened_address(old, {}, box).address == whole
+    assert opened_address(kept, {}, box).address == whole
+    assert sealed(kept, box) == kept
+
+
+@pytest.mark.parametrize("written", EARLIER)
+def test_that_are_named_within_a_value_are_put_in_and_checked(written, tmp_path):
+    box, passwords = SecretBox(tmp_path), {"wiki": SecretStr(HUSH)}
+    kept = sealed(written.format("{wiki}"), box)
+
+    assert passwords_in_query(kept) == ["wiki"]
+    assert opened_address(kept, passwords, box).address == written.format(HUSH)
+
+
+def test_that_were_sealed_twice_are_opened(tmp_path):
+    box = SecretBox(tmp_path)
+    inner = f"https://i.test/f?token={{sealed.{box.close(HUSH)}}}"
+    kept = f"https://h.test/x?url={{sealed.{box.close(inner)}}}"
+
+    opened = opened_address(kept, {}, box)
+
+    assert opened.address == f"https://h.test/x?url=https://i.test/f?token={HUSH}"
+    assert HUSH not in hidden(f"{HUSH} at {opened.address}", opened.secrets)
+
+
+def test_that_stand_sealed_name_no_password_of_the_settings(tmp_path):
+    box = SecretBox(tmp_path)
+    kept = f"https://h.test/x?url={{sealed.{box.close('https://i.test/?token={wiki}')}}}"
+
+    assert HUSH not in opened_address(kept, {"wiki": SecretStr(HUSH)}, box).address
+
+
+@pytest.mark.parametrize("query", [
+    f"?token={first}&code={second}&sig={third}"
+    for first, second, third in permutations(["abcdef", "Y", "1", "2024", "abcdefgh", "sealed"], 3)
+])  # fmt: skip
+def test_are_hidden_and_revealed_beside_each_other(query, tmp_path):
+    box = SecretBox(tmp_path)
+    address = f"https://h.test/docs/{query}"
+    kept = sealed(address, box)
+    secrets = opened_address(kept, {}, box).secrets
+
+    assert hidden(address, secrets) == kept
+    assert revealed(kept, secrets) == address
+
+
+@pytest.mark.parametrize("parameter", ["code=1", "session=2024", "pin=page", "hash=s"])
+def test_that_are_short_rename_no_page(parameter, tmp_path):
+    box = SecretBox(tmp_path)
+    address = f"https://h.test/docs/?{parameter}"
+    secrets = opened_address(sealed(address, box), {}, box).secrets
+
+    page = "https://h.test/docs/page1-2024.html"
+    assert hidden(page, secrets) == page
+    assert hidden(address, secrets) != address
+
+
+def test_of_a_login_are_hidden_however_short():
+    assert (
+        hidden("https://ada:abc@h.test/abc", (("abc", "{wiki}"),))
+        == "https://ada:{wiki}@h.test/abc"
+    )
 
 
 def test_are_no_part_of_a_link():

@@ -142,7 +142,7 @@ def assert_whole(application, folder, possible):
     assert all(part.collection_id == places[part.document_id] for part in parts)
     assert Counter(table.document_id for table in shown) == Counter(places.keys())
     assert {file.stem for file in folder.glob("tables/*.parquet")} >= {each.id for each in shown}
-    assert compare(application.engine, application.index.chunk_ids()).is_whole
+    assert compare(application.engine, application.index).is_whole
     assert_indexed(application, parts)
 
 
@@ -212,7 +212,7 @@ def assert_repaired(groundnote, library, folder):
     click.echo(f"doctor --repair took {time.perf_counter() - begun:.1f} s")
     application = library()
     try:
-        found = compare(application.engine, application.index.chunk_ids())
+        found = compare(application.engine, application.index)
     finally:
         application.stop()
     assert found.is_whole, doctor.said()
