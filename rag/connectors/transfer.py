@@ -272,7 +272,7 @@ class SyncRun:
                 if time.monotonic() - asked > ASK_SECONDS:
                     self.check()
                     self.write(())
-                    if isinstance(self.opened, Resumable):
+                    if isinstance(self.opened, Resumable) and not self.opened.is_replaying:
                         report(0, len(results))
                     asked = time.monotonic()
                 if is_wanted(file.name):

@@ -259,6 +259,8 @@ class Connector(Protocol):
 class Resumable(Protocol):
     """A connector whose listing takes long: who opens it again after `keep` lists on from there."""
 
+    is_replaying: bool  # what is listed now was listed before `keep`: nothing is gained by leaving
+
     def keep(self) -> None:
         """Leave what was listed so far, when it is closed, to the next who opens it."""
 

@@ -6,6 +6,7 @@ import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
@@ -215,6 +216,7 @@ LONGEST_NAME = 400
 HASH_CHARS = 8
 
 
+@lru_cache(1 << 16)  # pages lead to the same places
 def normal(url: str) -> str:
     """One spelling of an address of the web, without a login; "" for what is none."""
     try:

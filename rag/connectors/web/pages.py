@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from html import escape
+from itertools import takewhile
 from json import dumps
 from pathlib import Path
 from shutil import rmtree
@@ -269,8 +270,21 @@ class LookLog:
                 head = json.loads(next(file))
                 if head["of"] == [VERSION, *of]:
                     urls = tuple(map(read, head["urls"]))
-                    return Look(read(head["start"]), urls, head["depth"], _seen(file, read))
+                    seen = _seen(file, read)
+                    self.cut(len(seen))
+                    return Look(read(head["start"]), urls, head["depth"], seen)
         return None
+
+    def cut(self, entries: int) -> None:
+        """Leave so many: behind a half line, or another way, nothing can be gone on with."""
+        if self._folder is None:
+            return
+        with suppress(OSError), (self._folder / LOG).open("r+b") as file:
+            for _ in range(entries + 1):
+                file.readline()
+            end = file.tell()
+            if file.read(1):
+                file.truncate(end)
 
     def begin(self, look: Look, of: Sequence[object]) -> None:
         """Forget the one before."""
@@ -300,7 +314,7 @@ class LookLog:
 def _seen(lines: Iterable[str], read: Callable[[str], str]) -> deque[tuple[str, CachedPage | None]]:
     seen: deque[tuple[str, CachedPage | None]] = deque()
     with suppress(ValueError, TypeError):  # the last line may be half of one
-        for line in lines:
+        for line in takewhile(lambda line: line.endswith("\n"), lines):
             url, page = json.loads(line)
             seen.append((read(url), page and _page_from(page, read)))
     return seen

@@ -81,6 +81,7 @@ class WebSource:
         self._marks: set[str] = set()
         self._failed = 0
         self._log = LookLog(options.aside, options.secrets)
+        self.is_replaying = False
         self._left = self._log.load(self._key())
         self._is_kept = False
 
@@ -153,7 +154,8 @@ class WebSource:
             url, left = waiting.popleft()
             asked += 1
             self._check_bounds(asked, ends)
-            page = self._seen_before(look, url) if look.seen else self._looked(url)
+            self.is_replaying = bool(look.seen)
+            page = self._seen_before(look, url, asked) if look.seen else self._looked(url)
             if page is None:
                 continue
             self._now[url] = page.seen
@@ -164,10 +166,12 @@ class WebSource:
                 known.update(links)
                 waiting.extend((link, left - 1) for link in links)
 
-    def _seen_before(self, look: Look, url: str) -> VisitedPage | None:
-        asked, seen = look.seen.popleft()
-        if asked != url:  # written by another version
+    def _seen_before(self, look: Look, url: str, place: int) -> VisitedPage | None:
+        seen_url, seen = look.seen.popleft()
+        if seen_url != url:  # written by another version
             look.seen.clear()
+            self.is_replaying = False
+            self._log.cut(place - 1)
             return self._looked(url)
         if seen is not None:
             self._marks.add(seen.mark)

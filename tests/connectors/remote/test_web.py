@@ -542,3 +542,21 @@ class TestALookThatIsLeft:
 
         assert len(pool.paths()) < len(names)
         assert len(names) == len(set(names)) == len(Visitor(f"{pool.url}/pool/").look())
+
+    @pytest.mark.parametrize("behind", [b'["half', b'["http://elsewhere.example/", null]\n'])
+    def test_goes_on_behind_a_line_that_does_not_fit_as_well(self, pool, tmp_path, behind):
+        self.begun(pool, tmp_path)
+        log = tmp_path / "look.jsonl"
+        log.write_bytes(log.read_bytes() + behind)
+        source = open_web(f"{pool.url}/pool/", self.options(tmp_path))
+        listing = source.listed()
+        first = [(next(listing).name, source.is_replaying) for _ in range(4)]
+        source.keep()
+        source.close()
+        pool.asked.clear()
+
+        names, _texts = self.rest(pool, tmp_path)
+
+        assert [is_replaying for _, is_replaying in first] == [True, True, True, False]
+        assert first[3][0] in names
+        assert len(set(pool.paths())) == len(names) - 4, "the fourth is not asked for again"
