@@ -1,9 +1,13 @@
 """What the library tells of itself, from a real database."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
+from sqlalchemy import update
 
 from rag.citations.markers import find_markers
 from rag.cli.terminal import LINKS
+from rag.db import documents, writing
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from tests.applications import application_of
@@ -69,8 +73,17 @@ class TestContents:
             "In der Bibliothek: 3 Dokumente"
         )
 
-    def test_newest_come_first(self, told):
-        assert len(lines(told("Which documents were added last?"))) == 3
+    def test_newest_come_first(self, told, application):
+        now = datetime.now(UTC)
+        with writing(application.engine) as connection:
+            for days, name in enumerate(["aero-5-pro.md", "company/handbook.md", "aero-5.md"]):
+                row = update(documents).where(documents.c.name == name)
+                connection.execute(row.values(ingested_at=now - timedelta(days=days)))
+
+        listed = lines(told("Which documents were added last?"))
+
+        titles = "Aero 5 Pro manual", "Support handbook", "Aero 5 manual"
+        assert [title in line for title, line in zip(titles, listed, strict=True)] == [True] * 3
 
 
 class TestMentions:
