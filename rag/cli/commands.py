@@ -80,9 +80,7 @@ def ingest(
         _console(stderr=as_json).print("These were read before; nothing was done.")
         return
     console = _console(stderr=as_json)
-    counts = ingest_paths(
-        settings, paths, console=console, collection=collection, is_served_next=once
-    )
+    counts = ingest_paths(settings, paths, console=console, collection=collection)
     if as_json:
         click.echo(json.dumps(asdict(counts), ensure_ascii=False))
     if counts.failed:

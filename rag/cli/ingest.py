@@ -65,7 +65,7 @@ def ingest_paths(
 ) -> IngestCounts:
     """Ingest files and folders with a progress bar, and tell how each file ended.
 
-    `is_served_next`: the second model is left to the server, which reads in the background.
+    `is_served_next`: what the second model reads is left to the server that this process becomes.
     """
     from rag.wiring.listeners import running_server
 
@@ -133,15 +133,16 @@ def _follow(
 
 def _read_for_other_languages(settings: Settings, console: Console) -> None:
     """Have the second model read what is new; what it has read is kept when it is stopped."""
-    done, total = 0, 0
-    with _alone(settings, "ingest") as application, progress_bar(console) as bar:
-        if application.second is None:
+    from rag.web.server import opened
+
+    with opened(settings) as application, progress_bar(console) as bar:
+        done, total = application.second.progress() if application.second else (0, 0)
+        if application.second is None or done == total:
             return
-        if (missing := application.second.progress())[0] < missing[1]:
-            console.print(
-                "All can be asked for now. Reading it for other languages too "
-                "(Ctrl-C leaves that to `groundnote serve`) …"
-            )
+        console.print(
+            "All can be asked for now. Reading it for other languages too "
+            "(Ctrl-C leaves that to `groundnote serve`) …"
+        )
         task = bar.add_task("reading for other languages", total=None)
         try:
             for done, total in application.second.make_missing():

@@ -18,6 +18,7 @@ from rag.connectors import transfer
 from rag.connectors.folder import FolderSource, mark_of
 from rag.connectors.transfer import Transfer
 from rag.connectors.web import open_web
+from rag.connectors.web.source import WebSource
 from rag.errors import ModelUnavailable
 from rag.jobs import background
 from rag.jobs.background import LOCAL_SYNCER, SYNCER
@@ -128,10 +129,20 @@ class TestTwoSyncs:
         assert upload.id
         assert len(office.texts()) == 11
 
-    @pytest.mark.parametrize("place", ["list", "transfer"])
+    @pytest.mark.parametrize("place", ["list", "slow list", "transfer"])
     def test_of_two_sites_take_turns_and_ask_for_no_page_twice(self, office_of, monkeypatch, place):
-        """Whether a look is left while it lists, or while what it listed is read in."""
-        monkeypatch.setattr(transfer, "ASK_SECONDS", 0.0 if place == "list" else 60.0)
+        """Whether a look is left while it lists, or while what it listed is read in.
+
+        Coming to where it was is no work of its own, however long it takes.
+        """
+        monkeypatch.setattr(transfer, "ASK_SECONDS", 60.0 if place == "transfer" else 0.0)
+        seen_before = WebSource._seen_before
+
+        def slow(*given):
+            time.sleep(0.05 if place == "slow list" else 0)
+            return seen_before(*given)
+
+        monkeypatch.setattr(WebSource, "_seen_before", slow)
         monkeypatch.setattr(background, "GIVE_WAY_SECONDS", 0.0)
         monkeypatch.setattr(Transfer, "_is_time", lambda _self: place == "transfer")
         office = office_of(sources={"private_hosts": LOOPBACK})
@@ -139,7 +150,13 @@ class TestTwoSyncs:
         office.add()  # what reads files in is there from now on
         turns, queue = [], office.app.jobs._queue
         do = queue._do
-        monkeypatch.setattr(queue, "_do", lambda job: (turns.append(job.subject), do(job)))
+
+        def noted(job):
+            turns.append(job.subject)
+            assert len(turns) < 99, "they take turns and ask for nothing"
+            do(job)
+
+        monkeypatch.setattr(queue, "_do", noted)
         with running(Site()) as one, running(Site()) as two:
             for site in (one, two):
                 links = "".join(f'<a href="/{at}">more</a>' for at in range(PAGES))

@@ -313,7 +313,7 @@ class LookLog:
 
 def _seen(lines: Iterable[str], read: Callable[[str], str]) -> deque[tuple[str, CachedPage | None]]:
     seen: deque[tuple[str, CachedPage | None]] = deque()
-    with suppress(ValueError, TypeError):  # the last line may be half of one
+    with suppress(ValueError, TypeError, KeyError):  # a line may be half of one, or another's
         for line in takewhile(lambda line: line.endswith("\n"), lines):
             url, page = json.loads(line)
             seen.append((read(url), page and _page_from(page, read)))
