@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from rag.documents.limits import LoadLimits
-from rag.documents.load import check_size
+from rag.documents.limits import LoadLimits, check_size
 from rag.documents.sandbox_worker import from_json, receive, send
 from rag.errors import Unreadable
 from rag.records import ParsedDocument

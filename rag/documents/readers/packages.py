@@ -114,7 +114,6 @@ LETTERS_IN_XML = re.compile(rb"<(?:\w+:)?(?:t|text)(?:\s[^>]*)?>([^<]*[^\s<][^<]
 CHART, DRAWING = (
     f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("chart", "main")
 )
-PARENTS = (None, "parOf")
 COMMENTS = re.compile(r"ppt/comments/[^/]*\.xml")
 SHEET_DRAWING = re.compile(r"xl/drawings/drawing[^/]*\.xml")
 DIAGRAM_NAMES = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
@@ -139,7 +138,7 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
                 _write_comments(fromstring(part), outline)
             elif SHEET_DRAWING.fullmatch(name):
                 for paragraph in fromstring(part).iter(f"{DRAWING}p"):
-                    outline.paragraph("".join(_texts(paragraph, f"{DRAWING}t")))
+                    outline.paragraph("".join(texts_within(paragraph, "t")))
             else:
                 _report(name, b" ".join(LETTERS_IN_XML.findall(part)), outline)
 
@@ -171,17 +170,18 @@ def _report(name: str, part: bytes, outline: Outline) -> None:
 
 
 def _write_comments(comments: Any, outline: Outline) -> None:
-    for comment in (each for each in comments.iter() if each.tag.endswith("}cm")):
-        own = (each.text or "" for each in comment.iter() if each.tag.endswith(("}text", "}t")))
-        outline.paragraph("Comment: " + " ".join(own))
+    for comment in comments.iterfind(".//{*}cm"):
+        outline.paragraph(
+            " ".join(["Comment:", *texts_within(comment, "text"), *texts_within(comment, "t")])
+        )
 
 
 def write_diagram(model: Any, outline: Outline) -> None:
     """SmartArt: the text of each of its points, below those that they belong to."""
     points = {}
     for point in model.iter(f"{DIAGRAM_NAMES}pt"):
-        text = " ".join("".join(_texts(each, f"{DRAWING}t")) for each in point.iter(f"{DRAWING}p"))
-        points[point.get("modelId")] = " ".join(text.split())
+        lines = ("".join(texts_within(line, "t")) for line in point.iter(f"{DRAWING}p"))
+        points[point.get("modelId")] = " ".join(" ".join(lines).split())
     links = [
         link for link in model.iter(f"{DIAGRAM_NAMES}cxn") if link.get("type", "parOf") == "parOf"
     ]
@@ -198,7 +198,7 @@ def write_chart(space: Any, outline: Outline, *, has_cells: bool = False) -> Non
 
     Of those that stand in cells only the title is written.
     """
-    title = "".join(_texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t"))
+    title = "".join(texts_within(space.find(f"{CHART}chart/{CHART}title"), "t"))
     outline.paragraph(f"Chart: {title}" if has_cells and title else title)
     if has_cells:
         return
@@ -208,8 +208,8 @@ def write_chart(space: Any, outline: Outline, *, has_cells: bool = False) -> Non
     if not any(columns):
         outline.left_out.append("a chart without stored figures")
         return
-    header = ["", *(" ".join(_texts(sery.find(f"{CHART}tx"), f"{CHART}v")) for sery in series)]
-    places = sorted({at for column in columns for at in column})
+    header = ["", *(" ".join(texts_within(sery.find(f"{CHART}tx"), "v")) for sery in series)]
+    places = sorted({place for column in columns for place in column})
     rows = [
         [categories.get(place, str(place + 1)), *(column.get(place, "") for column in columns)]
         for place in places
@@ -220,17 +220,20 @@ def write_chart(space: Any, outline: Outline, *, has_cells: bool = False) -> Non
 def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
     """The stored texts of categories, or of values, by their places."""
     for name in names:
-        found = series.find(f"{CHART}{name}")
-        if found is not None:
-            points = (each for each in found.iter(f"{CHART}pt"))
+        stored = series.find(f"{CHART}{name}")
+        if stored is not None:
             return {
-                int(point.get("idx", "0")): " ".join(_texts(point, f"{CHART}v")) for point in points
+                int(point.get("idx", "0")): " ".join(texts_within(point, "v"))
+                for point in stored.iter(f"{CHART}pt")
             }
     return {}
 
 
-def _texts(element: Any, tag: str) -> list[str]:
-    return [] if element is None else [each.text or "" for each in element.iter(tag)]
+def texts_within(element: Any, tag: str) -> list[str]:
+    """The texts of all elements of a name, in whatever namespace."""
+    ending = "}" + tag
+    parts = () if element is None else element.iter()
+    return [part.text or "" for part in parts if str(part.tag).endswith(ending)]
 
 
 # ── What Office and OpenDocument have in common ──────────────────────────────────────────────
