@@ -190,10 +190,7 @@ def _piece(chunk: Chunk, section_text: str, span: Offsets) -> Chunk:
 
 
 def _fit(
-    drafts: list[Chunk],
-    texts: dict[int, str],
-    count_tokens: CountTokens,
-    max_tokens: int,
+    drafts: list[Chunk], texts: dict[int, str], count_tokens: CountTokens, max_tokens: int
 ) -> list[Chunk]:
     """Cut what is over the embedder's limit again, smaller each time, until nothing is."""
     target = TARGET_WORDS

@@ -95,13 +95,7 @@ class DocumentLists(Reads):
             return DocumentPage(list(map(document_from, rows)), matching, total)
 
     def _filtered_page(
-        self,
-        readable: Readable,
-        filters: Filters,
-        words: str,
-        order: str,
-        offset: int,
-        limit: int,
+        self, readable: Readable, filters: Filters, words: str, order: str, offset: int, limit: int
     ) -> DocumentPage:
         check(filters)
         everything = self.page(readable, limit=LARGEST, words=words, order=order)

@@ -185,8 +185,7 @@ OLE_STREAMS = {
 def _ole_kind(name: str, data: bytes) -> FileKind:
     if "EncryptedPackage".encode("utf-16-le") in data:
         raise Unreadable(
-            name,
-            "the file is encrypted and needs a password. Save it without one, then ingest it.",
+            name, "the file is encrypted and needs a password. Save it without one, then ingest it."
         )
     is_old = any(stream.encode("utf-16-le") in data for stream in OLD_STREAMS)
     for stream, kind in OLE_STREAMS.items():

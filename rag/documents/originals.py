@@ -29,12 +29,7 @@ class Originals:
     """
 
     def __init__(
-        self,
-        store: Blobs,
-        *,
-        cache: Path,
-        local: FolderBlobs | None = None,
-        is_on: bool = True,
+        self, store: Blobs, *, cache: Path, local: FolderBlobs | None = None, is_on: bool = True
     ) -> None:
         self._store = store
         self._cache = cache

@@ -69,9 +69,7 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
 
 
 def _note_earlier(
-    connection: Connection,
-    stored: Mapping[str, StoredDocument],
-    new: Mapping[str, Chunk],
+    connection: Connection, stored: Mapping[str, StoredDocument], new: Mapping[str, Chunk]
 ) -> None:
     """Of documents whose file is the same, which chunks another reader made of it.
 

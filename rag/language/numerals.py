@@ -64,7 +64,7 @@ _TAIL = regex.compile(
     rf"(?:[\u00a0\ ]?(?P<prefix>{any_of(_BEFORE_SIGN)})?(?P<after>{_SIGN}))?"
     r"(?P<unit>[\u00a0\ ]?(?:%|‰|[°º′″\"']|°?[\p{L}µ°]{1,14}(?:(?<=m|ft|in)[23]|[²³])?)?"
     r"(?:[\u00a0\ ]?/[\u00a0\ ]?\p{L}{1,9}[23²³]?)?(?:[\u00a0\ ]\p{Ll}{1,8})?)\.?"
-    r"(?P<minus>[-–‐])?",
+    r"(?P<minus>[-–‐])?"
 )
 _NO_CENTS = regex.compile(r"[.,][-–](?!\d)")  # 1.200,–
 _POWER = regex.compile(r"(?:[eE]|10\^?)([-–+]?\d+)$")

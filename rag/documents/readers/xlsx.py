@@ -17,14 +17,7 @@ from rag.documents.readers.packages import (
     read_drawings,
     texts_within,
 )
-from rag.documents.readers.sheets import (
-    WIDEST,
-    NumberedRow,
-    Sheet,
-    letters_of,
-    shown,
-    write_sheets,
-)
+from rag.documents.readers.sheets import WIDEST, NumberedRow, Sheet, letters_of, shown, write_sheets
 from rag.documents.runs import ALIGNED, Mark, Run, marks_of, written
 from rag.documents.tables import TypedCell, typed_cell
 from rag.errors import Unreadable
