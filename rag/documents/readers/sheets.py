@@ -105,8 +105,11 @@ def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     match = STATED.match(text)
     text = text[match.end() :] if match else text
     delimiter = match[1] if match else sniff_delimiter(text)
-    quoting = csv.QUOTE_MINIMAL if _quotes_close(text, delimiter) else csv.QUOTE_NONE
-    reader = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=quoting)
+    reader = csv.reader(
+        io.StringIO(text),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if _quotes_close(text, delimiter) else csv.QUOTE_NONE,
+    )
     above = 1 if match else 0
     first = 1 + above
     try:
