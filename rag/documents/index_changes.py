@@ -83,7 +83,7 @@ class IndexDebts(Reads):
 
     def note_rebuilt(self) -> None:
         """Another index has taken the old one's place."""
-        with writing(self._engine) as connection:
+        with db.writing(self._engine) as connection:
             record(connection, "index.rebuilt", "")
 
     def removed(self, limit: int) -> list[str]:

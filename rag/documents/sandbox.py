@@ -103,10 +103,6 @@ class _ReadingProcess:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._turn = threading.Lock()
 
-    def ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
-        with self._turn:
-            return self._ask(name, data, limits)
-
     def start(self, limits: LoadLimits) -> None:
         with self._turn:
             self._running(limits)
@@ -114,6 +110,10 @@ class _ReadingProcess:
     def stop(self) -> None:
         with self._turn:
             self._stop()
+
+    def ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
+        with self._turn:
+            return self._ask(name, data, limits)
 
     def _ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
         process = self._running(limits)
@@ -172,14 +172,14 @@ def _reason(code: int, limits: LoadLimits, took_too_long: bool) -> str:
 
 def _start(module: str, limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
     paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    variables = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     process = subprocess.Popen(
         [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=folder,
-        env={**kept, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
+        env={**variables, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
     )
     send(_streams(process)[0], json.dumps(dataclasses.asdict(limits)).encode())
     return process
@@ -189,8 +189,7 @@ def _exchange(
     process: subprocess.Popen[bytes], name: str, data: bytes, limits: LoadLimits
 ) -> bytes:
     files, replies = _streams(process)
-    asked = {"name": name, "max_seconds": limits.max_seconds}
-    send(files, json.dumps(asked).encode())
+    send(files, json.dumps({"name": name, "max_seconds": limits.max_seconds}).encode())
     send(files, data)
     return receive(replies)
 

@@ -414,7 +414,7 @@ def latex(element: Any, depth: int = 0) -> str:
         return "".join(MATH_SIGNS.get(sign, sign) for sign in element.text or "")
     if name not in (*MATH_FORMS, "rad", "nary"):
         return "".join(latex(child, depth + 1) for child in element)
-    parts = defaultdict(str)
+    parts = defaultdict[str, str](str)
     parts |= {child.tag.removeprefix(MATH): latex(child, depth + 1) for child in element}
     if name == "rad":
         return rf"\sqrt{'[' + parts['deg'] + ']' if parts['deg'] else ''}{{{parts['e']}}}"

@@ -68,7 +68,8 @@ def _package(archive: zipfile.ZipFile) -> tuple[Any, str]:
     """The list of what the book holds, and the folder that its names are relative to."""
     from defusedxml.ElementTree import fromstring
 
-    path = fromstring(archive.read(CONTAINER)).find(".//{*}rootfile").get("full-path") or ""
+    container: Any = fromstring(archive.read(CONTAINER))
+    path = container.find(".//{*}rootfile").get("full-path") or ""
     return fromstring(archive.read(path)), posixpath.dirname(path)
 
 

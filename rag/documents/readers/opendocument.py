@@ -13,6 +13,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.packages import (
+    NEEDS_PASSWORD,
     ZIP_START,
     check_package,
     damage_message,
@@ -101,9 +102,7 @@ def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
     check_package(outline.name, data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-            raise Unreadable(
-                outline.name, "the file is encrypted and needs a password. Save it without one."
-            )
+            raise Unreadable(outline.name, NEEDS_PASSWORD)
         names = list(filter(READ_PARTS.fullmatch, archive.namelist()))
         report_unread(archive, outline, names)
         return {name: fromstring(archive.read(name)) for name in dict.fromkeys([CONTENT, *names])}

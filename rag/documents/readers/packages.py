@@ -12,22 +12,20 @@ from typing import Any
 
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.reports import counted
+from rag.documents.reports import counted, first_of
 from rag.errors import TooLarge, Unreadable
 
 # A document type that says something itself brings entity bombs and external entities; one that
 # only names a file is written by LibreOffice about macros, and in books, and is not fetched.
 DOCTYPE = re.compile(rb"<!\s*(?:ENTITY|DOCTYPE[^>\[]*\[)", re.IGNORECASE)
+ENCODINGS = ("utf-16-le", "utf-16-be")
 WIDE_DOCTYPE = re.compile(
-    b"|".join(
-        word.encode(encoding)
-        for word in ("<!DOCTYPE", "<!ENTITY")
-        for encoding in ("utf-16-le", "utf-16-be")
-    )
+    b"|".join(word.encode(name) for word in ("<!DOCTYPE", "<!ENTITY") for name in ENCODINGS)
 )
 ZIP_START = b"PK"
-SMALL_BYTES = 1024 * 1024  # of a part, whatever its ratio
-PROLOGUE_BYTES = 1024 * 1024
+NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
+SMALL_BYTES = MEBIBYTE  # of a part, whatever its ratio
+PROLOGUE_BYTES = MEBIBYTE
 MAX_PARTS = 20_000
 XML_ENDINGS = (".xml", ".rels", ".vml")
 NO_MEMORY = 2  # as libxml2 counts its errors, which says "unknown error" of it
@@ -68,24 +66,22 @@ def damage_message(name: str, *errors: type[Exception]) -> Iterator[None]:
         ) from error
 
 
-def _bomb(name: str, size: int, limits: LoadLimits) -> TooLarge:
-    return TooLarge(
-        f"{name}: unpacks to {size / MEBIBYTE:,.0f} MiB or more, the limit is "
-        f"{limits.max_unpacked_bytes / MEBIBYTE:,.0f} MiB and {limits.max_unpacked_ratio} times "
-        "its packed size. It looks like a zip bomb; save the document again or split it."
-    )
-
-
 def _check_directory(name: str, parts: list[zipfile.ZipInfo], limits: LoadLimits) -> None:
     if any(part.flag_bits & 1 for part in parts):
-        raise Unreadable(name, "the file is encrypted and needs a password. Save it without one.")
-    total = sum(part.file_size for part in parts)
-    if total > limits.max_unpacked_bytes or len(parts) > MAX_PARTS:
-        raise _bomb(name, total, limits)
-    for part in parts:
-        packed = limits.max_unpacked_ratio * max(1, part.compress_size)
-        if part.file_size > max(SMALL_BYTES, packed):
-            raise _bomb(name, part.file_size, limits)
+        raise Unreadable(name, NEEDS_PASSWORD)
+    total, ratio = sum(part.file_size for part in parts), limits.max_unpacked_ratio
+    bombs = (
+        part.file_size
+        for part in parts
+        if part.file_size > max(SMALL_BYTES, ratio * max(1, part.compress_size))
+    )
+    is_over = total > limits.max_unpacked_bytes or len(parts) > MAX_PARTS
+    if size := total if is_over else next(bombs, 0):
+        raise TooLarge(
+            f"{name}: unpacks to {size / MEBIBYTE:,.0f} MiB or more, the limit is "
+            f"{limits.max_unpacked_bytes / MEBIBYTE:,.0f} MiB and {ratio} times its packed size. "
+            "It looks like a zip bomb; save the document again or split it."
+        )
 
 
 def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
@@ -99,10 +95,7 @@ def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
 
 # ── Drawings, and what was not read ──────────────────────────────────────────────────────────
 
-DIAGRAM = re.compile(r"(?:.*/)?diagrams/data\d*\.xml")
-CHART_PART = re.compile(r"(word|xl)/charts/chart\d*\.xml")
 EMBEDDED = re.compile(r".*/embeddings/[^/]+|.*\.(?:html?|mht|rtf|txt|pdf|(?:doc|xls|ppt)x?)", re.I)
-MOST_NAMED = 8
 MARKUP = (".xml", ".xhtml", ".html", ".htm", ".svg")
 TAGS = re.compile(rb"<[^>]*>")
 HEADS = re.compile(rb"<(head|style|script)\b.*?</\1>|<!--.*?-->", re.DOTALL)
@@ -114,8 +107,6 @@ LETTERS_IN_XML = re.compile(rb"<(?:\w+:)?(?:t|text)(?:\s[^>]*)?>([^<]*[^\s<][^<]
 CHART, DRAWING = (
     f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("chart", "main")
 )
-COMMENTS = re.compile(r"ppt/comments/[^/]*\.xml")
-SHEET_DRAWING = re.compile(r"xl/drawings/drawing[^/]*\.xml")
 DIAGRAM_NAMES = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
 
@@ -130,15 +121,9 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
             if read.fullmatch(name) or NO_TEXT.fullmatch(name) or not name.endswith(".xml"):
                 continue
             part = archive.read(name)
-            if DIAGRAM.fullmatch(name):
-                write_diagram(fromstring(part), outline)
-            elif place := CHART_PART.fullmatch(name):
-                write_chart(fromstring(part), outline, has_cells=place[1] == "xl")
-            elif COMMENTS.fullmatch(name):
-                _write_comments(fromstring(part), outline)
-            elif SHEET_DRAWING.fullmatch(name):
-                for paragraph in fromstring(part).iter(f"{DRAWING}p"):
-                    outline.paragraph("".join(texts_within(paragraph, "t")))
+            write = next((write for kind, write in DRAWINGS if kind.fullmatch(name)), None)
+            if write:
+                write(fromstring(part), outline)
             else:
                 _report(name, b" ".join(LETTERS_IN_XML.findall(part)), outline)
 
@@ -149,8 +134,8 @@ def _report_embedded(archive: zipfile.ZipFile, outline: Outline) -> None:
     of_charts = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
     files = [posixpath.basename(name) for name in filter(EMBEDDED.fullmatch, names)]
     if files := [file for file in files if file.encode() not in of_charts]:
-        some = ", ".join(files[:MOST_NAMED]) + " …" * (len(files) > MOST_NAMED)
-        outline.left_out.append(f"{counted(len(files), 'embedded file')} ({some}): not read")
+        files_counted = counted(len(files), "embedded file")
+        outline.left_out.append(f"{files_counted} ({first_of(files)}): not read")
 
 
 def report_unread(archive: zipfile.ZipFile, outline: Outline, read: Container[str]) -> None:
@@ -193,15 +178,15 @@ def write_diagram(model: Any, outline: Outline) -> None:
         outline.entry(points.get(name, ""), depth=depth)
 
 
-def write_chart(space: Any, outline: Outline, *, has_cells: bool = False) -> None:
-    """The figures of any kind of chart, as they are stored beside the picture of it.
-
-    Of those that stand in cells only the title is written.
-    """
+def _write_chart_title(space: Any, outline: Outline) -> None:
+    """Of a chart whose figures stand in cells."""
     title = "".join(texts_within(space.find(f"{CHART}chart/{CHART}title"), "t"))
-    outline.paragraph(f"Chart: {title}" if has_cells and title else title)
-    if has_cells:
-        return
+    outline.paragraph(f"Chart: {title}" if title else "")
+
+
+def write_chart(space: Any, outline: Outline) -> None:
+    """The figures of any kind of chart, as they are stored beside the picture of it."""
+    outline.paragraph("".join(texts_within(space.find(f"{CHART}chart/{CHART}title"), "t")))
     series = list(space.iter(f"{CHART}ser"))
     categories = max((_points(sery, CATEGORIES) for sery in series), key=len, default={})
     columns = [_points(sery, VALUES) for sery in series]
@@ -229,6 +214,20 @@ def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
     return {}
 
 
+def _write_drawn_text(drawing: Any, outline: Outline) -> None:
+    for paragraph in drawing.iter(f"{DRAWING}p"):
+        outline.paragraph("".join(texts_within(paragraph, "t")))
+
+
+DRAWINGS = (
+    (re.compile(r"(?:.*/)?diagrams/data\d*\.xml"), write_diagram),
+    (re.compile(r"word/charts/chart\d*\.xml"), write_chart),
+    (re.compile(r"xl/charts/chart\d*\.xml"), _write_chart_title),
+    (re.compile(r"ppt/comments/[^/]*\.xml"), _write_comments),
+    (re.compile(r"xl/drawings/drawing[^/]*\.xml"), _write_drawn_text),
+)
+
+
 def texts_within(element: Any, tag: str) -> list[str]:
     """The texts of all elements of a name, in whatever namespace."""
     ending = "}" + tag
@@ -239,7 +238,7 @@ def texts_within(element: Any, tag: str) -> list[str]:
 # ── What Office and OpenDocument have in common ──────────────────────────────────────────────
 
 SLACK = 60_000  # EMU by which shapes may overlap, about five points
-ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 
 
 def numeral(count: int, kind: str) -> str:
@@ -247,10 +246,7 @@ def numeral(count: int, kind: str) -> str:
     if kind.endswith("Letter"):
         text = chr(ord("a") + (count - 1) % 26) * (1 + (count - 1) // 26 % 4)
     elif kind.endswith("Roman") and count < 40:
-        text, rest = "", count
-        for value, letters in ROMAN:
-            text += letters * (rest // value)
-            rest %= value
+        text = "x" * (count // 10) + ROMAN[count % 10]
     else:
         text = str(count)
     return text.upper() if kind.startswith("upper") else text

@@ -67,10 +67,9 @@ def _write_slide(number: int, slide: Any, outline: Outline) -> None:
     below = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
     for shape in _flat(below, 0):
         _write_shape(shape, outline)
-    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        notes = slide.notes_slide.notes_text_frame.text.strip()
-        if notes:
-            outline.paragraph(f"Notes: {notes}")
+    notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+    if notes is not None and notes.text.strip():
+        outline.paragraph(f"Notes: {notes.text.strip()}")
 
 
 def _flat(shapes: Any, depth: int) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.packages import ZIP_START, check_package, damage_message
+from rag.documents.readers.packages import NEEDS_PASSWORD, ZIP_START, check_package, damage_message
 from rag.documents.readers.sheets import (
     WIDEST,
     NumberedRow,
@@ -24,7 +24,6 @@ from rag.documents.runs import Mark, Run, marks_of, written
 from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
-NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
 BEGINS, END = (0x809, 0x409, 0x209, 0x009), 0x0A
 OBJECT, TEXT, FORMULA, GOES_ON = 0x5D, 0x1B6, 0x06, 0x3C  # records
 CHART, NOTE = 5, 25  # objects
