@@ -23,7 +23,7 @@ from rag.records import (
 )
 
 CacheKey = TypeVar("CacheKey", bound=Hashable)
-Made = TypeVar("Made")
+Cached = TypeVar("Cached")
 
 LARGEST = 10_000_000  # documents: all
 MOST_WORDS = 50  # looked for: databases take no condition of a thousand parts
@@ -35,15 +35,15 @@ ORDERS = {
 }
 
 
-class VersionedCache(Generic[CacheKey, Made]):
+class VersionedCache(Generic[CacheKey, Cached]):
     """What was made of documents, until they change; the oldest goes for what is too many."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._made: OrderedDict[CacheKey, tuple[dict[str, int], Made]] = OrderedDict()
+        self._made: OrderedDict[CacheKey, tuple[dict[str, int], Cached]] = OrderedDict()
         self._turn = threading.Lock()
 
-    def get(self, key: CacheKey, versions: dict[str, int], make: Callable[[], Made]) -> Made:
+    def get(self, key: CacheKey, versions: dict[str, int], make: Callable[[], Cached]) -> Cached:
         """What is there of documents of these versions, or made now."""
         with self._turn:
             cached = self._made.pop(key, None)

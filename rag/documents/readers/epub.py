@@ -18,7 +18,7 @@ RIGHTS = "META-INF/rights.xml"
 PAGES = ("application/xhtml+xml", "text/html")
 
 
-class _Item(NamedTuple):
+class _BookFile(NamedTuple):
     """A file of the book."""
 
     place: str
@@ -26,7 +26,7 @@ class _Item(NamedTuple):
     is_contents: bool
 
     @classmethod
-    def of(cls, element: Any, folder: str) -> "_Item":
+    def of(cls, element: Any, folder: str) -> "_BookFile":
         place = posixpath.join(folder, unquote(element.get("href") or ""))
         is_contents = "nav" in (element.get("properties") or "").split()
         return cls(posixpath.normpath(place), element.get("media-type") or "", is_contents)
@@ -40,7 +40,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             raise Unreadable(outline.name, "the book is protected against copying (DRM).")
         package, folder = _package(archive)
         items = {
-            item.get("id") or "": _Item.of(item, folder) for item in package.iterfind(".//{*}item")
+            item.get("id") or "": _BookFile.of(item, folder)
+            for item in package.iterfind(".//{*}item")
         }
         spine = (
             items.get(reference.get("idref")) for reference in package.iterfind(".//{*}itemref")
