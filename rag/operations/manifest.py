@@ -25,7 +25,6 @@ from rag.records import EVERYTHING
 # ── Rows of tables, beside the database: which must be there, how long they are, ──
 
 ENDING = ".parquet"
-BLOCK = 1 << 20
 
 
 class FileRecord(NamedTuple):
@@ -80,12 +79,9 @@ def is_as_noted(path: Path | None, kept: FileRecord, *, reads: bool) -> bool:
 
 
 def checksum(path: Path) -> str:
-    """Of the content, read in blocks."""
-    digest = hashlib.sha256()
+    """Of the content."""
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # ── What must exist, written beside the database as it was when it was last looked at ─────────────

@@ -113,11 +113,9 @@ class BackupRepository:
         ]
 
     def _is_whole(self, name: str, file: FileRecord) -> bool:
-        digest = hashlib.sha256()
-        with suppress(OSError, zipfile.BadZipFile):
-            for block in blocks(self.blobs.open(name)):
-                digest.update(block)
-        return digest.hexdigest() == file.checksum
+        with suppress(OSError, zipfile.BadZipFile), self.blobs.open(name) as content:
+            return hashlib.file_digest(content, "sha256").hexdigest() == file.checksum
+        return False
 
     @contextmanager
     def being_made(self, backup_id: str) -> Iterator[None]:
