@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from rag.db.blobs import PART, Blobs, FolderBlobs, blocks, open_blobs
 from rag.errors import SetupError, UserError
@@ -114,7 +114,7 @@ class BackupRepository:
 
     def _is_whole(self, name: str, file: FileRecord) -> bool:
         with suppress(OSError, zipfile.BadZipFile), self.blobs.open(name) as content:
-            return hashlib.file_digest(content, "sha256").hexdigest() == file.checksum
+            return hashlib.file_digest(cast("Any", content), "sha256").hexdigest() == file.checksum
         return False
 
     @contextmanager
