@@ -131,8 +131,8 @@ class _Deciding(Case):
         return _gives(instead.figure, instead.place, stated)
 
 
-def _contradicted(reason: str, stated: str = "", given: str = "") -> Judgement:
-    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=given)
+def _contradicted(reason: str, stated: str = "", instead: str = "") -> Judgement:
+    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=instead)
 
 
 def _gives(figure: Figure, place: Place, stated: str = "") -> Judgement:
@@ -202,14 +202,14 @@ def _denial_part(
     reading: Reading, start: int, end: int, before: Sequence[DenialPart]
 ) -> DenialPart:
     terms = stretches_between(reading.terms, start, end)
-    own = frozenset(str(term.key) for term in terms if term.is_word)
+    keys = frozenset(str(term.key) for term in terms if term.is_word)
     raw = frozenset(token.lowered for token in stretches_between(reading.tokens, start, end))
     is_denied = any(term.denies for term in terms)
     is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((part for part in before if not part.is_unsure), None)
-    words = own | main.own if main else own
-    return DenialPart(own, words, raw, is_denied, is_unsure)
+    words = keys | main.own if main else keys
+    return DenialPart(keys, words, raw, is_denied, is_unsure)
 
 
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
