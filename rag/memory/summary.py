@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, chain, groupby, islice, takewhile
+from itertools import accumulate, chain, groupby, islice, takewhile, tee
 
 from rag.citations.markers import cited_numbers, neutralise
 from rag.language.names import Lexicon, find_names
@@ -96,11 +96,13 @@ def summarise(
     layout = _SummaryLayout(past.phrases, past.count, room)
     lists = _lists(past, layout, documents)
     layout.weigh(draft.lines, weigh)
-    extracted = _extracted(past, evidence)
-    extracted[SummarySection.ANSWERED] = _by_weight(
-        layout, extracted[SummarySection.ANSWERED], weigh
-    )
-    chosen = _chosen(layout, draft, extracted, lists.tokens)
+    answers = _answers(evidence, list(_asked_again(past, evidence)))
+    extracted = {  # what matters most first; read as far as there is room
+        SummarySection.ABOUT: _of_user(evidence),
+        SummarySection.OPEN: _unanswered(evidence),
+        SummarySection.ANSWERED: _by_weight(layout, answers, weigh),
+    }
+    chosen = _chosen(layout, draft, extracted, past.count(lists))
     text, quotations = _composed(layout, chosen, lists)
     report = replace(
         _report(past, chosen, text, draft),
@@ -125,17 +127,6 @@ def summarise(
 
 
 # ── Word for word ────────────────────────────────────────────────────────────────────────────
-
-
-def _extracted(
-    past: History, evidence: TurnEvidence
-) -> dict[SummarySection, Iterator[SummaryLine]]:
-    """What each section could quote, what matters most first; read as far as there is room."""
-    return {
-        SummarySection.ABOUT: _of_user(evidence),
-        SummarySection.OPEN: _unanswered(evidence),
-        SummarySection.ANSWERED: _answers(evidence, list(_asked_again(past, evidence))),
-    }
 
 
 def _new(lines: Iterable[SummaryLine], again: list[SummaryLine]) -> Iterator[SummaryLine]:
@@ -326,8 +317,9 @@ class _LineSelection:
         """As many as fit, but for what stands there already."""
         spent, misses = 0, 0
         for line in lines:
-            title = 0 if line.section in self._sections else self._title(line.section)
-            cost = self.layout.tokens(line) + title
+            is_first = line.section not in self._sections
+            title = self.layout.title(line.section) if is_first else ""
+            cost = self.layout.tokens(line) + self.layout.count(title)
             key = line.text.casefold()
             if key in self._texts:
                 continue
@@ -340,9 +332,6 @@ class _LineSelection:
             self.chosen.append(line)
             self._texts.add(key)
             self._sections.add(line.section)
-
-    def _title(self, section: SummarySection) -> int:
-        return self.layout.count(self.layout.title(section))
 
 
 def _chosen(
@@ -366,36 +355,19 @@ def _chosen(
     written = {s: [line for line in draft.lines if line.section is s] for s in SummarySection}
     again: list[SummaryLine] = []  # or in the same form of something else: only where room is left
     rest = {s: _new(_left_out(extracted[s], written[s], draft), again) for s in SummarySection}
-    more = _Deferred(rest[about])
+    user, more, all_of_user = tee(rest[about], 3)
     selection.take(written[about], ABOUT_SHARE * share)
     if draft.lines and not written[about]:
-        selection.take(more, LEFT_OUT * share)
+        selection.take(user, LEFT_OUT * share)
     selection.take([*written[opened], *written[answered]])
     taken = sum(layout.tokens(each) for each in selection.chosen if each.section is about)
-    selection.take(more.again(), ABOUT_SHARE * share - taken)
+    selection.take(more, ABOUT_SHARE * share - taken)
     selection.take(rest[opened], OPEN_SHARE * share)
     selection.take(rest[answered])
-    selection.take(more.again())
+    selection.take(all_of_user)
     selection.take(again)
     order = {section: place for place, section in enumerate(SummarySection)}
     return tuple(sorted(selection.chosen, key=lambda line: order[line.section]))
-
-
-class _Deferred:
-    """Lines that are read once, and offered again from the first."""
-
-    def __init__(self, lines: Iterator[SummaryLine]) -> None:
-        self._lines = lines
-        self._read: list[SummaryLine] = []
-
-    def __iter__(self) -> Iterator[SummaryLine]:
-        for line in self._lines:
-            self._read.append(line)
-            yield line
-
-    def again(self) -> Iterator[SummaryLine]:
-        """Those that were read, then the others."""
-        return chain(list(self._read), self)
 
 
 def _left_out(
@@ -420,14 +392,14 @@ def _left_out(
 def _composed(
     layout: _SummaryLayout,
     chosen: Sequence[SummaryLine],
-    lists: "_Lists",
+    lists: str,
 ) -> tuple[str, tuple[Quotation, ...]]:
     """The text, and where in it which message is quoted."""
     body = layout.notes
     for section, lines in groupby(chosen, key=lambda line: line.section):
         body += layout.title(section)
         body += "".join(map(layout.line, lines))
-    text = fenced(body + lists.text).rstrip("\n")
+    text = fenced(body + lists).rstrip("\n")
     quotations, at = [], 0
     for line in chosen:
         found = text.find(line.text, at)
@@ -437,15 +409,7 @@ def _composed(
     return text, tuple(quotations)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lists:
-    """The lines of numbers and of names."""
-
-    text: str
-    tokens: int
-
-
-def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> _Lists:
+def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> str:
     """Each number and name, literally if both fit into their share; else numbers in ranges.
 
     What does not fit even so is left to recall: the longest ranges stay, and the newest names.
@@ -455,17 +419,14 @@ def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> _List
     most = min(int(LISTS_SHARE * history), own)
     titles = documents(numbers)
     products = _product_list(layout.phrases, names)
-    ways = [_by_document(layout.phrases, numbers, titles)] if any(titles.values()) else []
-    ways.append(_literally(layout.phrases, numbers))
-    for listed in ways:
-        text = listed + products
-        if past.count(text) <= most:
-            return _Lists(text, past.count(text))
+    literal = [_by_document(layout.phrases, numbers, titles)] if any(titles.values()) else []
+    for listed in (*literal, _by_document(layout.phrases, numbers, {})):
+        if past.count(listed + products) <= most:
+            return listed + products
     ranges = _in_ranges(layout.phrases, past.count, numbers, most)
     left = most - past.count(ranges) - past.count(_product_list(layout.phrases, [""]))
     fit = _fitting(past.count, left, (f", {name}" for name in reversed(names)))
-    text = ranges + _product_list(layout.phrases, names[len(names) - fit :])
-    return _Lists(text, past.count(text))
+    return ranges + _product_list(layout.phrases, names[len(names) - fit :])
 
 
 def lists_tokens(past: History, history: int) -> int:
@@ -483,11 +444,6 @@ def _product_list(phrases: SummaryPhrases, names: Sequence[str]) -> str:
     return f"{phrases.products}: {', '.join(names)}\n" if names else ""
 
 
-def _literally(phrases: SummaryPhrases, numbers: Iterable[int]) -> str:
-    listed = "".join(f"[{number}]" for number in sorted(numbers))
-    return f"{phrases.sources}: {listed}\n" if listed else ""
-
-
 def _by_document(phrases: SummaryPhrases, numbers: Iterable[int], titles: Mapping[int, str]) -> str:
     of_title: dict[str, list[int]] = {}
     for number in numbers:
@@ -496,7 +452,7 @@ def _by_document(phrases: SummaryPhrases, numbers: Iterable[int], titles: Mappin
         f"{title}: {''.join(f'[{n}]' for n in sorted(own))}".removeprefix(": ")
         for title, own in of_title.items()
     )
-    return f"{phrases.sources}: {'; '.join(listed)}\n"
+    return f"{phrases.sources}: {'; '.join(listed)}\n" if of_title else ""
 
 
 def _in_ranges(
