@@ -10,7 +10,7 @@ from itertools import islice
 from typing import Any
 
 from rag.documents.cleaning import one_line
-from rag.documents.limits import LoadLimits
+from rag.documents.limits import LoadLimits, check_pages
 from rag.documents.outline import Outline
 from rag.documents.readers import pictures
 from rag.documents.readers.pdf.layout import Page, write_pages
@@ -85,10 +85,7 @@ def _read_document(
     count = len(document)
     if count == 0:
         raise Unreadable(outline.name, DAMAGED)
-    if count > limits.max_pages:
-        raise TooLarge(
-            f"{outline.name}: has {count:,} pages, the limit is {limits.max_pages:,}. Split it."
-        )
+    check_pages(outline.name, count, "pages", limits)
     if document.get_formtype():
         document.init_forms()
     pages = list(_pages(document, ligatures.spell, limits.max_characters, outline.name))
