@@ -61,6 +61,7 @@ dev: $(VENV)/.installed-dev
 
 $(VENV)/.begun:
 	$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip uninstall --quiet --yes setuptools 2>/dev/null  # Python 3.11 brings it; nothing here loads it
 	@touch $@
 
 $(VENV)/.installed: requirements.lock | $(VENV)/.begun

@@ -108,6 +108,11 @@ class IndexDebts:
             connection.execute(delete(moved_chunks))
             record(connection, "index.rebuilt", "")
 
+    def note_rebuilt(self) -> None:
+        """Another index has taken the old one's place."""
+        with writing(self._engine) as connection:
+            record(connection, "index.rebuilt", "")
+
     def removed(self, limit: int) -> list[str]:
         """Ids of deleted chunks that the vector index may still hold."""
         query = select(removed_chunks.c.id).order_by(removed_chunks.c.id).limit(limit)
