@@ -451,7 +451,7 @@ class ContextBuilder:
             beside="\n".join(summary.text for summary in state.summaries),
         )
         with found as paragraphs:
-            return put_back(context, paragraphs.text(), paragraphs.asked_at, self._count)
+            return put_back(context, paragraphs.text(), paragraphs.shown_turns, self._count)
 
 
 def _log(summary: Summary) -> None:

@@ -184,7 +184,7 @@ def move_document(document_id: str, collection_id: str) -> None:
 
 def chosen(wanted: Sequence[str]) -> list[str]:
     """Ids of collections that are named by id or name. Raises NotFound and UserError."""
-    named = application().collections.named
+    named = application().collections.find
     return list(dict.fromkeys(named(current_owner(), each).id for each in wanted))
 
 
