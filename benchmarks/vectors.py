@@ -1,23 +1,31 @@
 """What a search costs where some collections may be read: vectors in memory beside Chroma's graph.
 
     python -m benchmarks.vectors [--sizes 2000,60000] [--postgresql URL] [--base FILE.npy]
+    python -m benchmarks.vectors --postgresql URL --real FILE.npy [--data FOLDER] [--most 100000]
 
 Vectors are made, in clouds as those of texts are, around random points or around the rows of a file
 (vectors of real passages); processor time is what is told, of all threads and of PostgreSQL.
-With a URL of an empty database with pgvector, its graph is measured instead.
+With a URL of an empty database with pgvector, its graph is measured instead. `--real`: passages of
+the public sets, embedded once into the file (it goes on where it was), and nDCG@10 of their
+questions.
 """
 
 import argparse
 import os
+import re
 import tempfile
 import time
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from ir_measures import Qrel, ScoredDoc, calc_aggregate, nDCG
 from sqlalchemy import Engine, create_engine, make_url, text
 
+from benchmarks.corpora import Corpus, Entry, data_dir, judged, packaged, rows_of
 from rag.records import EVERYTHING, Readable
 from rag.search import vectors as module
 from rag.search.pgvector import _GRAPH, PgVectorIndex
@@ -28,6 +36,9 @@ READABLE = (1, 10, 50, 95)  # of 100
 DIMENSIONS = 384
 QUERIES = 20
 LIMIT = 10
+JUDGED = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")
+WORDS = 28  # of a real passage: a hundred thousand of a hundred words take two hours to embed
+DEEP = 100  # passages, of which the entries are taken
 FEW = 3  # vectors of a collection that has fewer than are asked for
 MAINTENANCE = "4GB"
 SIZES = (
@@ -116,13 +127,101 @@ def postgresql(size: int, url: str, base: Any) -> None:
     engine.dispose()
 
 
-def exactly(rows: Any, queries: Any, readable: Any) -> list[Any]:
+def passages(data: Path) -> Iterator[tuple[str, str, str]]:
+    """Set, entry and text of a sentence or two, as they stand in the judged sets and two more."""
+    of_sets = ((name, entry) for name in JUDGED for entry in judged(data, name).entries)
+    others = (
+        (part, Entry(str(row["id"]), row.get("title", ""), row["text"]))
+        for part in ("clapnq", "cloud")
+        for row in rows_of(data / f"mtrag/corpus_{part}.jsonl.gz")
+    )
+    seen = set[str]()
+    for name, entry in chain(of_sets, others):
+        for piece in pieces(f"{entry.title}.\n\n{entry.text}"):
+            if piece not in seen:
+                seen.add(piece)
+                yield name, entry.id, piece
+
+
+def pieces(content: str) -> Iterator[str]:
+    """Sentences together, up to so many words; a long one is cut."""
+    held: list[str] = []
+    for sentence in re.split(r"(?<=[.!?])\s+|\n\n+", content):
+        words = sentence.split()
+        if held and len(held) + len(words) > WORDS:
+            yield " ".join(held)
+            held = []
+        while len(words) > WORDS + 8:
+            yield " ".join(words[:WORDS])
+            words = words[WORDS:]
+        held += words
+    if held:
+        yield " ".join(held)
+
+
+def embedded(texts: list[str], file: Path) -> Any:
+    """Their vectors in half precision; those that the file has are read."""
+    before = np.load(file) if file.exists() else np.empty((0, DIMENSIONS), np.float16)
+    parts, model = [before[: len(texts)]], packaged()
+    for start in range(len(before), len(texts), 1_024):
+        parts.append(model.embed(texts[start : start + 1_024]).astype(np.float16))
+        np.save(file, np.concatenate(parts))
+    return np.concatenate(parts).astype(np.float32)
+
+
+def graded(url: str, data: Path, file: Path, most: int) -> None:
+    """nDCG@10 of each set's questions over all passages, and over its own collection's."""
+    rows = list(islice(passages(data), most))
+    vectors = embedded([text for _, _, text in rows], file)
+    names = [name for name, _, _ in rows]
+    places = np.array([JUDGED.index(name) if name in JUDGED else len(JUDGED) for name in names])
+    index, engine, _ = filled(url, vectors, places)
+    print(
+        "| set | questions | readable | exact | pgvector | recall@10 |\n|---|---|---|---|---|---|"
+    )
+    for place, name in enumerate(JUDGED):
+        corpus = judged(data, name)
+        asked = packaged().embed(list(corpus.queries.values()))
+        own = Readable(frozenset({f"{place:04}"}))
+        for permitted, readable in (
+            (EVERYTHING, np.arange(len(rows))),
+            (own, np.flatnonzero(places == place)),
+        ):
+            best = exactly(vectors, asked, readable, limit=DEEP)
+            found = [index.nearest(each[None], permitted, limit=DEEP)[0] for each in asked]
+            keys = [[int(key) for key, _ in each] for each in found]
+            reached = recall([{*each[:LIMIT]} for each in keys], [{*each[:LIMIT]} for each in best])
+            exact, ours = (ndcg(corpus, rows, each) for each in (best, keys))
+            print(
+                f"| {name} | {len(asked)} | {len(readable):,} | {exact:.3f} | {ours:.3f} | "
+                f"{reached:.3f} |",
+                flush=True,
+            )
+    engine.dispose()
+
+
+def ndcg(corpus: Corpus, rows: Any, found: Iterable[Iterable[int]]) -> float:
+    """An entry stands where its nearest passage does."""
+    run = [
+        ScoredDoc(query, entry, -float(rank))
+        for query, nearest in zip(corpus.queries, found, strict=True)
+        for rank, entry in enumerate(dict.fromkeys(":".join(rows[row][:2]) for row in nearest))
+    ]
+    grades = [
+        Qrel(query, f"{corpus.name}:{entry}", grade)
+        for query, judgments in corpus.judgments.items()
+        for entry, grade in judgments.items()
+    ]
+    return float(calc_aggregate([nDCG @ 10], grades, run)[nDCG @ 10])
+
+
+def exactly(rows: Any, queries: Any, readable: Any, *, limit: int = LIMIT) -> list[Any]:
     """The nearest rows of each query, nearest first, by comparing with each."""
     parts = np.array_split(readable, 1 + len(readable) // 50_000)
     cosines = np.concatenate(
         [rows[part].astype(np.float16).astype(np.float32) @ queries.T for part in parts]
     )
-    return [readable[np.argsort(-column)[:LIMIT]] for column in cosines.T]
+    return [readable[np.argsort(-column)[:limit]] for column in cosines.T]
 
 
 def filled(url: str, rows: Any, places: Any) -> tuple[PgVectorIndex, Engine, int]:
@@ -191,7 +290,13 @@ def main() -> None:
     parser.add_argument("--sizes", default="2000,60000")
     parser.add_argument("--postgresql", default="")
     parser.add_argument("--base", type=Path)
+    parser.add_argument("--real", type=Path)
+    parser.add_argument("--data", type=Path, default=data_dir())
+    parser.add_argument("--most", type=int, default=100_000)
     given = parser.parse_args()
+    if given.real:
+        graded(given.postgresql, given.data, given.real, given.most)
+        return
     base = np.load(given.base).astype(np.float32) if given.base else None
     sizes = [int(each) for each in given.sizes.split(",")]
     if given.postgresql:

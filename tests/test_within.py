@@ -197,7 +197,7 @@ CASES = {
     f"{DOCUMENTS}chunks_of": lambda t, w: t.app.documents.chunks_of(t.document, w),
     f"{DOCUMENTS}neighbourhood": lambda t, w: t.app.documents.neighbourhood(t.document, 0, w),
     f"{DOCUMENTS}stretches": lambda t, w: dict(t.app.documents.stretches([t.document], w, 0, 9)),
-    f"{DOCUMENTS}lexicon": lambda t, w: t.app.documents.lexicon(w),
+    f"{LISTS}lexicon": lambda t, w: t.app.documents.lexicon(w),
     f"{LISTS}documents": lambda t, w: named(t.app.documents.documents(w)),
     f"{LISTS}page": lambda t, w: paged(t.app.documents.page(w, limit=1, words="nimbus aero")),
     f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),

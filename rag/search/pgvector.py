@@ -8,6 +8,7 @@ on until it has as many as are wanted.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -69,7 +70,10 @@ _NEAREST = (
 )
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM chunk_vectors {} LIMIT :most) AS counted"
 _EXACTLY = "SET LOCAL enable_indexscan = off"
-_BY_GRAPH = "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200"
+_BY_GRAPH = "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {}"
+# Of all; of some, between which others lie. At a million with 2.5 to 5 % readable 200 find .93 of
+# the ten nearest, 400 .96, and 800 .99 in half as much time again.
+_BEAM, _WIDER_BEAM = 200, 400
 
 Opening = Callable[[Engine], AbstractContextManager[Connection]]  # to read, or to write
 
@@ -142,7 +146,8 @@ class PgVectorIndex:
                 return none
             self._check_model(connection, int(vectors.shape[1]))
             count = connection.scalar(text(_COUNT.format(inside)), values | {"most": EXACT + 1})
-            connection.exec_driver_sql(_EXACTLY if count <= EXACT else _BY_GRAPH)
+            by_graph = _BY_GRAPH.format(_WIDER_BEAM if inside else _BEAM)
+            connection.exec_driver_sql(_EXACTLY if count <= EXACT else by_graph)
             return [self._nearest(connection, vector, inside, values) for vector in vectors]
 
     def _nearest(
@@ -325,29 +330,29 @@ class ChangingIndex:
         """The old one only while it answers: it would come to life again."""
         return [self._new] if self._answering is self._new else [self._old, self._new]
 
-    def copy(self, chunk_ids: Iterable[Sequence[str]], places: PlacesOfChunks) -> int:
+    def copy(self, batches: Callable[[], Iterable[Sequence[str]]], places: PlacesOfChunks) -> int:
         """Give the new one what the old one has of these, some at a time; how many that were."""
         if self.is_over:
             return 0
-        count = 0
-        for ids in chunk_ids:
+        count, copied = 0, list[int]()
+        for ids in batches():
             vectors = self._old.vectors(ids)
             before = places(list(vectors))
             there = [key for key in vectors if key in before]
             if there:
                 rows = np.stack([vectors[key] for key in there])
                 self._new.add(there, rows, [before[key] for key in there])
-                self._follow(before, places(there))
+                after = places(there)
+                self._new.remove([key for key in there if key not in after])
             count += len(there)
+            copied.append(hash(frozenset(before.items())))
+        # Who moved some meanwhile may have told the old one alone: another process, of before.
+        for ids, known in zip_longest(batches(), copied):
+            now = places(ids or ())
+            if hash(frozenset(now.items())) != known:
+                self._new.move(now)
         self._old.clear()
         return count
-
-    def _follow(self, before: Mapping[str, str], after: Mapping[str, str]) -> None:
-        """Chunks that were moved or removed while the new one did not have them."""
-        if gone := [key for key in before if key not in after]:
-            self._new.remove(gone)
-        if moved := {key: place for key, place in after.items() if before[key] != place}:
-            self._new.move(moved)
 
     def check(self) -> None:
         self._answering.check()

@@ -136,7 +136,7 @@ def test_until_all_is_copied_the_old_index_answers_and_both_are_written(start):
     changing.add(["b"], np.ones((1, 2), np.float32), ["1"])
     assert changing.chunk_ids() == {"a", "b"}
     assert new.chunk_ids() == {"b"}
-    assert changing.copy([["a"], ["b"]], lambda ids: dict.fromkeys(ids, "1")) == 2
+    assert changing.copy(lambda: [["a"], ["b"]], lambda ids: dict.fromkeys(ids, "1")) == 2
     changing.add(["c"], np.ones((1, 2), np.float32), ["1"])
 
     assert changing.chunk_ids() == new.chunk_ids() == {"a", "b", "c"}
@@ -159,9 +159,25 @@ def test_what_is_moved_or_removed_while_it_is_copied_is_so_in_the_new_index():
             changing.remove(["b"])
         return known
 
-    changing.copy([["a", "b"], ["c"]], then)
+    changing.copy(lambda: [["a", "b"], ["c"]], then)
 
     assert {key: new.places[key] for key in new.rows} == {"a": "2", "c": "1"}
+
+
+def test_a_move_of_a_process_that_knows_the_old_index_alone_is_known_to_the_new_one():
+    old, new = FakeIndex(), FakeIndex()
+    old.rows = {key: np.ones(2, np.float32) for key in "abc"}
+    places = {"a": "1", "b": "1", "c": "1"}
+
+    def batches():
+        yield ["a", "b"]
+        places["a"] = "2"
+        old.move({"a": "2"})
+        yield ["c"]
+
+    ChangingIndex(old, new).copy(batches, lambda ids: {key: places[key] for key in ids})
+
+    assert new.places == {"a": "2", "b": "1", "c": "1"}
 
 
 class FakeIndex:
