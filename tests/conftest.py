@@ -32,6 +32,11 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 IN_MEMORY = Path("/dev/shm")
 if IN_MEMORY.is_dir() and shutil.disk_usage(IN_MEMORY).free > 4 * 2**30:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(IN_MEMORY))
+# Asserts are told of in tests alone: no module of ours, or of a plug-in, is compiled anew for them.
+for finder in sys.meta_path:
+    if hasattr(finder, "mark_rewrite"):
+        finder._must_rewrite.clear()
+        finder._marked_for_rewrite_cache.clear()
 do_once()
 remember()
 gc.disable()  # until all is loaded: nothing of it is garbage
@@ -65,8 +70,7 @@ def pytest_xdist_make_scheduler(config, log):
 def pytest_collection_modifyitems(config, items):
     cache = cache_of(config)
     longest_first(cache.get(SECONDS, {}) if cache else {}, items)
-    if config.option.markexpr == "not slow":
-        try_fewer_examples(items)
+    try_fewer_examples(items, FEWER if config.option.markexpr == "not slow" else FEW)
     if config.pluginmanager.hasplugin("_cov"):
         leave_unmeasured(items)
 
@@ -96,13 +100,19 @@ def longest_first(known, items):
     items.sort(key=order)
 
 
-def try_fewer_examples(items):
-    """Who runs no slow tests tries a sixteenth of the generated examples."""
+FEW, FEWER = 3, 16  # a part of the generated examples: all are tried where `EXAMPLES` says so
+EXAMPLES = "GROUNDNOTE_TEST_ALL_EXAMPLES"
+
+
+def try_fewer_examples(items, part):
+    """They are the same in each run of CI: the first of them fail for what fails at all."""
+    if os.environ.get(EXAMPLES):
+        return
     for test in {getattr(item, "function", None) for item in items}:
         if getattr(test, "is_hypothesis_test", False):
             wanted = getattr(test, "_hypothesis_internal_use_settings", None) or settings.default
             test._hypothesis_internal_use_settings = settings(
-                wanted, max_examples=-(-wanted.max_examples // 16)
+                wanted, max_examples=-(-wanted.max_examples // part)
             )
 
 

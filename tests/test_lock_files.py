@@ -110,3 +110,8 @@ def test_development_has_the_versions_that_users_have():
     installed, developed = pinned("requirements.lock"), pinned("requirements-dev.lock")
 
     assert {name: developed[name] for name in installed} == installed
+
+
+def test_nothing_that_is_installed_to_run_needs_what_make_takes_out_again():
+    assert "uninstall --quiet --yes setuptools" in (ROOT / "Makefile").read_text()
+    assert "setuptools" not in pinned("requirements.lock")

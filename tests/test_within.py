@@ -197,7 +197,7 @@ CASES = {
     f"{DOCUMENTS}chunks_of": lambda t, w: t.app.documents.chunks_of(t.document, w),
     f"{DOCUMENTS}neighbourhood": lambda t, w: t.app.documents.neighbourhood(t.document, 0, w),
     f"{DOCUMENTS}stretches": lambda t, w: dict(t.app.documents.stretches([t.document], w, 0, 9)),
-    f"{DOCUMENTS}lexicon": lambda t, w: t.app.documents.lexicon(w),
+    f"{LISTS}lexicon": lambda t, w: t.app.documents.lexicon(w),
     f"{LISTS}documents": lambda t, w: named(t.app.documents.documents(w)),
     f"{LISTS}page": lambda t, w: paged(t.app.documents.page(w, limit=1, words="nimbus aero")),
     f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),
@@ -295,7 +295,10 @@ def paged(page):
 def functions_with_within():
     """By file and name, those that anybody may call."""
     for path in sorted(RAG.rglob("*.py")):
-        tree = ast.parse(path.read_text())
+        source = path.read_text()
+        if ": Readable" not in source:
+            continue
+        tree = ast.parse(source)
         holders = [(node.name + ".", node) for node in tree.body if isinstance(node, ast.ClassDef)]
         for prefix, holder in [("", tree), *holders]:
             for function in holder.body:

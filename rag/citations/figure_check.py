@@ -85,17 +85,15 @@ class _Figures:
 
         The year of a date must be named as well: a day without one fits any.
         """
-        if figure.kind == "date" and not self._names_year(date_parts(figure)[0]):
+        year = date_parts(figure)[0] if figure.kind == "date" else 0
+        years = (date_parts(date)[0] for date in self.all if year and date.kind == "date")
+        if year and year not in years and not self.hold(str(year)):
             return False
         ends = [replace(figure, value=end, upper=None) for end in figure.ends]
         return all(
             any(is_about(end, other) or is_rounded(end, other, spelled) for other in self.all)
             for end in ends
         ) or self.hold(spelled)
-
-    def _names_year(self, year: int) -> bool:
-        dates = (date_parts(figure)[0] for figure in self.all if figure.kind == "date")
-        return not year or year in dates or self.hold(str(year))
 
     def hold(self, spelled: str) -> bool:
         """Whether it stands there letter by letter, as codes and versions do."""
@@ -126,17 +124,15 @@ def _of_statement(
         numbers = places[figure]
         if numbers or user.have(figure, spelled):
             status = FigureStatus.FOUND
-        elif follows(figure, operands, spelled) or _lies_in(figure, recomputed):
+        elif follows(figure, operands, spelled) or any(
+            start <= figure.start < end for start, end in recomputed
+        ):
             status = FigureStatus.DERIVED
         else:
             status = FigureStatus.UNFOUND
         yield CheckedFigure(
             figure.start, figure.end, status, numbers[0] if numbers else None, tuple(cited)
         )
-
-
-def _lies_in(figure: Figure, spans: Sequence[tuple[int, int]]) -> bool:
-    return any(start <= figure.start < end for start, end in spans)
 
 
 # ── The figures of a statement ───────────────────────────────────────────────────────────────
@@ -213,22 +209,17 @@ def follows(figure: Figure, operands: Sequence[Figure], spelled: str) -> bool:
     others = [
         replace(operand, value=end, upper=None)
         for operand in operands
-        if operand.start != figure.start and operand.kind == "amount"
+        if operand.start != figure.start and operand.kind == figure.kind == "amount"
         for end in operand.ends
     ]
-    if figure.kind != "amount":
-        return False
-    alike = [other for other in others if other.dimension == figure.dimension]
-    results = [Figure(sum(each.base for each in alike))] if len(alike) > 2 else []
-    results += [
-        Figure(value)
-        for one, other in combinations(others, 2)
-        for value in _combined(one, other, figure)
-    ]
+    alike = [other.base for other in others if other.dimension == figure.dimension]
+    values = [sum(alike)] if len(alike) > 2 else []
+    for one, other in combinations(others, 2):
+        values += _combined(one, other, figure)
     factor = DIMENSIONS.get(figure.unit, ("", 1.0))[1]
-    bare = replace(figure, unit="", kind="amount")
-    in_unit = (replace(result, value=result.value / factor) for result in results)
-    return any(agree(bare, each) or is_rounded(bare, each, spelled) for each in in_unit)
+    bare = replace(figure, unit="")
+    results = (Figure(value / factor) for value in values)
+    return any(agree(bare, result) or is_rounded(bare, result, spelled) for result in results)
 
 
 def _combined(one: Figure, other: Figure, figure: Figure) -> Iterator[float]:

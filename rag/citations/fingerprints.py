@@ -11,7 +11,7 @@ of theirs is none of ours.
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
@@ -47,19 +47,20 @@ def unwrapped(text: str) -> Wrapped:
     "What does it mean?" below a pasted log is a question about the log.
     """
     pairs = _pairs(text) if len(text) >= LEAST_CONTEXT else []
-    outer = [(first, last) for _, first, last in _outermost(pairs)]
-    blocks = [(a, b) for a, b in outer if b.end() - a.start() >= LEAST_CONTEXT]
+    blocks: list[tuple[Edge, Edge]] = []  # those that begin in no other one
+    for _, first, last in pairs:
+        if not blocks or first.start() >= blocks[-1][1].end():
+            blocks.append((first, last))
+    blocks = [(a, b) for a, b in blocks if b.end() - a.start() >= LEAST_CONTEXT]
     if not blocks:
         return Wrapped(text)
     context = "\n".join(text[first.start() : last.end()] for first, last in blocks)
-    ids = [int(found) for found in _ID.findall(context)] + cited_numbers(context)
+    ids = [*map(int, _ID.findall(context)), *cited_numbers(context)]
     highest = max((id_ for id_ in ids if id_ <= HIGHEST_ID), default=0)
     tagged = [text[a.end() : b.start()].strip() for name, a, b in pairs if _ASKED.fullmatch(name)]
-    asked = [question for question in tagged if question]
-    behind = _paragraphs(text[blocks[-1][1].end() :])
-    before = _paragraphs(text[: blocks[0][0].start()])
-    question = (asked or ["\n\n".join(behind)])[-1] or "\n\n".join(before)
-    return Wrapped(question if content_words(question) else text, highest)
+    behind, before = text[blocks[-1][1].end() :], text[: blocks[0][0].start()]
+    asked = [*filter(None, tagged)][-1:] or [_without_labels(behind) or _without_labels(before)]
+    return Wrapped(asked[0] if content_words(asked[0]) else text, highest)
 
 
 def _pairs(text: str) -> list[tuple[str, Edge, Edge]]:
@@ -76,19 +77,10 @@ def _pairs(text: str) -> list[tuple[str, Edge, Edge]]:
     return pairs[::-1]
 
 
-def _outermost(pairs: Iterable[tuple[str, Edge, Edge]]) -> list[tuple[str, Edge, Edge]]:
-    """Those that begin in no other one."""
-    results: list[tuple[str, Edge, Edge]] = []
-    for pair in pairs:
-        if not results or pair[1].start() >= results[-1][2].end():
-            results.append(pair)
-    return results
-
-
-def _paragraphs(text: str) -> list[str]:
-    """Without headings, and without labels of what follows."""
-    results = (part.strip() for part in _PARAGRAPH.split(text))
-    return [part for part in results if part and not _LABEL.fullmatch(part)]
+def _without_labels(text: str) -> str:
+    """Its paragraphs but for headings and labels of what follows."""
+    parts = (part.strip() for part in _PARAGRAPH.split(text))
+    return "\n\n".join(part for part in parts if part and not _LABEL.fullmatch(part))
 
 
 ANYBODY = "\0anybody"  # of answers that were given before callers were told apart
@@ -146,8 +138,6 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
 
 def _readings(answer: str) -> Iterator[tuple[str, int]]:
     """The letters of an answer and its words; then without what a client put below or above it."""
-    from rag.language.words import content_words  # stemmers, which no page needs
-
     text = _cleaned(answer)
     lines = _lines(text)
     spoken = [len(content_words(line)) + len(_FIGURE.findall(line)) for line in text.split("\n")]
@@ -194,5 +184,5 @@ def _head(whole: str) -> str:
     return head if head.rfind("[") <= head.rfind("]") else head[: head.rfind("[")]
 
 
-def _key(user: str, kind: str, *told: str) -> str:
-    return sha256("\0".join((user, kind, *told)).encode("utf-8", "replace")).hexdigest()
+def _key(user: str, kind: str, *texts: str) -> str:
+    return sha256("\0".join((user, kind, *texts)).encode("utf-8", "replace")).hexdigest()

@@ -32,7 +32,7 @@ def data_as_code(text: str) -> str:
         return text
     with suppress(ValueError, RecursionError):
         value = json.loads(text)
-        is_data = isinstance(value, dict) or any(isinstance(each, dict) for each in value)
+        is_data = isinstance(value, dict) or any(isinstance(entry, dict) for entry in value)
         is_cited = any(cited_numbers(string) for string in _strings(value))
         if is_data and not is_cited and cited_numbers(text):
             return _as_code(text.strip())
@@ -43,23 +43,23 @@ def _strings(value: Any) -> Iterator[str]:
     """All texts of some data, in any depth that was read."""
     waiting = [value]
     while waiting:
-        each = waiting.pop()
-        if isinstance(each, str):
-            yield each
-        elif isinstance(each, dict | list):
-            waiting += each.values() if isinstance(each, dict) else each
+        part = waiting.pop()
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict | list):
+            waiting += part.values() if isinstance(part, dict) else part
 
 
 def json_in_words(text: str) -> str:
     """As `in_words`; JSON that broke off as code, where nothing is a citation."""
-    told = in_words(text)
-    return told if told != text else _as_code(text)
+    words = in_words(text)
+    return words if words != text else _as_code(text)
 
 
 def calls_in_words(text: str, calls: Iterable[ToolCall]) -> str:
     """What was said before calls, and the calls."""
-    told = [f"`{call.name}` is called:\n\n{json_in_words(call.arguments)}" for call in calls]
-    return "\n\n".join([text, *told] if text.strip() else told)
+    spoken = [f"`{call.name}` is called:\n\n{json_in_words(call.arguments)}" for call in calls]
+    return "\n\n".join([text, *spoken] if text.strip() else spoken)
 
 
 def harmless(text: str) -> str:
@@ -73,22 +73,23 @@ def harmless(text: str) -> str:
 
 def _neutral(value: Any) -> Any:
     if isinstance(value, dict):
-        return {neutralise(key): _neutral(each) for key, each in value.items()}
+        return {neutralise(key): _neutral(entry) for key, entry in value.items()}
     if isinstance(value, list):
-        return [_neutral(each) for each in value]
+        return [_neutral(entry) for entry in value]
     return neutralise(value) if isinstance(value, str) else value
 
 
 def _lines(value: Any, depth: int = 0) -> Iterator[str]:
     """An entry for each name or place; what is more than a word stands below its name."""
-    entries = value.items() if isinstance(value, dict) else ((None, each) for each in value)
-    for name, each in entries:
-        lead = "  " * depth + "- " + ("" if name is None else f"{_one_line(name)}: ")
-        if isinstance(each, dict | list) and each:
+    entries = value.items() if isinstance(value, dict) else ((None, entry) for entry in value)
+    for name, entry in entries:
+        label = "" if name is None else f"{' '.join(neutralise(name).split())}: "
+        lead = f"{'  ' * depth}- {label}"
+        if isinstance(entry, dict | list) and entry:
             yield lead.rstrip()
-            yield from _lines(each, depth + 1)
+            yield from _lines(entry, depth + 1)
         else:
-            yield lead + _indented(_scalar(each), depth)
+            yield lead + ("\n" + "  " * (depth + 1)).join(_scalar(entry).splitlines())
 
 
 def _scalar(value: Any) -> str:
@@ -97,14 +98,6 @@ def _scalar(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)  # as programs in JavaScript write it
     return "" if value in ({}, []) else json.dumps(value)
-
-
-def _one_line(name: str) -> str:
-    return " ".join(neutralise(name).split())
-
-
-def _indented(text: str, depth: int) -> str:
-    return ("\n" + "  " * (depth + 1)).join(text.splitlines())
 
 
 def _as_code(text: str) -> str:
@@ -402,8 +395,8 @@ class JsonGate:
                 continue
             if text[position] in "{}[],:":
                 self._structure(text[position])
+                yield text[position]
                 position += 1
-                yield text[position - 1]
                 continue
             between = _BETWEEN.match(text, position)
             end = between.end() if between else position
@@ -438,14 +431,14 @@ class JsonGate:
 
 def markers_in_json(text: str) -> list[tuple[int, int, int]]:
     """Number, start and end of each marker in the texts of JSON, in order."""
-    found = []
+    markers = []
     for quoted in _NAME_OR_TEXT.finditer(text):
         if quoted["colon"] is None:
             places = _places(quoted["text"], quoted.start())
             for marker in find_markers(json.loads(quoted["text"], strict=False)):
                 start, end = places[marker.start], places[marker.end]
-                found += [(number, start, end) for number in marker.numbers]
-    return found
+                markers += [(number, start, end) for number in marker.numbers]
+    return markers
 
 
 def _places(quoted: str, position: int) -> list[int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rag.citations import grammar
-from rag.citations.scanner import Marker, MarkerGroup, Scanner
+from rag.citations.scanner import FIGURE, Marker, MarkerGroup, Scanner
 from rag.language.languages import phrases
 from rag.language.lazy_patterns import memoised
 
@@ -46,6 +46,8 @@ def keep_markers(text: str, allowed: Callable[[int], bool]) -> FilteredText:
 
     The blank, the comma or the brackets that it would leave behind go with it.
     """
+    if not FIGURE.search(text):
+        return FilteredText(text, ())
     rewriter = Rewriter(allowed)
     kept = rewriter.feed(text) + rewriter.finish()
     return FilteredText(kept, tuple(rewriter.removed))
@@ -108,22 +110,13 @@ def as_it_stands(text: str) -> str:
 
     In code nothing is a marker, wherever the text goes from here.
     """
-    if "`" in text or _STAND_IN in text:
+    if "`" in text or _STAND_IN in text or not _PLAIN.search(text):
         return neutralise(text)
-    kept: list[str] = []
-
-    def put_by(match: re.Match[str]) -> str:
-        kept.append(match[0])
-        return _STAND_IN
-
-    tokens = (
-        each if isinstance(each, str) else each.text for each in Scanner().scan(text, final=True)
-    )
-    runs = ((is_apart, "".join(run)) for is_apart, run in groupby(tokens, key=_is_apart))
-    plain = "".join(run if is_apart else _PLAIN.sub(put_by, run) for is_apart, run in runs)
-    others = neutralise(plain)
-    put_back = iter(kept)
-    shown = re.sub(_STAND_IN, lambda _: f"`{next(put_back)}`", others)
+    tokens = (t if isinstance(t, str) else t.text for t in Scanner().scan(text, final=True))
+    runs = [(is_apart, "".join(run)) for is_apart, run in groupby(tokens, key=_is_apart)]
+    figures = iter([f for is_apart, run in runs if not is_apart for f in _PLAIN.findall(run)])
+    plain = "".join(run if is_apart else _PLAIN.sub(_STAND_IN, run) for is_apart, run in runs)
+    shown = re.sub(_STAND_IN, lambda _: f"`{next(figures)}`", neutralise(plain))
     is_safe = not find_markers(shown) and not find_markers(f"> {shown}")
     return shown if is_safe else neutralise(text)
 
@@ -252,8 +245,8 @@ class Rewriter:
         self.removed.update(dict.fromkeys(n for n in numbers if n not in allowed))
         kept = ""
         for marker, between in zip(cited.markers, cited.between, strict=True):
-            own = marker_text([number for number in marker.numbers if number in allowed])
-            kept += (between if kept else "") + own if own else ""
+            spelled = marker_text([number for number in marker.numbers if number in allowed])
+            kept += (between if kept else "") + spelled if spelled else ""
         return self._write(kept) if kept else self._remove(cited.leaves)
 
     def _wants_value(self, spelled: str, numbers: Sequence[int]) -> bool:

@@ -28,7 +28,7 @@ _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
 _TICKS = regex.compile(r"`{1,100}")
 _INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
 _USUAL = re.compile(r"\[([1-9][0-9]{0,4}(?:–[1-9][0-9]{0,4})?)\][^(]")
-_FIGURE = regex.compile(rf"[\d{grammar.SUPERSCRIPT}]|cite_start", regex.IGNORECASE)
+FIGURE = regex.compile(rf"[\d{grammar.SUPERSCRIPT}]|cite_start", regex.IGNORECASE)
 _TELLING = 8  # visible characters of a line that tell a list's entry
 _NOT_ESCAPED = "\n\\" + grammar.OPENING
 
@@ -204,7 +204,7 @@ class Scanner:
         if most > len(self._text) and not self._final:
             return False
         if self._figure < self._offset + position:
-            match = _FIGURE.search(self._text, position)
+            match = FIGURE.search(self._text, position)
             self._figure = self._offset + (match.start() if match else len(self._text))
         return self._figure - self._offset >= min(most, len(self._text))
 
@@ -263,20 +263,18 @@ class Scanner:
 
     def _spoken(self) -> MarkerGroup | None:
         """ "According to source 7, …" and "Source 7 says …"."""
-        before = self._before(self._at)
-        match = None
+        before, match = self._before(self._at), None
+        cited_to = self._cited_to - self._offset
+        between = self._text[max(0, cited_to) : self._at]
+        follows_marker = cited_to >= 0 and not between.strip(" \t>*_-…")
         if grammar.INTRODUCES.match(before):
             match = self._match(grammar.INTRODUCED, self._at)
-        elif grammar.BEGINS.match(before) or self._follows_marker():
+        elif grammar.BEGINS.match(before) or follows_marker:
             match = self._match(grammar.REPORTING, self._at)
         numbers = _numbers(match.captures("range")) if match else ()
         if not match or not numbers:
             return None
         return replace(self._cited(numbers, self._at, match.end()), leaves=match["word"])
-
-    def _follows_marker(self) -> bool:
-        cited_to = self._cited_to - self._offset
-        return cited_to >= 0 and not self._text[cited_to : self._at].strip(" \t>*_-…")
 
 
 def _with_all_between(first: MarkerGroup, last: MarkerGroup) -> MarkerGroup:
@@ -298,13 +296,11 @@ def _numbers(ranges: Sequence[str]) -> tuple[int, ...]:
 
 
 def _ranges(match: "regex.Match[str]") -> list[str]:
+    """Of `⁷` or `⁷˒⁸` none where one begins with a zero."""
     raised = match.capturesdict().get("raised")
-    return _raised_ranges(raised[0]) if raised else match.captures("range")
-
-
-def _raised_ranges(text: str) -> list[str]:
-    """The numbers of `⁷` or `⁷˒⁸`; none where one begins with a zero."""
-    ranges = [part.translate(_RAISED_TO) for part in re.split(r"[,˒⸴]", text)]
+    if not raised:
+        return match.captures("range")
+    ranges = [part.translate(_RAISED_TO) for part in re.split(r"[,˒⸴]", raised[0])]
     return [] if any(range_.startswith("0") for range_ in ranges) else ranges
 
 

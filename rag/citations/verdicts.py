@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
 from rag.citations.clauses import Clause
 from rag.citations.comparison.case import ComparedStatement
@@ -42,13 +43,13 @@ class JudgedPart:
 
     statement: Statement
     clause: Clause
-    said: ComparedStatement
+    compared: ComparedStatement
     verdicts: Mapping[int, Judgement]
 
     @property
     def is_label(self) -> bool:
         """Of a row or column."""
-        return self.statement.kind == "row" and self.said.row is None
+        return self.statement.kind == "row" and self.compared.row is None
 
     @property
     def is_computed(self) -> bool:
@@ -75,19 +76,19 @@ def check(
     embedding model, a source is called silent by meaning, not by words. `user` is the question and
     what was said before it by the same person, whose figures need no source.
     """
-    known = {number: read_source(source) for number, source in sources.items()}
+    texts = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
-    judged = _with_judge(judge_parts(text, statements, known, embedder), known, judge)
+    judged = _with_judge(judge_parts(text, statements, texts, embedder), texts, judge)
     free = (statement for statement in statements if statement.states and not statement.parts)
-    above = _Above(text, judged, known)
+    above = _Above(text, judged, texts)
     citations = tuple(_citations(text, judged))
     starts = [citation.start for citation in citations]
     unsourced = (
-        Unsourced(each.start, each.end)
-        for each in free
-        if not any(each.start <= start < each.end for start in starts)
-        and not above.repeats(each)
-        and not _is_carried(bare(text, each), known)
+        Unsourced(statement.start, statement.end)
+        for statement in free
+        if not any(statement.start <= start < statement.end for start in starts)
+        and not above.repeats(statement)
+        and not _is_carried(bare(text, statement), texts)
     )
     recomputed = [(part.clause.start, part.clause.end) for part in judged if part.is_computed]
     figures = check_figures(text, statements, sources, user=user, recomputed=recomputed)
@@ -104,13 +105,13 @@ def judge_parts(
     results: list[JudgedPart] = []
     for statement in paced(statements, weight=16):
         for part in statement.parts:
-            said = _compared(text, statement, part)
+            compared = _compared(text, statement, part)
             cited = {number: sources[number] for number in part.numbers if number in sources}
             verdicts = dict.fromkeys(part.numbers, Judgement(Verdict.OPEN))
             if statement.states:
                 verdicts = dict.fromkeys(part.numbers, _NO_SOURCE)
-                verdicts |= _for_each(said, cited, embedder)
-            results.append(JudgedPart(statement, part, said, verdicts))
+                verdicts |= _for_each(compared, cited, embedder)
+            results.append(JudgedPart(statement, part, compared, verdicts))
     return results
 
 
@@ -139,19 +140,20 @@ def _with_judge(
     judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
 ) -> list[JudgedPart]:
     """What is not certain with the opinions of a judge, shown as the judge's."""
-    asked = {
-        (index, number): _open_statement(part.said, number, sources[number])
+    undecided = {
+        (index, number): _open_statement(part.compared, number, sources[number])
         for index, part in enumerate(judged if judge else ())
         for number, judgement in part.verdicts.items()
         if part.statement.states and number in sources and not judgement.verdict.is_certain
     }
-    if judge is None or not asked:
+    if judge is None or not undecided:
         return judged
-    told = dict(zip(asked, judge.judge([*asked.values()]), strict=True))
+    verdicts = [dict(part.verdicts) for part in judged]
+    answers = judge.judge([*undecided.values()])
+    for (index, number), answer in zip(undecided, answers, strict=True):
+        verdicts[index][number] = _judged(answer, verdicts[index][number], judge)
     return [
-        replace(part, verdicts={n: _judged(told.get((index, n)), e, judge) for n, e in own})
-        for index, part in enumerate(judged)
-        for own in [part.verdicts.items()]
+        replace(part, verdicts=by_number) for part, by_number in zip(judged, verdicts, strict=True)
     ]
 
 
@@ -170,19 +172,14 @@ def _open_statement(statement: ComparedStatement, number: int, source: SourceTex
 
 def _compared(text: str, statement: Statement, part: Clause) -> ComparedStatement:
     """What a part says, with what it cannot be understood without."""
-    own = without_markers(text[part.start : part.end])
+    words = without_markers(text[part.start : part.end])
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
-    if statement.kind == "row":
-        return _compared_in_row(text, statement, part, lead)
-    return ComparedStatement(own, without_markers(lead).strip(" #*:"))
-
-
-def _compared_in_row(text: str, statement: Statement, part: Clause, head: str) -> ComparedStatement:
-    """Cells with the label of their row and the headers of their columns."""
-    own = " ".join(without_markers(text[part.start : part.end]).replace("|", " ").split())
-    raw = text[statement.start : statement.end]
-    of_row = row_said(head, raw, part.start - statement.start, part.end - statement.start)
-    return ComparedStatement(own or without_markers(raw), without_markers(head).strip(), row=of_row)
+    if statement.kind != "row":
+        return ComparedStatement(words, without_markers(lead).strip(" #*:"))
+    line, first = text[statement.start : statement.end], statement.start
+    row = row_said(lead, line, part.start - first, part.end - first)
+    cells = " ".join(words.replace("|", " ").split()) or without_markers(line)
+    return ComparedStatement(cells, without_markers(lead).strip(), row)
 
 
 def bare(text: str, statement: Statement) -> str:
@@ -198,28 +195,28 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
 
     A row's label and a column's header say nothing beside the cells that the marker stands for.
     """
-    told: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
+    at_markers: dict[tuple[int, int], list[Judgement]] = defaultdict(list)
     for part in sorted(judged, key=lambda part: part.is_label):
         for marker in part.clause.markers:
             for number in marker.numbers:
-                judgements = told[marker.start, number]
+                judgements = at_markers[marker.start, number]
                 if not (judgements and part.is_label):
                     judgements.append(part.verdicts[number])
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
-            judgements = told.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
-            judgement = min(
+            judgements = at_markers.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
+            decisive = min(
                 judgements, key=lambda e: (not e.verdict.is_warning, e.verdict.is_certain)
             )
             yield Citation(
                 number,
                 marker.start,
                 marker.end,
-                judgement.verdict,
-                judgement.reason,
-                judged_by=judgement.judged_by,
-                stated=judgement.stated,
-                given=judgement.given,
+                decisive.verdict,
+                decisive.reason,
+                judged_by=decisive.judged_by,
+                stated=decisive.stated,
+                given=decisive.given,
             )
 
 
@@ -234,21 +231,22 @@ class _Above:
     ) -> None:
         self.text = text
         cited = {number for part in judged for number in part.clause.numbers}
-        told: list[Reading | SourceText] = [sources[each] for each in sorted(cited & set(sources))]
-        told += [
-            read_alone(f"{part.said.around} {part.said.text}")
-            for part in judged
-            if not part.is_warned
+        self._cited: list[Reading | SourceText] = [
+            *(sources[number] for number in sorted(cited & sources.keys())),
+            *(
+                read_alone(f"{part.compared.around} {part.compared.text}")
+                for part in judged
+                if not part.is_warned
+            ),
         ]
-        self._judged = told
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return frozenset(word for each in self._judged for word in each.words)
+        return frozenset(word for cited in self._cited for word in cited.words)
 
     @cached_property
     def figures(self) -> list[Figure]:
-        return [figure for each in self._judged for figure in each.figures]
+        return [figure for cited in self._cited for figure in cited.figures]
 
     def repeats(self, statement: Statement) -> bool:
         """Whether most words of a statement were cited, and all of its figures."""
@@ -286,22 +284,15 @@ def attribute(text: str, sources: Mapping[int, Source]) -> AttributedText:
 
     Markers that are there stay as they are.
     """
-    known = {number: read_source(source) for number, source in sources.items()}
+    texts = {number: read_source(source) for number, source in sources.items()}
     placed: list[tuple[Statement, int]] = []
     for statement in read_statements(text):
         if statement.states and not statement.parts:
             lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
-            number = _carrying(
-                ComparedStatement(bare(text, statement), lead.strip(" #*:\n")), known
-            )
-            if number:
-                placed.append((statement, number))
+            compared = ComparedStatement(bare(text, statement), lead.strip(" #*:\n"))
+            carrying = (number for number, source in texts.items() if carries(compared, source))
+            placed += [(statement, number) for number in islice(carrying, 1)]
     return _written(text, placed)
-
-
-def _carrying(statement: ComparedStatement, sources: Mapping[int, SourceText]) -> int:
-    """The number of the first source that carries it; 0 where none does."""
-    return next((number for number, source in sources.items() if carries(statement, source)), 0)
 
 
 def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:

@@ -85,12 +85,18 @@ def ingest_paths(
 
 
 def reindex(settings: Settings, *, console: Console) -> None:
-    """Build the vector index anew."""
-    with _alone(settings, "reindex") as application, progress_bar(console) as bar:
+    """Build the vector index anew; beside servers where vectors of two models have room."""
+    from rag.web.server import opened
+
+    is_beside = settings.retrieval.vectors == "postgresql"
+    library = opened(settings) if is_beside else _alone(settings, "reindex")
+    with library as application, progress_bar(console) as bar:
         task = bar.add_task("embedding", total=None)
         for done, total in application.ingestion.reindex():
             bar.update(task, completed=done, total=total)
     console.print("The index is equal to the database again.")
+    if is_beside:
+        console.print("Restart servers that run with another embedding.model with this one.")
 
 
 def reread(settings: Settings, *, console: Console, whole: bool = False) -> IngestCounts:

@@ -16,8 +16,7 @@ import httpx
 from rag.connectors.guard import Guard, GuardedNetwork
 from rag.connectors.web.fetch import guarded_transport
 from rag.documents.kinds import FileKind
-from rag.documents.limits import LoadLimits
-from rag.documents.load import check_size
+from rag.documents.limits import LoadLimits, check_size
 from rag.documents.sandbox import GuardedLoader
 from rag.documents.sandbox_worker import from_json
 from rag.errors import RagError, SetupError, TooLarge, Unreadable, UserError

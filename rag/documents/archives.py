@@ -3,8 +3,8 @@
 import io
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
 
 from rag.documents.limits import MEBIBYTE
 from rag.errors import TooLarge, Unreadable
@@ -29,8 +29,8 @@ def members(name: str, archive: Path | bytes) -> Iterator[tuple[str, int]]:
         Unreadable: it is damaged, or encrypted.
         TooLarge: it holds more files, or unpacks to more, than an honest one does.
     """
-    with _Opened(name, archive) as opened:
-        files = [each for each in opened.infolist() if not each.is_dir()]
+    with _opened(name, archive) as opened:
+        files = [file for file in opened.infolist() if not file.is_dir()]
         if any(file.flag_bits & 1 for file in files):
             raise Unreadable(name, "the archive is encrypted. Unpack it, then add what is in it.")
         check_honest(name, files)
@@ -51,7 +51,7 @@ def check_honest(name: str, files: Sequence[zipfile.ZipInfo]) -> None:
 
 def unpacked(name: str, archive: Path | bytes, member: str, max_bytes: int) -> bytes:
     """One of its files. Raises Unreadable and TooLarge."""
-    with _Opened(name, archive) as opened, opened.open(member) as file:
+    with _opened(name, archive) as opened, opened.open(member) as file:
         data = file.read(max_bytes + 1)
     if len(data) > max_bytes:
         raise TooLarge(f"{name}/{member}: has more than {max_bytes:,} bytes, the limit. Split it.")
@@ -64,29 +64,15 @@ def name_inside(name: str, member: str) -> str:
     return "/".join([name, *(part for part in parts if part not in ("", ".", ".."))])
 
 
-class _Opened:
-    """The archive, whose faults are told as faults of the file."""
-
-    def __init__(self, name: str, archive: Path | bytes) -> None:
-        self._name = name
-        self._source: IO[bytes] | Path = (
-            io.BytesIO(archive) if isinstance(archive, bytes) else archive
-        )
-
-    def __enter__(self) -> zipfile.ZipFile:
-        try:
-            self._archive = zipfile.ZipFile(self._source)
-        except BROKEN as error:
-            raise self._damaged() from error
-        return self._archive
-
-    def __exit__(self, kind: object, error: object, traceback: object) -> None:
-        self._archive.close()
-        if isinstance(error, (*BROKEN, KeyError)):
-            raise self._damaged() from error
-
-    def _damaged(self) -> Unreadable:
-        return Unreadable(self._name, "the archive is damaged or was cut off. Save it again.")
+@contextmanager
+def _opened(name: str, archive: Path | bytes) -> Iterator[zipfile.ZipFile]:
+    """The archive, whose faults become faults of the file."""
+    source = io.BytesIO(archive) if isinstance(archive, bytes) else archive
+    try:
+        with zipfile.ZipFile(source) as unzipped:
+            yield unzipped
+    except (*BROKEN, KeyError) as error:
+        raise Unreadable(name, "the archive is damaged or was cut off. Save it again.") from error
 
 
 def _is_bomb(file: zipfile.ZipInfo) -> bool:

@@ -24,6 +24,7 @@ OVERLAP_WORDS = 12
 CHARS_PER_WORD = 9  # longer words count more than once: part numbers, URLs, text without blanks
 HEADING_SHARE = 0.5  # of the embedder's tokens
 
+WORD, LINE = re.compile(r"\S+"), re.compile(r"[^\n]+")
 BLOCK = re.compile(r"[^\n]++(?:\n[^\n]++)*+")
 LIST_ENTRY = re.compile(r"^[ \t]*(?:[-*•] |\(?\d{1,3}[.)] )", re.MULTILINE)
 CJK = re.compile(r"[\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
@@ -78,9 +79,8 @@ def cut(
 
 def spans(text: str, target_words: int = TARGET_WORDS) -> list[Offsets]:
     """Where the chunks of a section's text begin and end; together they cover all that it says."""
-    units = list(_units(text, target_words))
     packed: list[Offsets] = []
-    for unit in units:
+    for unit in _units(text, target_words):
         if packed and _belongs(text, packed[-1], unit, target_words):
             packed[-1] = (packed[-1][0], unit[1])
         else:
@@ -120,19 +120,16 @@ def _units(text: str, target: int) -> Iterator[Offsets]:
 
 def _entries(text: str, block: Offsets) -> Iterator[Offsets]:
     """A list block entry by entry; any other block whole."""
-    starts = [match.start() for match in LIST_ENTRY.finditer(text, *block)]
-    if not starts:
-        yield _trimmed(text, *block)
-        return
-    edges = [*sorted({block[0], *starts}), block[1]]
-    for start, end in pairwise(edges):
+    starts = {match.start() for match in LIST_ENTRY.finditer(text, *block)}
+    for start, end in pairwise([*sorted({block[0], *starts}), block[1]]):
         yield _trimmed(text, start, end)
 
 
 def _parts(text: str, unit: Offsets, target: int) -> Iterator[Offsets]:
     """The sentences of an overlong unit; the lines, if it is code."""
     is_code = text.startswith(CODE_INDENT, unit[0])
-    for span in _lines(text, unit) if is_code else _sentences(text, unit):
+    lines = (line.span() for line in LINE.finditer(text, *unit))
+    for span in lines if is_code else _sentences(text, unit):
         if _size(text, span) <= target * FULL:
             yield span
         else:
@@ -144,14 +141,11 @@ def _sentences(text: str, unit: Offsets) -> Iterator[Offsets]:
         yield unit[0] + sentence.start, unit[0] + sentence.end
 
 
-def _lines(text: str, unit: Offsets) -> Iterator[Offsets]:
-    return (line.span() for line in re.compile(r"[^\n]+").finditer(text, *unit))
-
-
 def _words(text: str, span: Offsets, target: int) -> Iterator[Offsets]:
     """Pieces of an overlong sentence; each begins with the last words of the one before."""
     words = list(_short_words(text, span, target * CHARS_PER_WORD // 2))
-    step = _fitting_count(text, words, target)
+    total = _size(text, (words[0][0], words[-1][1]))
+    step = max(1, int(len(words) * target / max(total, target)))  # on average make a chunk
     position = 0
     while position < len(words):
         last = min(position + step, len(words)) - 1
@@ -162,15 +156,9 @@ def _words(text: str, span: Offsets, target: int) -> Iterator[Offsets]:
         position = last + 1 - overlap
 
 
-def _fitting_count(text: str, words: Sequence[Offsets], target: int) -> int:
-    """How many words on average make a chunk."""
-    total = _size(text, (words[0][0], words[-1][1]))
-    return max(1, int(len(words) * target / max(total, target)))
-
-
 def _short_words(text: str, span: Offsets, longest: int) -> Iterator[Offsets]:
     """Words; one of thousands of characters, or text without blanks, in pieces."""
-    for match in re.compile(r"\S+").finditer(text, *span):
+    for match in WORD.finditer(text, *span):
         size = 10 if CJK.search(match.group()[:200]) else longest
         for start in range(match.start(), match.end(), size):
             yield start, min(start + size, match.end())
@@ -190,10 +178,7 @@ def _piece(chunk: Chunk, section_text: str, span: Offsets) -> Chunk:
 
 
 def _fit(
-    drafts: list[Chunk],
-    texts: dict[int, str],
-    count_tokens: CountTokens,
-    max_tokens: int,
+    drafts: list[Chunk], texts: dict[int, str], count_tokens: CountTokens, max_tokens: int
 ) -> list[Chunk]:
     """Cut what is over the embedder's limit again, smaller each time, until nothing is."""
     target = TARGET_WORDS

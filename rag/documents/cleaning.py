@@ -94,17 +94,9 @@ def decode(data: bytes, *, declared: str | None = None) -> str:
 
 
 def _encoding(data: bytes, declared: str | None) -> str:
-    if declared and _decodes(data, declared):
+    if declared and _decoded(data, declared) is not None:
         return declared
     return utf16_by_zeros(data) or _guess(data[:SAMPLE_BYTES])
-
-
-def _decodes(data: bytes, encoding: str) -> bool:
-    try:
-        data.decode(encoding)
-    except (LookupError, UnicodeError):
-        return False
-    return True
 
 
 def utf16_by_zeros(data: bytes) -> str | None:
@@ -113,19 +105,22 @@ def utf16_by_zeros(data: bytes) -> str | None:
     half = len(sample) // 2
     if half < 2:
         return None
-    if sample[1::2].count(0) > half * 0.7 and sample[0::2].count(0) < half * 0.1:
-        return "utf-16-le"
-    if sample[0::2].count(0) > half * 0.7 and sample[1::2].count(0) < half * 0.1:
-        return "utf-16-be"
+    for order, zeros, others in (
+        ("le", sample[1::2], sample[::2]),
+        ("be", sample[::2], sample[1::2]),
+    ):
+        if zeros.count(0) > half * 0.7 and others.count(0) < half * 0.1:
+            return f"utf-16-{order}"
     return None
 
 
 def _guess(sample: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    own = _of_a_short_text(sample)
-    best = None if own else from_bytes(sample, cp_isolation=LIKELY_ENCODINGS).best()
-    return own or (best.encoding if best else "cp1252")
+    if encoding := _of_a_short_text(sample):
+        return encoding
+    best = from_bytes(sample, cp_isolation=LIKELY_ENCODINGS).best()
+    return best.encoding if best else "cp1252"
 
 
 def _of_a_short_text(sample: bytes) -> str:
@@ -139,18 +134,15 @@ def _of_a_short_text(sample: bytes) -> str:
     if most > 1 and len(best) == 1:
         return best[0]
     western = {name: text for name in WESTERN if (text := _decoded(sample, name)) is not None}
-    inside = {name: [len(found) for found in ODD.findall(text)] for name, text in western.items()}
+    odd = {name: len(ODD.findall(text)) for name, text in western.items()}
     is_latin = all(BESIDE_LATIN.search(text) for text in western.values())
-    fewest = min(map(len, inside.values()), default=0)
-    if not is_latin or all(len(found) == fewest for found in inside.values()):
-        return ""
-    return next(name for name in WESTERN if len(inside.get(name, "x" * 9999)) == fewest)
+    return min(odd, key=odd.__getitem__) if is_latin and len(set(odd.values())) > 1 else ""
 
 
 def _decoded(sample: bytes, encoding: str) -> str | None:
     try:
         return sample.decode(encoding)
-    except UnicodeDecodeError:
+    except (LookupError, UnicodeError):
         return None
 
 
@@ -196,8 +188,6 @@ def shorten(text: str, limit: int) -> str:
     """At most `limit` characters, cut at a word where one ends near, with an ellipsis."""
     if len(text) <= limit:
         return text
-    kept = text[: limit - 1]
-    word_end = kept.rfind(" ")
-    if word_end > limit * 0.6:
-        kept = kept[:word_end]
-    return kept.rstrip() + "…"
+    beginning = text[: limit - 1]
+    word_end = beginning.rfind(" ")
+    return beginning[: word_end if word_end > limit * 0.6 else None].rstrip() + "…"

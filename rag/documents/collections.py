@@ -22,16 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from rag.db import (
-    collection_members,
-    collections,
-    document_sources,
-    logins,
-    reading,
-    storable,
-    writing,
-)
-from rag.db import documents as document_table
+from rag import db
 from rag.db.audit_trail import record
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Collection, Readable, Right
@@ -99,25 +90,17 @@ class Collections:
 
     def held(self, owner: str) -> list[CollectionOf]:
         """The collections that an owner may read, by name, with how many documents are in each."""
-        rights = self.rights(owner)
-        counted = select(document_table.c.collection_id, func.count()).group_by(
-            document_table.c.collection_id
-        )
-        with reading(self._engine) as connection:
-            rows = connection.execute(select(collections).where(collections.c.id.in_(rights)))
-            results = [_collection(row) for row in rows]
-            counting = counted.where(document_table.c.collection_id.in_(rights))
+        rights, place = self.rights(owner), db.documents.c.collection_id
+        query = select(db.collections).where(db.collections.c.id.in_(rights))
+        counting = select(place, func.count()).where(place.in_(rights)).group_by(place)
+        with db.reading(self._engine) as connection:
+            results = [
+                Collection(row.id, row.name, row.owner, Right(row.everybody))
+                for row in connection.execute(query)
+            ]
             counts = {row[0]: row[1] for row in connection.execute(counting)}
-        results.sort(
-            key=lambda collection: (
-                collection.id != DEFAULT_COLLECTION,
-                collection.name.casefold(),
-                collection.id,
-            )
-        )
-        return [
-            CollectionOf(result, rights[result.id], counts.get(result.id, 0)) for result in results
-        ]
+        results.sort(key=lambda one: (one.id != DEFAULT_COLLECTION, one.name.casefold(), one.id))
+        return [CollectionOf(one, rights[one.id], counts.get(one.id, 0)) for one in results]
 
     def collection(self, owner: str, collection_id: str) -> CollectionOf:
         """Raises NotFound, also where the owner may not read it."""
@@ -128,19 +111,16 @@ class Collections:
 
     def named(self, owner: str, wanted: str) -> CollectionOf:
         """By id or by name, as people type it. Raises NotFound and UserError."""
-        held = self.held(owner)
-        found = [collection for collection in held if collection.id == wanted] or [
-            collection
-            for collection in held
-            if collection.name.casefold() == wanted.strip().casefold()
-        ]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            ids = ", ".join(collection.id for collection in found)
+        collections, name = self.held(owner), wanted.strip().casefold()
+        matching = [one for one in collections if one.id == wanted]
+        matching = matching or [one for one in collections if one.name.casefold() == name]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            ids = ", ".join(collection.id for collection in matching)
             raise UserError(f"Several collections are called {wanted!r}: name one of {ids}.")
-        known = ", ".join(collection.name for collection in held) or "none"
-        raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {known}.")
+        names = ", ".join(collection.name for collection in collections) or "none"
+        raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {names}.")
 
     def rights(self, owner: str, collection_id: str | None = None) -> dict[str, Right]:
         """By collection, without those that the owner may not even read.
@@ -150,13 +130,13 @@ class Collections:
         rules_all = not owner or self.callers.is_admin(owner)
         query = _rights_query(of_one=collection_id is not None, of_all=rules_all)
         members = sorted(self.callers.counts_as(owner))
-        asked = {"owner": owner, "members": members, "its_id": collection_id}
-        with reading(self._engine) as connection:
+        values = {"owner": owner, "members": members, "its_id": collection_id}
+        with db.reading(self._engine) as connection:
             return {
                 row[0]: Right.MANAGE
                 if rules_all or row[1] == owner
                 else Right(max(row[2], row[3] or 0))
-                for row in connection.execute(query, asked)
+                for row in connection.execute(query, values)
             }
 
     # ── Changing ─────────────────────────────────────────────────────────────────────────────
@@ -170,9 +150,9 @@ class Collections:
             _checked_everybody(everybody),
         )
         try:
-            with writing(self._engine) as connection:
+            with db.writing(self._engine) as connection:
                 connection.execute(
-                    insert(collections).values(
+                    insert(db.collections).values(
                         id=collection.id,
                         name=collection.name,
                         owner=owner,
@@ -199,13 +179,13 @@ class Collections:
         if everybody is not None:
             values["everybody"] = int(_checked_everybody(everybody))
         try:
-            with writing(self._engine) as connection:
-                is_it = collections.c.id == collection_id
-                before = connection.execute(select(collections).where(is_it)).first()
+            with db.writing(self._engine) as connection:
+                is_it = db.collections.c.id == collection_id
+                before = connection.execute(select(db.collections).where(is_it)).first()
                 if before is None:
                     raise NotFound(f"There is no collection {collection_id[:60]!r}.")
                 if values:
-                    connection.execute(update(collections).where(is_it).values(**values))
+                    connection.execute(update(db.collections).where(is_it).values(**values))
                     _record_changes(connection, before, values)
                 if members is not None:
                     _replace_members(connection, collection_id, members)
@@ -215,35 +195,35 @@ class Collections:
     def members(self, collection_id: str) -> dict[str, Right]:
         """Who was given a right, by name; for those who manage it."""
         query = (
-            select(collection_members)
-            .where(collection_members.c.collection_id == collection_id)
-            .order_by(collection_members.c.member)
+            select(db.collection_members)
+            .where(db.collection_members.c.collection_id == collection_id)
+            .order_by(db.collection_members.c.member)
         )
-        with reading(self._engine) as connection:
+        with db.reading(self._engine) as connection:
             return {row.member: Right(row.right) for row in connection.execute(query)}
 
     def delete(self, collection_id: str) -> None:
         """Take away an empty one. Raises NotFound and Conflict."""
         if collection_id == DEFAULT_COLLECTION:
             raise Conflict("This collection stays: it is where documents are that have no other.")
-        with writing(self._engine) as connection:
-            in_it = select(func.count()).where(document_table.c.collection_id == collection_id)
+        with db.writing(self._engine) as connection:
+            in_it = select(func.count()).where(db.documents.c.collection_id == collection_id)
             count = connection.execute(in_it).scalar_one()
             if count:
                 raise Conflict(f"There are {count} documents in it. Move or delete them first.")
             its_sources = select(func.count()).where(
-                document_sources.c.collection_id == collection_id
+                db.document_sources.c.collection_id == collection_id
             )
             if connection.execute(its_sources).scalar_one():
                 raise Conflict("It is kept in step with a source. Remove that first.")
             connection.execute(
-                delete(collection_members).where(
-                    collection_members.c.collection_id == collection_id
+                delete(db.collection_members).where(
+                    db.collection_members.c.collection_id == collection_id
                 )
             )
-            is_it = collections.c.id == collection_id
-            name = connection.execute(select(collections.c.name).where(is_it)).scalar()
-            if connection.execute(delete(collections).where(is_it)).rowcount == 0:
+            is_it = db.collections.c.id == collection_id
+            name = connection.execute(select(db.collections.c.name).where(is_it)).scalar()
+            if connection.execute(delete(db.collections).where(is_it)).rowcount == 0:
                 raise NotFound(f"There is no collection {collection_id[:60]!r}.")
             record(connection, "collection.deleted", f"{collection_id} {name}")
 
@@ -251,19 +231,19 @@ class Collections:
 def groups_at_login(engine: Engine, owner: str) -> list[str]:
     """The groups that a login provider named when this owner last logged in, until that is over."""
     newest = (
-        select(logins.c.groups)
-        .where(logins.c.owner == owner, logins.c.expires_at > datetime.now(UTC))
-        .order_by(logins.c.created_at.desc())
+        select(db.logins.c.groups)
+        .where(db.logins.c.owner == owner, db.logins.c.expires_at > datetime.now(UTC))
+        .order_by(db.logins.c.created_at.desc())
         .limit(1)
     )
-    with reading(engine) as connection:
+    with db.reading(engine) as connection:
         return connection.execute(newest).scalar() or []
 
 
 @cache
 def _rights_query(*, of_one: bool, of_all: bool) -> Select[Any]:
     """As it is asked for each file of an ingest: building it takes longer than its answer."""
-    table, members = collections, collection_members
+    table, members = db.collections, db.collection_members
     is_member = members.c.member.in_(bindparam("members", expanding=True))
     query = (
         select(table.c.id, table.c.owner, table.c.everybody, func.max(members.c.right))
@@ -283,7 +263,7 @@ def _rights_query(*, of_one: bool, of_all: bool) -> Select[Any]:
 def _replace_members(
     connection: Connection, collection_id: str, members: Mapping[str, Right]
 ) -> None:
-    table = collection_members
+    table = db.collection_members
     of_it = table.c.collection_id == collection_id
     query = select(table.c.member, table.c.right).where(of_it)
     before = {row.member: Right(row.right) for row in connection.execute(query)}
@@ -310,12 +290,8 @@ def _record_changes(connection: Connection, before: Row[Any], values: Mapping[st
         record(connection, "right.changed", f"{before.id} everybody {right}")
 
 
-def _collection(row: Row[tuple[str, str, str, int]]) -> Collection:
-    return Collection(row.id, row.name, row.owner, Right(row.everybody))
-
-
 def _checked_name(name: str) -> str:
-    plain = " ".join(storable(name).split())
+    plain = " ".join(db.storable(name).split())
     if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
         raise UserError(
             f"The name of a collection has 1 to {LONGEST_NAME} characters; {len(plain)} came."
@@ -324,7 +300,7 @@ def _checked_name(name: str) -> str:
 
 
 def _checked_member(member: str) -> str:
-    plain = storable(member).strip()
+    plain = db.storable(member).strip()
     if not plain or len(plain) > LONGEST_MEMBER or not plain.isprintable():
         raise UserError(
             f"{member[:60]!r} is no name of a member: expected 1 to {LONGEST_MEMBER} "
@@ -348,5 +324,5 @@ def right_named(name: str) -> Right:
     try:
         return Right[name.strip().upper()]
     except KeyError as error:
-        known = ", ".join(right.name.lower() for right in Right)
-        raise UserError(f"{name[:40]!r} is no right. Known: {known}.") from error
+        rights = ", ".join(right.name.lower() for right in Right)
+        raise UserError(f"{name[:40]!r} is no right. Known: {rights}.") from error

@@ -10,7 +10,7 @@ from typing import Any
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers import markdown
-from rag.documents.runs import Mark, Run, written
+from rag.documents.runs import Mark, Run, marks_of, written
 from rag.documents.sandbox_worker import answered, serve, to_json
 from rag.documents.tables import Spanning, spread
 from rag.errors import Unreadable
@@ -114,14 +114,12 @@ def _text(part: Node) -> str:
 
 def _runs(part: Node) -> list[Run]:
     formatting = part.get("formatting") or {}
-    marks = {SCRIPTS[formatting["script"]]} if formatting.get("script") in SCRIPTS else set()
-    if formatting.get("strikethrough"):
-        marks.add(Mark.STRUCK)
-    return [Run(part.get("text") or "", frozenset(marks))]
+    struck = Mark.STRUCK if formatting.get("strikethrough") else None
+    marks = marks_of(SCRIPTS.get(formatting.get("script") or ""), struck)
+    return [Run(part.get("text") or "", marks)]
 
 
 def _rows(data: Node) -> list[list[str]]:
-    """Cells by their first row and column, with how far they reach."""
     rows: list[list[Spanning]] = [[] for _row in range(min(int(data["num_rows"]), 100_000))]
     heads = 1
     cells = sorted(data["table_cells"], key=lambda cell: cell["start_col_offset_idx"])

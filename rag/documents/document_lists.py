@@ -1,17 +1,17 @@
 """Documents by the page: a library of ten thousand is not read to show a hundred."""
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import Connection, Engine, Row, func, select
 
-from rag.db import chunks as chunk_table
-from rag.db import documents as document_table
-from rag.db import inside, reading, storable, versions
+from rag import db
 from rag.documents.filters import check, facets_of, lets_through
 from rag.documents.reports import READER, report_from
-from rag.documents.store_rows import batches
+from rag.documents.store_rows import Reads
 from rag.records import (
     NO_FILTERS,
     Document,
@@ -26,28 +26,49 @@ CacheKey = TypeVar("CacheKey", bound=Hashable)
 Cached = TypeVar("Cached")
 
 LARGEST = 10_000_000  # documents: all
-REMEMBERED = 16  # facets of sets of collections; filters that were asked for
 MOST_WORDS = 50  # looked for: databases take no condition of a thousand parts
-_BY_NAME = (document_table.c.name, document_table.c.id)
+_BY_NAME = (db.documents.c.name, db.documents.c.id)
 ORDERS = {
     "name": _BY_NAME,
-    "newest": (document_table.c.ingested_at.desc(), *_BY_NAME),
-    "largest": (document_table.c.size_bytes.desc(), *_BY_NAME),
+    "newest": (db.documents.c.ingested_at.desc(), *_BY_NAME),
+    "largest": (db.documents.c.size_bytes.desc(), *_BY_NAME),
 }
 
 
-class DocumentLists:
+class VersionedCache(Generic[CacheKey, Cached]):
+    """What was made of documents, until they change; the oldest goes for what is too many."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made: OrderedDict[CacheKey, tuple[dict[str, int], Cached]] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def get(self, key: CacheKey, versions: dict[str, int], make: Callable[[], Cached]) -> Cached:
+        """What is there of documents of these versions, or made now."""
+        with self._turn:
+            cached = self._made.pop(key, None)
+        if cached is None or cached[0] != versions:
+            cached = versions, make()
+        with self._turn:
+            self._made[key] = cached
+            while len(self._made) > self._most:
+                self._made.popitem(last=False)
+        return cached[1]
+
+
+class DocumentLists(Reads):
     """The part of the document store that pages and programs list documents with."""
 
-    _engine: Engine
-    _facets: dict[Readable, tuple[dict[str, int], Facets]]
-    _chosen: dict[tuple[Readable, Filters], tuple[dict[str, int], FilteredDocuments]]
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine)
+        self._facets = VersionedCache[Readable, Facets](16)
+        self._chosen = VersionedCache[tuple[Readable, Filters], FilteredDocuments](16)
+        self._lexicons = VersionedCache[Readable, tuple[str, ...]](64)
 
     def documents(self, readable: Readable) -> list[Document]:
         """All, by name."""
-        query = select(document_table).where(_open(readable))
-        with reading(self._engine) as connection:
-            return [document_from(row) for row in connection.execute(query.order_by(*_BY_NAME))]
+        query = select(db.documents).where(_open(readable)).order_by(*_BY_NAME)
+        return list(map(document_from, self._rows(query)))
 
     def page(
         self,
@@ -63,24 +84,18 @@ class DocumentLists:
         if filters:
             return self._filtered_page(readable, filters, words, order, offset, limit)
         is_wanted = [
-            document_table.c.folded.contains(storable(word), autoescape=True)
+            db.documents.c.folded.contains(db.storable(word), autoescape=True)
             for word in list(dict.fromkeys(words.casefold().split()))[:MOST_WORDS]
         ]
-        found = select(document_table).where(_open(readable), *is_wanted).order_by(*ORDERS[order])
-        with reading(self._engine) as connection:
+        query = select(db.documents).where(_open(readable), *is_wanted).order_by(*ORDERS[order])
+        with db.reading(self._engine) as connection:
             total = _count(connection, _open(readable))
             matching = _count(connection, _open(readable), *is_wanted) if is_wanted else total
-            rows = connection.execute(found.limit(limit).offset(offset))
-            return DocumentPage([document_from(row) for row in rows], matching, total)
+            rows = connection.execute(query.limit(limit).offset(offset))
+            return DocumentPage(list(map(document_from, rows)), matching, total)
 
     def _filtered_page(
-        self,
-        readable: Readable,
-        filters: Filters,
-        words: str,
-        order: str,
-        offset: int,
-        limit: int,
+        self, readable: Readable, filters: Filters, words: str, order: str, offset: int, limit: int
     ) -> DocumentPage:
         check(filters)
         everything = self.page(readable, limit=LARGEST, words=words, order=order)
@@ -91,14 +106,8 @@ class DocumentLists:
 
     def named(self, names: Iterable[str], readable: Readable) -> list[Document]:
         """Those of these names."""
-        with reading(self._engine) as connection:
-            return [
-                document_from(row)
-                for some in batches(names)
-                for row in connection.execute(
-                    select(document_table).where(_open(readable), document_table.c.name.in_(some))
-                )
-            ]
+        query = select(db.documents).where(_open(readable))
+        return list(map(document_from, self._rows_with(query, db.documents.c.name, names)))
 
     def filtered(self, filters: Filters, readable: Readable) -> FilteredDocuments:
         """The documents that all filters let through, chosen anew when they change.
@@ -106,44 +115,34 @@ class DocumentLists:
         Raises UserError.
         """
         check(filters)
-        return self._remembered(
-            self._chosen, (readable, filters), readable, lambda: self._choose(filters, readable)
-        )
+        key, versions = (readable, filters), self._versions(readable)
+        return self._chosen.get(key, versions, lambda: self._choose(filters, readable))
 
     def _choose(self, filters: Filters, readable: Readable) -> FilteredDocuments:
         chosen = [
             document for document in self.documents(readable) if lets_through(filters, document)
         ]
-        ids: set[str] = set()
-        with reading(self._engine) as connection:
-            for some in batches(document.id for document in chosen):
-                is_one = chunk_table.c.document_id.in_(some)
-                ids.update(connection.scalars(select(chunk_table.c.id).where(is_one)))
-        return FilteredDocuments(tuple(document.name for document in chosen), frozenset(ids))
+        ids = (document.id for document in chosen)
+        chunks = self._rows_with(select(db.chunks.c.id), db.chunks.c.document_id, ids)
+        names = tuple(document.name for document in chosen)
+        return FilteredDocuments(names, frozenset(row.id for row in chunks))
 
     def facets(self, readable: Readable) -> Facets:
         """By what the documents can be filtered; counted anew when they change."""
-        return self._remembered(
-            self._facets, readable, readable, lambda: facets_of(self.documents(readable))
-        )
+        versions = self._versions(readable)
+        return self._facets.get(readable, versions, lambda: facets_of(self.documents(readable)))
 
-    def _remembered(
-        self,
-        cache: dict[CacheKey, tuple[dict[str, int], Cached]],
-        key: CacheKey,
-        readable: Readable,
-        make: Callable[[], Cached],
-    ) -> Cached:
-        """What was made of documents that are still the same, or made now; the oldest go."""
-        with reading(self._engine) as connection:
-            now = versions(connection, readable)
-        cached = cache.pop(key, None)
-        if cached is None or cached[0] != now:
-            cached = now, make()
-        cache[key] = cached
-        while len(cache) > REMEMBERED:
-            cache.pop(next(iter(cache)), None)
-        return cached[1]
+    def lexicon(self, readable: Readable) -> tuple[str, ...]:
+        """The product names of the documents, without repeats; read anew when they change."""
+        return self._lexicons.get(readable, self._versions(readable), lambda: self._names(readable))
+
+    def _versions(self, readable: Readable) -> dict[str, int]:
+        with db.reading(self._engine) as connection:
+            return db.versions(connection, readable)
+
+    def _names(self, readable: Readable) -> tuple[str, ...]:
+        query = select(db.documents.c.names).where(_open(readable)).order_by(db.documents.c.name)
+        return tuple(dict.fromkeys(name for row in self._rows(query) for name in row.names))
 
     def newest(self, readable: Readable, *, limit: int) -> list[Document]:
         """Those that came in last."""
@@ -151,33 +150,28 @@ class DocumentLists:
 
     def read_before(self, readable: Readable) -> list[Document]:
         """Those that an older reader read, by name."""
-        reader = document_table.c.report["reader"].as_integer()
+        reader = db.documents.c.report["reader"].as_integer()
         is_older = func.coalesce(reader, 0) < READER
-        query = select(document_table).where(_open(readable), is_older).order_by(*_BY_NAME)
-        with reading(self._engine) as connection:
-            return [document_from(row) for row in connection.execute(query)]
+        query = select(db.documents).where(_open(readable), is_older).order_by(*_BY_NAME)
+        return list(map(document_from, self._rows(query)))
 
     def spread(self, readable: Readable, *, limit: int) -> list[Document]:
         """Some with text from all over the list, so that folders and kinds take turns."""
-        query = select(document_table.c.id).where(_open(readable), document_table.c.chunk_count > 0)
-        with reading(self._engine) as connection:
-            ids = list(connection.scalars(query.order_by(*_BY_NAME)))
-            return _in_order(connection, ids[:: max(1, len(ids) // limit)][:limit])
+        query = select(db.documents.c.id).where(_open(readable), db.documents.c.chunk_count > 0)
+        ids = [row.id for row in self._rows(query.order_by(*_BY_NAME))]
+        some = ids[:: max(1, len(ids) // limit)][:limit]
+        rows = self._rows_with(select(db.documents), db.documents.c.id, some)
+        documents = {row.id: document_from(row) for row in rows}
+        return [documents[document_id] for document_id in some if document_id in documents]
 
 
 def _open(readable: Readable) -> Any:
-    return inside(document_table.c.collection_id, readable)
+    return db.inside(db.documents.c.collection_id, readable)
 
 
 def _count(connection: Connection, *conditions: Any) -> int:
-    counted = select(func.count()).select_from(document_table).where(*conditions)
+    counted = select(func.count()).select_from(db.documents).where(*conditions)
     return connection.scalar(counted) or 0
-
-
-def _in_order(connection: Connection, ids: Sequence[str]) -> list[Document]:
-    query = select(document_table).where(document_table.c.id.in_(ids))
-    results = {row.id: document_from(row) for row in connection.execute(query)}
-    return [results[id_] for id_ in ids]
 
 
 def document_from(row: Row[Any]) -> Document:

@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sqlalchemy import Engine, delete, insert, select, text, update
+from sqlalchemy import delete, insert, select, text
 from sqlalchemy.exc import IntegrityError
 
-from rag.db import chunks, embedding_claims, reading, writing
-from rag.documents.store_rows import batches
+from rag import db
+from rag.documents.store_rows import Reads, delete_with, update_with
 from rag.errors import StorageFailed
 
 LOOKS = 100  # that others may be quicker in turn; each takes something
@@ -18,11 +18,8 @@ LEASE = timedelta(minutes=1)  # renewed before each request to the model
 _ONE_WRITER = text("SELECT pg_advisory_xact_lock(7102385)")
 
 
-class EmbeddingClaims:
+class EmbeddingClaims(Reads):
     """Each chunk is claimed by one process at a time; a dead one's claims end by themselves."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def take(self, limit: int) -> list[str]:
         """Ids of chunks that are to be embedded, and that nobody else embeds now.
@@ -30,9 +27,7 @@ class EmbeddingClaims:
         Raises StorageFailed where others take them away again and again.
         """
         for _look in range(LOOKS):
-            with suppress(
-                IntegrityError
-            ):  # another process was quicker: the next sees what it took
+            with suppress(IntegrityError):  # another was quicker: the next sees what it took
                 return self._take(limit)
         raise StorageFailed(
             f"The table of what is embedded refused {LOOKS} tries in a row to write into it. If no "
@@ -42,40 +37,39 @@ class EmbeddingClaims:
 
     def _take(self, limit: int) -> list[str]:
         now = datetime.now(UTC)
-        with writing(self._engine) as connection:
-            connection.execute(delete(embedding_claims).where(embedding_claims.c.until <= now))
+        with db.writing(self._engine) as connection:
+            connection.execute(
+                delete(db.embedding_claims).where(db.embedding_claims.c.until <= now)
+            )
             free = (
-                select(chunks.c.id)
-                .where(chunks.c.is_embedded.is_(False))
-                .where(chunks.c.id.not_in(select(embedding_claims.c.chunk_id)))
-                .order_by(chunks.c.row)
+                select(db.chunks.c.id)
+                .where(db.chunks.c.is_embedded.is_(False))
+                .where(db.chunks.c.id.not_in(select(db.embedding_claims.c.chunk_id)))
+                .order_by(db.chunks.c.row)
                 .limit(limit)
                 .with_for_update(skip_locked=True)  # several take different ones at once
             )
             ids = list(connection.execute(free).scalars())
             if ids:
                 rows = [{"chunk_id": id_, "until": now + LEASE} for id_ in ids]
-                connection.execute(insert(embedding_claims), rows)
+                connection.execute(insert(db.embedding_claims), rows)
         return ids
 
     def renew(self, chunk_ids: Sequence[str]) -> None:
-        with writing(self._engine) as connection:
-            for ids in batches(chunk_ids):
-                held = update(embedding_claims).where(embedding_claims.c.chunk_id.in_(ids))
-                connection.execute(held.values(until=datetime.now(UTC) + LEASE))
+        with db.writing(self._engine) as connection:
+            until = datetime.now(UTC) + LEASE
+            update_with(connection, db.embedding_claims.c.chunk_id, chunk_ids, until=until)
 
     def give_back(self, chunk_ids: Sequence[str]) -> None:
-        with writing(self._engine) as connection:
-            for ids in batches(chunk_ids):
-                done = delete(embedding_claims).where(embedding_claims.c.chunk_id.in_(ids))
-                connection.execute(done)
+        with db.writing(self._engine) as connection:
+            delete_with(connection, db.embedding_claims.c.chunk_id, chunk_ids)
 
     @contextmanager
     def one_writer(self) -> Iterator[None]:
         """No other process writes vectors meanwhile: eight writers at once cost Chroma twenty times
         the processor time of one after the other."""
         if self._engine.dialect.name == "postgresql":
-            with reading(self._engine) as connection:
+            with db.reading(self._engine) as connection:
                 connection.execute(_ONE_WRITER)
                 yield
             return
@@ -85,11 +79,5 @@ class EmbeddingClaims:
 
     def are_done(self, chunk_ids: Iterable[str]) -> bool:
         """Whether all of these are embedded, or gone."""
-        with reading(self._engine) as connection:
-            for ids in batches(chunk_ids):
-                open_ones = select(chunks.c.id).where(
-                    chunks.c.id.in_(ids), chunks.c.is_embedded.is_(False)
-                )
-                if connection.execute(open_ones.limit(1)).first() is not None:
-                    return False
-        return True
+        waiting = select(db.chunks.c.id).where(db.chunks.c.is_embedded.is_(False)).limit(1)
+        return not self._rows_with(waiting, db.chunks.c.id, chunk_ids)

@@ -6,6 +6,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,6 +17,10 @@ from rag.records import DEFAULT_COLLECTION
 READ_ATTEMPTS = 3
 LONGEST_NAME_BYTES = 255
 UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+LEADS_OUT = (
+    "this link leads out of the folder and is not followed. "
+    "Ingest what it leads to by its own path."
+)
 ReadBytes = Callable[[int], bytes]  # gets the largest size that is allowed
 
 
@@ -80,14 +85,13 @@ def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
     or cannot be listed becomes a file that fails when it is read.
     """
     results: list[IncomingFile] = []
-    for given in paths:
-        path = Path(given)
+    for path in map(Path, paths):
         if path.is_dir():
-            results.extend(_in_folder(path))
+            results.extend(_walk(path, path, frozenset()))
         elif is_archive(path.name):
             results.extend(archive_files(path))
         else:
-            results.append(IncomingFile.from_path(path, name=fit_name(path.name) or str(given)))
+            results.append(IncomingFile.from_path(path, name=fit_name(path.name) or str(path)))
     return results
 
 
@@ -96,20 +100,12 @@ def archive_files(path: Path) -> Iterator[IncomingFile]:
     name = fit_name(path.name)
     try:
         for member, _size in members(name, path):
-            yield _member(name, path, member)
-    except (UserError, OSError) as error:
-        told = error if isinstance(error, UserError) else Unreadable(name, _why(error, "file"))
-        yield IncomingFile.failing(name, told)
-
-
-def _member(name: str, archive: Path, member: str) -> IncomingFile:
-    return IncomingFile(
-        fit_name(name_inside(name, member)), lambda most: unpacked(name, archive, member, most)
-    )
-
-
-def _in_folder(folder: Path) -> Iterator[IncomingFile]:
-    yield from _walk(folder, folder, frozenset())
+            read = partial(unpacked, name, path, member)
+            yield IncomingFile(fit_name(name_inside(name, member)), read)
+    except UserError as error:
+        yield IncomingFile.failing(name, error)
+    except OSError as error:
+        yield IncomingFile.failing(name, Unreadable(name, _why(error, "file")))
 
 
 def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingFile]:
@@ -117,42 +113,28 @@ def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingF
     if real in above:  # a link back to a folder that we are in
         return
     try:
-        entries = sorted(folder.iterdir())
+        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
     except OSError as error:
         name = _relative(folder, root)
         yield IncomingFile.failing(name, Unreadable(name, _why(error, "folder")))
         return
     for entry in entries:
-        if entry.name.startswith("."):
-            continue
+        name = _relative(entry, root)
         if entry.is_symlink() and not is_within(entry, root):
-            yield IncomingFile.failing(_relative(entry, root), _leads_out(_relative(entry, root)))
+            yield IncomingFile.failing(name, Unreadable(name, LEADS_OUT))
         elif entry.is_dir():
             yield from _walk(root, entry, above | {real})
         elif is_archive(entry.name):
-            yield from (_below(file, entry, root) for file in archive_files(entry))
+            for file in archive_files(entry):  # named with the folder that the archive lies in
+                yield replace(file, name=name + file.name.removeprefix(fit_name(entry.name)))
         else:
-            yield IncomingFile.from_path(entry, name=_relative(entry, root))
-
-
-def _below(file: IncomingFile, archive: Path, root: Path) -> IncomingFile:
-    """Named with the folder that the archive lies in."""
-    inside = file.name.removeprefix(fit_name(archive.name))
-    return replace(file, name=_relative(archive, root) + inside)
+            yield IncomingFile.from_path(entry, name=name)
 
 
 def is_within(link: Path, root: Path) -> bool:
     """A link to nothing is within: it is reported as missing when its turn comes."""
     target = Path(os.path.realpath(link))
     return not target.exists() or target.is_relative_to(os.path.realpath(root))
-
-
-def _leads_out(name: str) -> Unreadable:
-    return Unreadable(
-        name,
-        "this link leads out of the folder and is not followed. Ingest what it leads to by its "
-        "own path.",
-    )
 
 
 def _relative(path: Path, root: Path) -> str:
@@ -183,7 +165,7 @@ def read_steadily(path: Path, *, name: str, max_bytes: int) -> bytes:
                     f"{name}: the file has {before.st_size:,} bytes, the limit is {max_bytes:,}. "
                     "Split it, or raise the limit in the settings."
                 )
-            if _is_same(before, path.stat()) and len(data) == before.st_size:
+            if _state(before) == _state(path.stat()) and len(data) == before.st_size:
                 return data
     except OSError as error:
         raise Unreadable(name, _why(error, "file")) from error
@@ -199,17 +181,13 @@ def _opened(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_RDONLY | waits_not), "rb")
 
 
-def _check_regular(found: os.stat_result, name: str) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _check_regular(status: os.stat_result, name: str) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise Unreadable(name, "this is no regular file (a device, pipe or socket).")
 
 
-def _is_same(before: os.stat_result, after: os.stat_result) -> bool:
-    return (before.st_mtime_ns, before.st_size, before.st_ino) == (
-        after.st_mtime_ns,
-        after.st_size,
-        after.st_ino,
-    )
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _why(error: OSError, kind: str) -> str:

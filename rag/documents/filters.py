@@ -39,8 +39,8 @@ def facets_of(documents: Iterable[Document]) -> Facets:
     """In how many documents each value is, as it is mostly written, the most usual first."""
     spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for document in documents:
-        own = {(name, value.casefold()): value for name, value in _values(document)}
-        for key, value in own.items():
+        values = {(name, value.casefold()): value for name, value in _values(document)}
+        for key, value in values.items():
             spellings[key][value] += 1
     counts: dict[str, Counter[str]] = {name: Counter() for name in FACETS}
     for (name, _), written in spellings.items():

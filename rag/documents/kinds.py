@@ -118,8 +118,7 @@ def kind_of(name: str, data: bytes) -> FileKind:
         return _zipped_kind(name, data)
     if data.startswith(OLE_MAGIC):
         return _ole_kind(name, data)
-    file_kind = _kind_by_magic(data)
-    if file_kind:
+    if file_kind := _kind_by_magic(data):
         return file_kind
     for magics, description in OTHER_MAGIC.items():
         if data.startswith(magics):
@@ -159,18 +158,15 @@ def _zipped_kind(name: str, data: bytes) -> FileKind:
             "Save or copy it again.",
         ) from error
     for folder, kind in BY_FOLDER.items():
-        if "[Content_Types].xml" in members and any(
-            member.startswith(folder) for member in members
-        ):
-            is_binary_sheet = kind is FileKind.XLSX and "xl/workbook.bin" in members
-            return FileKind.XLS if is_binary_sheet else kind
-    file_kind = BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template"))
-    if file_kind is None:
-        check_honest(name, parts)
-        is_zip = ending_of(name) == ".zip"
-        what = "a zip archive within another" if is_zip else "a zip archive of an unknown format"
-        raise _unsupported(name, f"{what}; {'unpack it' if is_zip else SAVE_AS}")
-    return file_kind
+        is_there = any(member.startswith(folder) for member in members)
+        if is_there and "[Content_Types].xml" in members:
+            return FileKind.XLS if "xl/workbook.bin" in members else kind
+    if file_kind := BY_MIMETYPE.get(mimetype.strip().removesuffix(b"-template")):
+        return file_kind
+    check_honest(name, parts)
+    is_zip = ending_of(name) == ".zip"
+    what = "a zip archive within another" if is_zip else "a zip archive of an unknown format"
+    raise _unsupported(name, f"{what}; {'unpack it' if is_zip else SAVE_AS}")
 
 
 # Names of streams in the files of Office before 2007 ([MS-CFB], UTF-16).
@@ -185,17 +181,15 @@ OLE_STREAMS = {
 def _ole_kind(name: str, data: bytes) -> FileKind:
     if "EncryptedPackage".encode("utf-16-le") in data:
         raise Unreadable(
-            name,
-            "the file is encrypted and needs a password. Save it without one, then ingest it.",
+            name, "the file is encrypted and needs a password. Save it without one, then ingest it."
         )
-    is_old = any(stream.encode("utf-16-le") in data for stream in OLD_STREAMS)
-    for stream, kind in OLE_STREAMS.items():
-        if not is_old and stream.encode("utf-16-le") in data:
-            return kind
-    if is_old:
+    if any(stream.encode("utf-16-le") in data for stream in OLD_STREAMS):
         raise _unsupported(
             name, "a Word or PowerPoint file of before 2007; save it as DOCX or PPTX"
         )
+    for stream, kind in OLE_STREAMS.items():
+        if stream.encode("utf-16-le") in data:
+            return kind
     raise _unsupported(
         name, f"a file of Office, or of a program like it, of before 2007; {SAVE_AS}"
     )
@@ -225,5 +219,5 @@ def _text_kind(name: str, data: bytes) -> FileKind:
         raise _unsupported(name, _binary_description(name))
     if start.startswith(HTML_STARTS) and BY_ENDING.get(ending) is not FileKind.MARKDOWN:
         return FileKind.HTML
-    file_kind = BY_ENDING.get(ending)
-    return file_kind or (FileKind.XML if start.startswith(XML_STARTS) else FileKind.TEXT)
+    unnamed = FileKind.XML if start.startswith(XML_STARTS) else FileKind.TEXT
+    return BY_ENDING.get(ending, unnamed)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from rag.errors import TooLarge
+
 MEBIBYTE = 1024 * 1024
 
 
@@ -18,3 +20,20 @@ class LoadLimits:
     max_seconds: float = 60.0  # in the reading process
     ocr_models: tuple[str, ...] = ()  # files that read pictures besides the packaged model
     max_memory_bytes: int = 1280 * MEBIBYTE  # address space of the reading process, beside OCR's
+
+
+def check_size(name: str, size_bytes: int, *, limits: LoadLimits) -> None:
+    """Raises TooLarge; may be called before the file is read."""
+    if size_bytes > limits.max_bytes:
+        raise TooLarge(
+            f"{name}: the file has {size_bytes / MEBIBYTE:,.1f} MiB, the limit is "
+            f"{limits.max_bytes / MEBIBYTE:,.1f} MiB. Split it, or raise the limit in the settings."
+        )
+
+
+def check_pages(name: str, count: int, what: str, limits: LoadLimits) -> None:
+    """Of pages or slides. Raises TooLarge."""
+    if count > limits.max_pages:
+        raise TooLarge(
+            f"{name}: has {count:,} {what}, the limit is {limits.max_pages:,}. Split it."
+        )

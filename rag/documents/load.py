@@ -1,10 +1,10 @@
 """A file's bytes to its text in sections."""
 
 from rag.documents.kinds import kind_of
-from rag.documents.limits import MEBIBYTE, LoadLimits
+from rag.documents.limits import LoadLimits, check_size
 from rag.documents.outline import Outline
 from rag.documents.readers.registry import reader_of
-from rag.errors import TooLarge, Unreadable
+from rag.errors import Unreadable
 from rag.records import ParsedDocument
 
 
@@ -22,12 +22,3 @@ def load(name: str, data: bytes, *, limits: LoadLimits) -> ParsedDocument:
     outline = Outline(name, media_type=kind.value, max_characters=limits.max_characters)
     reader_of(kind)(data, outline, limits)
     return outline.finish()
-
-
-def check_size(name: str, size_bytes: int, *, limits: LoadLimits) -> None:
-    """Raises TooLarge; may be called before the file is read."""
-    if size_bytes > limits.max_bytes:
-        raise TooLarge(
-            f"{name}: the file has {size_bytes / MEBIBYTE:,.1f} MiB, the limit is "
-            f"{limits.max_bytes / MEBIBYTE:,.1f} MiB. Split it, or raise the limit in the settings."
-        )

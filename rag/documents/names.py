@@ -6,7 +6,7 @@ words, so only the part of one that has the shape of a product counts.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, dropwhile, pairwise
 
 from rag.documents.cleaning import one_line
 from rag.language.languages import phrases, read_lists, words
@@ -15,19 +15,20 @@ NAME_CHARS = 60
 NAME_WORDS = 7
 MAX_NAMES = 5_000  # of one document
 
-_TOLD = read_lists("names")
+_LISTS = read_lists("names")
 _PIECES = re.compile(
     rf"[,;:()\[\]{{}}|/–—]|\s-\s|\s(?:vs\.?|{phrases('ands')}|{phrases('ors')}|&)\s"
 )
-PRODUCT_COLUMN = re.compile(_TOLD["product_column"], re.IGNORECASE)
-VAGUE_COLUMN = re.compile(_TOLD["vague_column"], re.IGNORECASE)
-GOODS_COLUMN = re.compile(_TOLD["goods_column"], re.IGNORECASE)
-NO_NAME = re.compile(_TOLD["no_name"], re.IGNORECASE)
+PRODUCT_COLUMN = re.compile(_LISTS["product_column"], re.IGNORECASE)
+VAGUE_COLUMN = re.compile(_LISTS["vague_column"], re.IGNORECASE)
+GOODS_COLUMN = re.compile(_LISTS["goods_column"], re.IGNORECASE)
+NO_NAME = re.compile(_LISTS["no_name"], re.IGNORECASE)
 SENTENCE = re.compile(r"[.!?;:]\s|[.!?]$|https?://|@")
 CODE_SHAPE = re.compile(r"(?=[^\s]*\d)(?=[^\s]*[^\W\d_])[\w][\w.+/-]*[™®©+]*")
 CAPITALISED = re.compile(r"[\"'(]*[A-ZÀ-ÖØ-ÞΑ-ΩА-Я][\w'’+&-]*[™®©+]*")
 MIXED_CASE = re.compile(r"[a-z]+[A-Z][\w-]*|[A-Z]+[a-z]+[A-Z][\w-]*")
 NUMBER = re.compile(r"\d{1,5}[A-Za-z]{0,3}\+?[™®©]*")
+YEAR = re.compile(r"(?:19|20)\d\d")
 MARKED = re.compile(r"[™®]")
 CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
@@ -37,15 +38,14 @@ STANDARD = re.compile(
     re.IGNORECASE,
 )
 
-COUNTING = words(_TOLD["counting"])
-SURROUNDING = words(_TOLD["surrounding"])
-DOCUMENT_WORDS = words(_TOLD["document_words"])
+COUNTING = words(_LISTS["counting"])
+SURROUNDING = words(_LISTS["surrounding"])
+DOCUMENT_WORDS = words(_LISTS["document_words"])
 
 
 def unique(names: Iterable[str]) -> tuple[str, ...]:
     """In order of first appearance, exact spelling, without what can be no name."""
-    kept = dict.fromkeys(name for name in map(one_line, names) if _is_possible(name))
-    return tuple(kept)[:MAX_NAMES]
+    return tuple(dict.fromkeys(filter(_is_possible, map(one_line, names))))[:MAX_NAMES]
 
 
 def in_table(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -54,23 +54,21 @@ def in_table(rows: Sequence[Sequence[str]]) -> list[str]:
         return []
     is_upright = len(rows[0]) == 2 and _has_product_shape(rows[0][1].split())
     if is_upright:  # "Model | XR-5", one property a line
-        found = [row[1] for row in rows if PRODUCT_COLUMN.fullmatch(row[0].strip(" :"))]
+        cells = [row[1] for row in rows if PRODUCT_COLUMN.fullmatch(row[0].strip(" :"))]
     else:
-        found = _cells(rows)
-    return [name for cell in found if _is_cell_name(cell) for name in _spellings(cell)]
+        cells = _cells(rows)
+    return [name for cell in filter(_is_cell_name, cells) for name in _spellings(cell)]
 
 
 def in_headings(title: str, headings: Sequence[str]) -> list[str]:
     """Product-shaped runs of words in the title and the headings; "" for no title of its own."""
-    found = list(_title_names(title))
-    for heading in dict.fromkeys((title, *headings)):
-        found.extend(_runs(heading))
-    return found
+    runs = chain.from_iterable(map(_runs, dict.fromkeys((title, *headings))))
+    return [*_title_names(title), *runs]
 
 
-def siblings(known: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
+def siblings(products: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
     """Labels of a table that go on behind a known name: `Aero 5 Pro` beside `Aero 5`."""
-    names = set(known)
+    names = set(products)
     for label in labels:
         words = label.split()
         openings = (" ".join(words[:end]) for end in range(1, len(words)))
@@ -153,9 +151,7 @@ def _name_of_run(run: list[str]) -> Iterator[str]:
 
 def _without_counters(run: list[str]) -> list[str]:
     """Drop "Step 3", "Version 2.1", "2024" and numbering at the beginning."""
-    words = list(run)
-    while words and (NUMBER.fullmatch(words[0]) or words[0].strip(".").isdigit()):
-        words = words[1:]
+    words = list(dropwhile(lambda word: NUMBER.fullmatch(word) or word.strip(".").isdigit(), run))
     for index, word in enumerate(words):
         if word.lower().strip(".") in COUNTING:
             return words[:index]
@@ -163,24 +159,17 @@ def _without_counters(run: list[str]) -> list[str]:
 
 
 def _strip_surrounding(words: Sequence[str]) -> list[str]:
-    kept = list(words)
-    while kept and kept[0].lower().strip(".,") in SURROUNDING:
-        kept = kept[1:]
-    while kept and kept[-1].lower().strip(".,") in SURROUNDING:
-        kept = kept[:-1]
-    return kept
+    inner = [i for i, word in enumerate(words) if word.lower().strip(".,") not in SURROUNDING]
+    return list(words[inner[0] : inner[-1] + 1]) if inner else []
 
 
 def _has_product_shape(words: Sequence[str]) -> bool:
-    if any(MARKED.search(word) for word in words):
+    is_mixed = len(words) > 1 and any(map(MIXED_CASE.fullmatch, words))
+    if is_mixed or any(map(MARKED.search, words)) or any(map(_is_code, words)):
         return True
-    if len(words) > 1 and any(MIXED_CASE.fullmatch(word) for word in words):
-        return True
-    if any(_is_code(word) for word in words):
-        return True
-    follows = pairwise(words)
     return any(
-        CAPITALISED.fullmatch(first) and _is_model_number(second) for first, second in follows
+        CAPITALISED.fullmatch(first) and NUMBER.fullmatch(second) and not YEAR.fullmatch(second)
+        for first, second in pairwise(words)
     )
 
 
@@ -191,7 +180,3 @@ def _is_code(word: str) -> bool:
     if re.split(r"[\W\d_]", word)[0].lower() in COUNTING:  # "Sheet1", "Fig2"
         return False
     return not STANDARD.fullmatch(word) and not re.search(r"^[a-z]+-.*-|\.\w{2,4}$", word)
-
-
-def _is_model_number(word: str) -> bool:
-    return bool(NUMBER.fullmatch(word)) and not re.fullmatch(r"(19|20)\d\d", word)

@@ -29,12 +29,7 @@ class Originals:
     """
 
     def __init__(
-        self,
-        store: Blobs,
-        *,
-        cache: Path,
-        local: FolderBlobs | None = None,
-        is_on: bool = True,
+        self, store: Blobs, *, cache: Path, local: FolderBlobs | None = None, is_on: bool = True
     ) -> None:
         self._store = store
         self._cache = cache
@@ -66,8 +61,10 @@ class Originals:
 
     def has(self, content_hash: str, size: int | None = None) -> bool:
         """Whether `path` would find it; nothing is fetched for that."""
-        sizes = (place.size(blob_name(content_hash)) for place in self._places())
-        return self._is_on and any(found is not None and size in (None, found) for found in sizes)
+        lengths = (place.size(blob_name(content_hash)) for place in self._places())
+        return self._is_on and any(
+            length is not None and size in (None, length) for length in lengths
+        )
 
     def is_whole(self, content_hash: str) -> bool:
         """Whether what is there, read from its beginning to its end, has this content."""
@@ -91,8 +88,8 @@ class Originals:
         """Let go of those that no document has any more."""
         for content_hash in content_hashes:
             with self._turn:
-                if not holds(content_hash):
-                    self._remove([blob_name(content_hash)])
+                for place in () if holds(content_hash) else self._places():
+                    place.remove([blob_name(content_hash)])
 
     def tidy(self, contents: Callable[[], Set[str]]) -> None:
         """Let go of what a killed process left, and of all of them where none shall be kept."""
@@ -116,10 +113,6 @@ class Originals:
                 self._store.write(blob_name(content_hash), [data])
                 brought += 1
         return brought
-
-    def _remove(self, names: list[str]) -> None:
-        for place in self._places():
-            place.remove(names)
 
     def _places(self) -> list[Blobs]:
         return [self._store, self._local] if self._local is not None else [self._store]

@@ -1,13 +1,13 @@
 """What was read of a file, as a record and in words; how documents are spoken of."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from rag.documents.kinds import FileKind
 from rag.records import ReadingReport
 
-NAMED_PAGES = 8
+MOST_NAMED = 8  # pages, files, cells
 READER = 4  # counts up when the readers find more or read it otherwise: `groundnote reread`
 
 
@@ -28,12 +28,16 @@ def counted(count: int, thing: str) -> str:
     return f"{count:,} {thing}{ending if count != 1 else ''}"
 
 
-def pages_named(numbers: Iterable[int]) -> str:
+def first_of(names: Sequence[str]) -> str:
+    """`B7, B8 …`."""
+    return ", ".join(names[:MOST_NAMED]) + " …" * (len(names) > MOST_NAMED)
+
+
+def pages_named(numbers: Sequence[int]) -> str:
     """`page 4`, `pages 4, 7 and 3 more`."""
-    known = list(numbers)
-    shown, rest = known[:NAMED_PAGES], len(known) - NAMED_PAGES
-    listed = ", ".join(map(str, shown)) + (f" and {rest} more" if rest > 0 else "")
-    return f"page{'s' if len(known) != 1 else ''} {listed}"
+    rest = len(numbers) - MOST_NAMED
+    listed = ", ".join(map(str, numbers[:MOST_NAMED])) + (f" and {rest} more" if rest > 0 else "")
+    return f"page{'s' if len(numbers) != 1 else ''} {listed}"
 
 
 def in_words(report: ReadingReport) -> str:
@@ -44,10 +48,10 @@ def in_words(report: ReadingReport) -> str:
         (report.tables, "table"),
         (report.form_values, "form value"),
     )
-    told = [counted(count, thing) for count, thing in things if count]
-    return ", ".join(
-        [*told, *([f"{report.recognised:,} read by OCR"] if report.recognised else [])]
-    )
+    words = [counted(count, thing) for count, thing in things if count]
+    if report.recognised:
+        words.append(f"{report.recognised:,} read by OCR")
+    return ", ".join(words)
 
 
 def left_out(report: ReadingReport) -> list[str]:

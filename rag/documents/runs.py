@@ -30,6 +30,14 @@ class Run(NamedTuple):
 
 NO_MARKS: frozenset[Mark] = frozenset()
 UNSEEN = {Mark.HIDDEN, Mark.DELETED}
+ALIGNED = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}  # as Office calls them
+
+
+def marks_of(*marks: Mark | None) -> frozenset[Mark]:
+    """Those that there are."""
+    return frozenset(filter(None, marks))
+
+
 _UNIT = re.compile(
     r"(?:^|[\s\d/·(])[ckdmµn]?(?:m|s|ft|in|yd|K|A)$"
     r"|(?:^|[\n|\d()\[\]+=*/·×<>−-]\s?)[a-z]$"  # not "option b"

@@ -13,8 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
-from rag.documents.limits import LoadLimits
-from rag.documents.load import check_size
+from rag.documents.limits import LoadLimits, check_size
 from rag.documents.sandbox_worker import from_json, receive, send
 from rag.errors import Unreadable
 from rag.records import ParsedDocument
@@ -104,10 +103,6 @@ class _ReadingProcess:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._turn = threading.Lock()
 
-    def ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
-        with self._turn:
-            return self._ask(name, data, limits)
-
     def start(self, limits: LoadLimits) -> None:
         with self._turn:
             self._running(limits)
@@ -115,6 +110,10 @@ class _ReadingProcess:
     def stop(self) -> None:
         with self._turn:
             self._stop()
+
+    def ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
+        with self._turn:
+            return self._ask(name, data, limits)
 
     def _ask(self, name: str, data: bytes, limits: LoadLimits) -> bytes:
         process = self._running(limits)
@@ -173,14 +172,14 @@ def _reason(code: int, limits: LoadLimits, took_too_long: bool) -> str:
 
 def _start(module: str, limits: LoadLimits, folder: str) -> subprocess.Popen[bytes]:
     paths = [PACKAGE_PARENT, *(path for path in sys.path if path.endswith("site-packages"))]
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
+    variables = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
     process = subprocess.Popen(
         [sys.executable, "-m", module],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=folder,
-        env={**kept, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
+        env={**variables, "PYTHONPATH": os.pathsep.join(paths), "TMPDIR": folder},
     )
     send(_streams(process)[0], json.dumps(dataclasses.asdict(limits)).encode())
     return process
@@ -190,8 +189,7 @@ def _exchange(
     process: subprocess.Popen[bytes], name: str, data: bytes, limits: LoadLimits
 ) -> bytes:
     files, replies = _streams(process)
-    asked = {"name": name, "max_seconds": limits.max_seconds}
-    send(files, json.dumps(asked).encode())
+    send(files, json.dumps({"name": name, "max_seconds": limits.max_seconds}).encode())
     send(files, data)
     return receive(replies)
 

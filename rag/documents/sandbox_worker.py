@@ -62,18 +62,20 @@ def opened(message: bytes) -> dict[str, Any]:
 
 def from_json(message: bytes) -> ParsedDocument:
     """Raises the error that the reading process met."""
-    found = opened(message)["document"]
-    sections = tuple(
-        Section(**{**section, "heading_path": tuple(section["heading_path"])})
-        for section in found["sections"]
+    document = opened(message)["document"]
+    sections = (
+        Section(**section | {"heading_path": tuple(section["heading_path"])})
+        for section in document["sections"]
     )
+    tables = (RawTable(**table | {"typed": tuple(table["typed"])}) for table in document["tables"])
     return ParsedDocument(
-        found["title"],
-        sections,
-        found["media_type"],
-        tuple(found["names"]),
-        tuple(RawTable(**table | {"typed": tuple(table["typed"])}) for table in found["tables"]),
-        report_from(found["report"]),
+        **document
+        | {
+            "sections": tuple(sections),
+            "names": tuple(document["names"]),
+            "tables": tuple(tables),
+            "report": report_from(document["report"]),
+        }
     )
 
 
@@ -93,12 +95,11 @@ def answered(name: str, limits: LoadLimits, work: Callable[[], bytes]) -> bytes:
         return json.dumps({"too_large": str(error)}).encode()
     except MemoryError:
         reason = f"reading it needs more than {limits.max_memory_bytes >> 20:,} MiB of memory."
-        return json.dumps({"unreadable": [name, reason]}).encode()
     except RecursionError:
         reason = "its parts are nested too deeply. Save it again from the program that made it."
-        return json.dumps({"unreadable": [name, reason]}).encode()
     finally:
         gc.enable()
+    return json.dumps({"unreadable": [name, reason]}).encode()
 
 
 def limit_memory(max_bytes: int) -> None:
@@ -152,10 +153,10 @@ def serve(answering: WorkerReply = answer) -> None:
     leave_the_network()
     while True:
         try:
-            asked = json.loads(receive(files))
+            request = json.loads(receive(files))
             data = receive(files)
-            limit_processor_time(asked["max_seconds"])
-            send(replies, answering(asked["name"], data, limits))
+            limit_processor_time(request["max_seconds"])
+            send(replies, answering(request["name"], data, limits))
         except (EOFError, BrokenPipeError):
             with suppress(OSError):
                 Path.cwd().rmdir()

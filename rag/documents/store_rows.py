@@ -10,14 +10,22 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    Executable,
+    Row,
+    Select,
+    bindparam,
+    delete,
+    insert,
+    select,
+    update,
+)  # fmt: skip
+from sqlalchemy import Table as SqlTable
 
-from rag.db import chunks as chunk_table
-from rag.db import documents as document_table
-from rag.db import earlier_chunks, jobs, mark_changed, removed_chunks, storable
-from rag.db import identifiers as identifier_table
-from rag.db import sections as section_table
-from rag.db import tables as table_table
+from rag import db
 from rag.documents.cleaning import name_in_words
 from rag.documents.reports import stored_report
 from rag.language.names import identifiers
@@ -55,99 +63,83 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     _move_chunks(connection, old, new)
     collections = _collections_of(connection, stored)
     _add_chunks(connection, added, collections)
-    mark_changed(connection, collections.values())
+    db.mark_changed(connection, collections.values())
     mark_arrived(connection, [document.job_id for document in stored.values() if document.job_id])
     return ChunkChanges(added, tuple(removed), gone)
 
 
 def _note_earlier(
-    connection: Connection,
-    stored: Mapping[str, StoredDocument],
-    new: Mapping[str, Chunk],
+    connection: Connection, stored: Mapping[str, StoredDocument], new: Mapping[str, Chunk]
 ) -> None:
     """Of documents whose file is the same, which chunks another reader made of it.
 
     Of a file that has changed, those of before have changed with it.
     """
-    same: set[str] = set()
-    for ids in batches(stored):
-        query = select(document_table.c.id, document_table.c.content_hash)
-        for row in connection.execute(query.where(document_table.c.id.in_(ids))):
-            if stored[row.id].document.content_hash == row.content_hash:
-                same.add(row.id)
-    for ids in batches(each for each in stored if each not in same):
-        connection.execute(delete(earlier_chunks).where(earlier_chunks.c.document_id.in_(ids)))
-    for ids in batches(new):
-        connection.execute(delete(earlier_chunks).where(earlier_chunks.c.id.in_(ids)))
-    for ids in batches(same):
-        query = select(chunk_table.c.id, chunk_table.c.document_id)
-        rows = connection.execute(query.where(chunk_table.c.document_id.in_(ids)))
-        gone = [{"id": row.id, "document_id": row.document_id} for row in rows if row.id not in new]
-        if gone:
-            connection.execute(insert(earlier_chunks), gone)
+    query = select(db.documents.c.id, db.documents.c.content_hash)
+    same = {
+        row.id
+        for row in rows_with(connection, query, db.documents.c.id, stored)
+        if stored[row.id].document.content_hash == row.content_hash
+    }
+    delete_with(connection, db.earlier_chunks.c.document_id, stored.keys() - same)
+    delete_with(connection, db.earlier_chunks.c.id, new)
+    query = select(db.chunks.c.id, db.chunks.c.document_id)
+    chunks = rows_with(connection, query, db.chunks.c.document_id, same)
+    _insert(connection, db.earlier_chunks, [row._asdict() for row in chunks if row.id not in new])
 
 
 def rename_documents(
-    connection: Connection, wanted: Sequence[tuple[str, str, str]]
+    connection: Connection, renames: Sequence[tuple[str, str, str]]
 ) -> list[tuple[str, str]]:
     """Call them, by id, otherwise, with another link: their chunks stay, nothing is embedded again.
 
     A title that was only a name is the new name. One that is gone, or whose collection has another
     of that name, stays as it is. Returns the old and the new name of those that have another.
     """
-    table, names = document_table.c, {name for _id, name, _url in wanted}
-    is_wanted = table.id.in_([document_id for document_id, _name, _url in wanted])
-    rows = {row.id: row for row in connection.execute(select(document_table).where(is_wanted))}
-    taken = select(table.collection_id, table.name, table.id).where(table.name.in_(names))
-    held = {(row.collection_id, row.name): row.id for row in connection.execute(taken)}
+    table, query = db.documents.c, select(db.documents)
+    rows = {
+        row.id: row for row in rows_with(connection, query, table.id, [id_ for id_, *_ in renames])
+    }
+    namesakes = rows_with(connection, query, table.name, {name for _id, name, _url in renames})
+    owners = {(row.collection_id, row.name): row.id for row in namesakes}
     renamed = []
-    for document_id, name, url in wanted:
+    for document_id, name, url in renames:
         row = rows.get(document_id)
-        if row is None or held.get((row.collection_id, name), row.id) != row.id:
+        if row is None or owners.get((row.collection_id, name), row.id) != row.id:
             continue
-        if held.get((row.collection_id, row.name)) == row.id:
-            del held[row.collection_id, row.name]
-        held[row.collection_id, name] = row.id
+        if owners.get((row.collection_id, row.name)) == row.id:
+            del owners[row.collection_id, row.name]
+        owners[row.collection_id, name] = row.id
         is_named = row.title == name_in_words(row.name)
         title = (name_in_words(name) if is_named else row.title) or row.title
         folded = f"{title} {name}".casefold()
         renamed.append(
             {"its_id": row.id, "name": name, "title": title, "url": url, "folded": folded}
         )
-    if renamed:
-        is_it = table.id == bindparam("its_id")  # the other keys are what is set
-        connection.execute(update(document_table).where(is_it), renamed)
-        heads = {each["its_id"]: (each["name"], each["title"]) for each in renamed}
-        before = {key: (rows[key].name, rows[key].title) for key in heads}
-        _head_chunks(connection, {key: heads[key] for key in heads if heads[key] != before[key]})
-        mark_changed(connection, {rows[key].collection_id for key in heads})
-    pairs = [(rows[each["its_id"]].name, each["name"]) for each in renamed]
-    return [(old, new) for old, new in pairs if old != new]
+    _update(connection, db.documents, renamed)
+    heads = {row["its_id"]: (row["name"], row["title"]) for row in renamed}
+    before = {key: (rows[key].name, rows[key].title) for key in heads}
+    _head_chunks(connection, {key: heads[key] for key in heads if heads[key] != before[key]})
+    if heads:
+        db.mark_changed(connection, {rows[key].collection_id for key in heads})
+    return [(before[key][0], name) for key, (name, _) in heads.items() if before[key][0] != name]
 
 
 def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -> None:
     """As word search reads them, by their documents' names and titles."""
-    chunks = chunk_table.c
+    chunks = db.chunks.c
     query = select(chunks.id, chunks.document_id, chunks.heading_path)
     headed = [
-        {
-            "its_id": row.id,
-            "headed": _searched_heading(name, _heading(title, row.heading_path)),
-        }
-        for row in connection.execute(query.where(chunks.document_id.in_(list(heads))))
+        {"its_id": row.id, "heading": _searched_heading(name, _heading(title, row.heading_path))}
+        for row in rows_with(connection, query, chunks.document_id, heads)
         for name, title in [heads[row.document_id]]
     ]
-    if headed:
-        is_it = chunks.id == bindparam("its_id")
-        connection.execute(
-            update(chunk_table).where(is_it).values(heading=bindparam("headed")), headed
-        )
+    _update(connection, db.chunks, headed)
 
 
 def mark_arrived(connection: Connection, job_ids: Sequence[str]) -> None:
     """Whatever becomes of the documents from now on, doing their uploads again brings none back."""
-    for ids in batches(job_ids):
-        connection.execute(update(jobs).where(jobs.c.id.in_(ids)).values(has_arrived=True))
+    update_with(connection, db.jobs.c.id, job_ids, has_arrived=True)
 
 
 def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
@@ -157,47 +149,89 @@ def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
+def rows_with(
+    connection: Connection, query: Select[Any], column: Column[Any], values: Iterable[Any]
+) -> Iterator[Row[Any]]:
+    """The rows of a query in which the column holds one of the values, however many they are."""
+    for some in batches(values):
+        yield from connection.execute(query.where(column.in_(some)))
+
+
+def delete_with(connection: Connection, column: Column[Any], values: Iterable[Any]) -> None:
+    """Delete the rows of a column's table in which it holds one of the values."""
+    for some in batches(values):
+        connection.execute(delete(column.table).where(column.in_(some)))
+
+
+def update_with(
+    connection: Connection, column: Column[Any], values: Iterable[Any], **changes: Any
+) -> None:
+    """Set what changes in the rows of a column's table in which it holds one of the values."""
+    for some in batches(values):
+        connection.execute(update(column.table).where(column.in_(some)).values(**changes))
+
+
+class Reads:
+    """A store over one engine, and how it is asked."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def _rows(self, query: Executable, values: Mapping[str, Any] | None = None) -> list[Any]:
+        with db.reading(self._engine) as connection:
+            return list(connection.execute(query, values))
+
+    def _rows_with(
+        self, query: Select[Any], column: Column[Any], values: Iterable[Any]
+    ) -> list[Any]:
+        with db.reading(self._engine) as connection:
+            return list(rows_with(connection, query, column, values))
+
+
+def _insert(connection: Connection, table: SqlTable, rows: Sequence[Mapping[str, Any]]) -> None:
+    if rows:
+        connection.execute(insert(table), rows)
+
+
+def _update(connection: Connection, table: SqlTable, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Each row by its id, which is called `its_id`: the other keys are what is set."""
+    if rows:
+        connection.execute(update(table).where(table.c.id == bindparam("its_id")), rows)
+
+
 def chunk_ids_of(connection: Connection, document_id: str) -> list[str]:
     """Ids of a document's chunks, in no order."""
-    query = select(chunk_table.c.id).where(chunk_table.c.document_id == document_id)
+    query = select(db.chunks.c.id).where(db.chunks.c.document_id == document_id)
     return list(connection.execute(query).scalars())
 
 
 def remove_chunks(connection: Connection, chunk_ids: Sequence[str]) -> None:
     """Delete them, and remember that the vector index may still hold them."""
-    for ids in batches(chunk_ids):
-        connection.execute(delete(chunk_table).where(chunk_table.c.id.in_(ids)))
-        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
-        connection.execute(insert(removed_chunks), [{"id": id_} for id_ in ids])
+    delete_with(connection, db.chunks.c.id, chunk_ids)
+    delete_with(connection, db.removed_chunks.c.id, chunk_ids)
+    _insert(connection, db.removed_chunks, [{"id": chunk_id} for chunk_id in chunk_ids])
 
 
 def _old_places(connection: Connection, document_ids: Iterable[str]) -> dict[str, tuple[Any, ...]]:
-    columns = [chunk_table.c[name] for name in MOVABLE]
-    places: dict[str, tuple[Any, ...]] = {}
-    for ids in batches(document_ids):
-        query = select(chunk_table.c.id, *columns).where(chunk_table.c.document_id.in_(ids))
-        places.update((row[0], tuple(row[1:])) for row in connection.execute(query))
-    return places
+    query = select(db.chunks.c.id, *(db.chunks.c[name] for name in MOVABLE))
+    rows = rows_with(connection, query, db.chunks.c.document_id, document_ids)
+    return {row[0]: tuple(row[1:]) for row in rows}
 
 
 def _write_document_rows(connection: Connection, documents: Sequence[Document]) -> None:
-    known: set[str] = set()
-    for ids in batches(document.id for document in documents):
-        query = select(document_table.c.id).where(document_table.c.id.in_(ids))
-        known.update(connection.execute(query).scalars())
+    ids = [document.id for document in documents]
+    existing = {
+        row.id for row in rows_with(connection, select(db.documents.c.id), db.documents.c.id, ids)
+    }
     rows = [_document_row(document) for document in documents]
     changed = [
         # Where it is now says whoever moves it.
         {key: value for key, value in row.items() if key != "collection_id"} | {"its_id": row["id"]}
         for row in rows
-        if row["id"] in known
+        if row["id"] in existing
     ]
-    if changed:
-        is_it = document_table.c.id == bindparam("its_id")
-        connection.execute(update(document_table).where(is_it), changed)
-    first = [row for row in rows if row["id"] not in known]
-    if first:
-        connection.execute(insert(document_table), first)
+    _update(connection, db.documents, changed)
+    _insert(connection, db.documents, [row for row in rows if row["id"] not in existing])
 
 
 def _document_row(document: Document) -> dict[str, Any]:
@@ -210,55 +244,45 @@ def _document_row(document: Document) -> dict[str, Any]:
 
 
 def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Section]]) -> None:
-    for ids in batches(sections):
-        connection.execute(delete(section_table).where(section_table.c.document_id.in_(ids)))
+    delete_with(connection, db.sections.c.document_id, sections)
     rows = [
-        {
-            "document_id": document_id,
-            "index": section.index,
-            "heading_path": list(section.heading_path),
-            "locator": section.locator,
-            "text": section.text,
-            "page": section.page,
-        }
+        asdict(section) | {"document_id": document_id, "heading_path": list(section.heading_path)}
         for document_id, of_document in sections.items()
         for section in of_document
     ]
-    if rows:
-        connection.execute(insert(section_table), rows)
+    _insert(connection, db.sections, rows)
 
 
 def _write_tables(connection: Connection, tables: Mapping[str, Sequence[Table]]) -> tuple[str, ...]:
     """In place of what was there; the ids of those that went."""
-    gone: set[str] = set()
-    for ids in batches(tables):
-        gone.update(table_ids_of(connection, ids))
-        connection.execute(delete(table_table).where(table_table.c.document_id.in_(ids)))
+    gone = set(table_ids_of(connection, tables))
+    delete_with(connection, db.tables.c.document_id, tables)
     rows = [_table_row(table) for of_document in tables.values() for table in of_document]
-    if rows:
-        connection.execute(insert(table_table), rows)
+    _insert(connection, db.tables, rows)
     return tuple(gone - {row["id"] for row in rows})
 
 
-def table_ids_of(connection: Connection, document_ids: Sequence[str]) -> list[str]:
+def table_ids_of(connection: Connection, document_ids: Iterable[str]) -> list[str]:
     """Ids of the tables of some documents."""
-    query = select(table_table.c.id).where(table_table.c.document_id.in_(document_ids))
-    return list(connection.execute(query).scalars())
+    tables = db.tables.c
+    return [
+        row.id for row in rows_with(connection, select(tables.id), tables.document_id, document_ids)
+    ]
 
 
 def _table_row(table: Table) -> dict[str, Any]:
     row = asdict(table)
     del row["document_name"], row["document_title"]
-    return row | {"columns": _storable(row["columns"]), "name": storable(table.name)}
+    return row | {"columns": _storable(row["columns"]), "name": db.storable(table.name)}
 
 
 def _storable(value: Any) -> Any:
     """All texts of a profile, as databases take them."""
     if isinstance(value, dict):
-        return {key: _storable(each) for key, each in value.items()}
+        return {key: _storable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_storable(each) for each in value]
-    return storable(value) if isinstance(value, str) else value
+        return list(map(_storable, value))
+    return db.storable(value) if isinstance(value, str) else value
 
 
 def _move_chunks(
@@ -270,55 +294,37 @@ def _move_chunks(
         place = {name: getattr(new[chunk_id], name) for name in MOVABLE}
         if tuple(place.values()) != old[chunk_id]:
             moved.append(place | {"its_id": chunk_id})
-    if moved:
-        connection.execute(
-            update(chunk_table).where(chunk_table.c.id == bindparam("its_id")), moved
-        )
+    _update(connection, db.chunks, moved)
 
 
 def _collections_of(connection: Connection, document_ids: Iterable[str]) -> dict[str, str]:
-    results: dict[str, str] = {}
-    for ids in batches(document_ids):
-        query = select(document_table.c.id, document_table.c.collection_id)
-        rows = connection.execute(query.where(document_table.c.id.in_(ids)))
-        results.update((row.id, row.collection_id) for row in rows)
-    return results
+    documents = db.documents.c
+    query = select(documents.id, documents.collection_id)
+    rows = rows_with(connection, query, documents.id, document_ids)
+    return {row.id: row.collection_id for row in rows}
 
 
 def _add_chunks(
     connection: Connection, added: Sequence[Chunk], collections: Mapping[str, str]
 ) -> None:
-    if not added:
-        return
-    for ids in batches(chunk.id for chunk in added):
-        connection.execute(delete(removed_chunks).where(removed_chunks.c.id.in_(ids)))
-    connection.execute(
-        insert(chunk_table),
-        [
-            {
-                "id": chunk.id,
-                "document_id": chunk.document_id,
-                "section_index": chunk.section_index,
-                "position": chunk.position,
-                "locator": chunk.locator,
-                "heading": _searched_heading(chunk.document_name, chunk.heading),
-                "heading_path": list(chunk.heading_path),
-                "text": chunk.text,
-                "start": chunk.start,
-                "end": chunk.end,
-                "is_embedded": False,
-                "collection_id": collections[chunk.document_id],
-            }
-            for chunk in added
-        ],
-    )
+    delete_with(connection, db.removed_chunks.c.id, [chunk.id for chunk in added])
+    rows = [
+        {name: getattr(chunk, name) for name in ("id", "document_id", "text", *MOVABLE)}
+        | {
+            "heading": _searched_heading(chunk.document_name, chunk.heading),
+            "heading_path": list(chunk.heading_path),
+            "is_embedded": False,
+            "collection_id": collections[chunk.document_id],
+        }
+        for chunk in added
+    ]
+    _insert(connection, db.chunks, rows)
     codes = [
         {"chunk_id": chunk.id, "code": identifier.code, "written": identifier.written}
         for chunk in added
         for identifier in identifiers(f"{chunk.heading}\n{chunk.text}")
     ]
-    if codes:
-        connection.execute(insert(identifier_table), codes)
+    _insert(connection, db.identifiers, codes)
 
 
 def _heading(title: str, path: Sequence[str]) -> str:
@@ -327,7 +333,7 @@ def _heading(title: str, path: Sequence[str]) -> str:
 
 def _searched_heading(document_name: str, heading: str) -> str:
     """The heading, and what else the file's name says: `2023 Q3 ACME.pdf` tells reports apart."""
-    known = set(NAME_WORD.findall(heading.lower()))
+    words = set(NAME_WORD.findall(heading.lower()))
     stem = PurePosixPath(document_name).stem
-    more = [word for word in NAME_WORD.findall(stem) if word.lower() not in known]
+    more = [word for word in NAME_WORD.findall(stem) if word.lower() not in words]
     return " ".join([heading, *more])

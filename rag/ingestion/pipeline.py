@@ -21,7 +21,7 @@ from rag.ingestion.file_reader import FileReader, RightOf
 from rag.records import EVERYTHING, Chunk, Document
 from rag.runtime.lanes import Lane, Prefetch
 from rag.runtime.progress import Progress, Stage, Unsearchable
-from rag.seams import ChunkIndex, Embedder, Matrix
+from rag.seams import ChunkIndex, Embedder, Matrix, Renewable
 from rag.tables.store import TableStore
 
 BATCHES_AHEAD = 8  # read and stored ahead of what is embedded
@@ -121,7 +121,7 @@ class Ingestion:
 
     def holds(self, name: str, collection_id: str) -> bool:
         """Whether a collection has a document of this name."""
-        return self._store.known(name, collection_id) is not None
+        return self._store.existing(name, collection_id) is not None
 
     def read_rows_again(self, document_id: str, data: bytes) -> None:
         """Make the rows of a document's tables anew from its file; nothing else of it changes."""
@@ -174,13 +174,37 @@ class Ingestion:
     def reindex(self) -> Iterator[tuple[int, int]]:
         """Build the index anew from the database; yields chunks done and in all."""
         with self._turn:
-            self._index.clear()
-            self._store.mark_all_unembedded()
+            if isinstance(self._index, Renewable):
+                yield from self._renewed(self._index)
+            else:
+                self._index.clear()
+                self._store.mark_all_unembedded()
             total, done = self._store.unembedded_count(), 0
             yield done, total
             for chunks in self._embed_missing():
                 done += len(chunks)
                 yield done, total
+
+    def _renewed(self, index: Renewable) -> Iterator[tuple[int, int]]:
+        """Fill a successor while the index answers; what others took in meanwhile is marked."""
+        successor = index.successor()
+        total, done = self._store.embedded_count(), 0
+        for ids in self._store.embedded_batches():
+            there = successor.chunk_ids(ids)
+            missing = [chunk_id for chunk_id in ids if chunk_id not in there]
+            done += len(ids) - len(missing)
+            for start in range(0, len(missing), EMBED_CHUNKS):
+                part = missing[start : start + EMBED_CHUNKS]
+                chunks = list(self._store.chunks(part, EVERYTHING).values())
+                vectors = self._embedder.embed([chunk.embedded_text for chunk in chunks])
+                places = [chunk.collection_id for chunk in chunks]
+                successor.add([chunk.id for chunk in chunks], vectors, places)
+                done += len(part)
+                yield done, total
+        index.take_over()
+        self._store.note_rebuilt()
+        for ids in self._store.embedded_batches():
+            self._store.mark_unembedded([*{*ids} - self._index.chunk_ids(ids)])
 
     # ── Embedding ────────────────────────────────────────────────────────────────────────────
 

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +17,7 @@ from rag.connectors.kinds import FOLDER
 from rag.connectors.table import SYNC
 from rag.db import reading, uploads, writing
 from rag.db.audit_trail import acting
-from rag.db.blobs import deletions_wait
+from rag.db.blobs import PART, FolderBlobs, deletions_wait
 from rag.documents.files import IncomingFile
 from rag.errors import StorageFailed, Unreadable, UserError
 from rag.jobs.queue import AWAY, GaveWay, JobQueue, QueueStopped, RetryLater, RunningJob
@@ -67,33 +68,23 @@ class FolderUploads:
     """Uploads as files; while a backup copies them, all stay."""
 
     def __init__(self, folder: Path, stay: Callable[[], bool] = lambda: False) -> None:
-        self._folder = folder
+        self._files = FolderBlobs(folder)
         self._stay = stay
 
     def keep(self, upload_id: str, data: bytes) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        part = self._folder / f"{upload_id}.part"
-        try:
-            part.write_bytes(data)
-            part.rename(self._folder / upload_id)
-        except OSError:
-            part.unlink(missing_ok=True)  # a full disk needs the room
-            raise
+        self._files.write(upload_id, [data])
 
     def file(self, upload_id: str, *, name: str) -> IncomingFile:
-        path = self._folder / upload_id
-        if not path.exists():
+        if self._files.size(upload_id) is None:
             raise Unreadable(name, NOT_WHOLE)
-        return IncomingFile.from_path(path, name=name)
+        return IncomingFile.from_path(self._files.path(upload_id), name=name)
 
     def forget(self, upload_id: str) -> None:
-        if self._stay():
-            return
-        for name in (upload_id, f"{upload_id}.part"):
-            (self._folder / name).unlink(missing_ok=True)
+        if not self._stay():
+            self._files.remove([upload_id, f"{upload_id}{PART}"])
 
     def ids(self) -> set[str]:
-        return {path.stem for path in self._folder.glob("*")}
+        return {path.stem for path in self._files.folder.glob("*")}
 
 
 class TableUploads:
@@ -158,8 +149,6 @@ class BackgroundJobs:
         self._compact = compact
         queue.handle(INGEST, self._ingest, lambda job: uploads.forget(job.id))
         queue.handle(COMPACT, self._compact_session)
-        self._reread: RunReread | None = None
-        queue.handle(REREAD, self._reread_documents)
 
     def run_syncs(self, run: RunSync) -> None:
         """Say what looks at a source."""
@@ -180,7 +169,7 @@ class BackgroundJobs:
 
     def run_rereads(self, run: RunReread) -> None:
         """Say what reads the documents of a collection anew."""
-        self._reread = run
+        self._queue.handle(REREAD, partial(self._reread_documents, run))
 
     def submit_reread(self, collection_id: str, *, owner: str = "") -> Job:
         """Read anew what older readers read; begun again, it goes on with what is left."""
@@ -307,16 +296,14 @@ class BackgroundJobs:
             if last.stage is Stage.FAILED:
                 raise last.error or Unreadable(file.name, last.reason)
 
-    def _reread_documents(self, running: RunningJob) -> None:
-        if self._reread is None:
-            return
+    def _reread_documents(self, run: RunReread, running: RunningJob) -> None:
         refused = []
         owner = running.job.owner
         with (
             acting(owner, "a job"),
             limited(Budget(math.inf, owner=owner)),  # each file has limits of its own
         ):
-            for done, total, report in self._reread(running.job.subject):
+            for done, total, report in run(running.job.subject):
                 running.report(done, total)
                 refused += [report.reason] if report.stage is Stage.FAILED else []
         if refused:

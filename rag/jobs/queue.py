@@ -319,14 +319,12 @@ class JobQueue:
     def _beat(self) -> None:
         """Show that our jobs are alive, and queue what is due, forgotten or of a dead process."""
         self.table.touch(set(self._running))
+        left = datetime.now(UTC) - ABANDONED_AFTER
         for job in self.table.unfinished(JobState.RUNNING):
-            if job.id not in self._running and self._is_left(job):
+            if job.id not in self._running and job.updated_at <= left:
                 self.table.give_back(job)
         if self.table.due(of_each=1):
             self._call.send()
-
-    def _is_left(self, job: Job) -> bool:
-        return job.updated_at <= datetime.now(UTC) - ABANDONED_AFTER
 
     def stop(self) -> None:
         """Let running jobs come to a point where they can be left, but not for long."""

@@ -92,7 +92,7 @@ class Figure:
 def agree(figure: Figure, there: Figure) -> bool:
     """Whether a figure of a source carries one that was said."""
     if figure.scale != there.scale and 1.0 in (figure.scale, there.scale):  # a table in millions
-        plain = [replace(each, value=each.value / each.scale) for each in (figure, there)]
+        plain = [replace(one, value=one.value / one.scale) for one in (figure, there)]
         return _agree(*plain) or _agree(figure, there)
     return _agree(figure, there)
 
@@ -104,11 +104,12 @@ def _agree(figure: Figure, there: Figure) -> bool:
         return figure.value == there.value and not figure.unit and not there.unit
     if not comparable(figure, there) or (figure.per and there.per and figure.per != there.per):
         return False
-    if figure.kind == "date":
-        return _same_date(figure, there)
+    if figure.kind == "date":  # parts that only one of them names do not count
+        pairs = zip(date_parts(figure), date_parts(there), strict=True)
+        return all(one == other or not one or not other for one, other in pairs)
     if figure.upper is not None and there.upper is not None:
-        pairs = zip(figure.values, there.values, strict=True)
-        return all(_equal(one, other, figure) for one, other in pairs)
+        ends = zip(figure.values, there.values, strict=True)
+        return all(_equal(one, other, figure) for one, other in ends)
     if figure.unit != there.unit and "" in (figure.unit, there.unit):
         return _agree_without_unit(figure, there)
     return any(_equal(one, other, figure) for one in figure.values for other in there.values)
@@ -151,12 +152,6 @@ def _equal(one: float, other: float, figure: Figure) -> bool:
     if figure.comparator == "~":
         margin = max(margin, _ROUNDED * abs(other))
     return abs(one - other) <= margin
-
-
-def _same_date(one: Figure, other: Figure) -> bool:
-    """Parts that only one of them names do not count."""
-    pairs = zip(date_parts(one), date_parts(other), strict=True)
-    return all(a == b or not a or not b for a, b in pairs)
 
 
 def _date_shown(figure: Figure) -> str:
@@ -234,8 +229,8 @@ def dates(text: str) -> Iterator[Figure]:
 def clocks(text: str) -> Iterator[Figure]:
     """Times of day, as hours."""
     for match in _CLOCK.finditer(text):
-        told, half = match["h"].lower(), (match["half"] or "").lower()
-        hour = _HOURS[told] if told in _HOURS else int(told)
+        word, half = match["h"].lower(), (match["half"] or "").lower()
+        hour = _HOURS[word] if word in _HOURS else int(word)
         if hour <= 24:
             value = hour + int(match["m"] or 0) / 60 + _HALVES.get(half, 0)
             value += 12 * (half == "pm" and hour < 12)
@@ -271,16 +266,14 @@ def _from_words(text: str) -> date | None:
     words = _WORD.findall(
         re.sub(rf"(?<=\d)(?:{phrases('ordinal_endings')})\b", "", text.casefold())
     )
-    named = [word for word in words if word in _MONTHS]
+    months = [_MONTHS[word] for word in words if word in _MONTHS]
     numbers = [word for word in words if word.isdecimal()]
-    others = [word for word in words if not word.isdecimal() and word not in _MONTHS]
-    if len(named) != 1 or set(others) - _AROUND_DAYS:
+    years = [int(number) for number in numbers if len(number) == 4]
+    days = [int(number) for number in numbers if len(number) <= 2]
+    is_more = set(words) - {*_MONTHS, *numbers, *_AROUND_DAYS} or len(numbers) > 2
+    if is_more or len(months) != 1 or len(years) != 1 or len(days) > 1:
         return None
-    years = [number for number in numbers if len(number) == 4]
-    days = [number for number in numbers if len(number) <= 2]
-    if len(years) != 1 or len(days) > 1 or len(numbers) > 2:
-        return None
-    return date(int(years[0]), _MONTHS[named[0]], int(days[0]) if days else 1)
+    return date(years[0], months[0], *days or [1])
 
 
 def is_date(text: str) -> bool:

@@ -144,19 +144,19 @@ def _spelled(text: str) -> Iterator[Figure]:
 def _counted(words: Sequence[str]) -> float:
     """`twenty five`, `two hundred`."""
     value = 0.0
-    for each in map(_NUMBERS.__getitem__, words):
-        value = value * each if value and each >= 100 else value + each
+    for number in map(_NUMBERS.__getitem__, words):
+        value = value * number if value and number >= 100 else value + number
     return value
 
 
 def _with_units_of_products(text: str, figures: Sequence[Figure]) -> list[Figure]:
     """`206 × 148 × 42 mm`: the unit stands once, behind the last."""
-    found = list(figures)
-    for position in range(len(found) - 2, -1, -1):
-        one, other = found[position], found[position + 1]
+    results = list(figures)
+    for position in range(len(results) - 2, -1, -1):
+        one, other = results[position : position + 2]
         if not one.unit and other.unit and _TIMES.fullmatch(text[one.end : other.start]):
-            found[position] = replace(one, unit=other.unit)
-    return found
+            results[position] = replace(one, unit=other.unit)
+    return results
 
 
 _BETWEEN = re.compile(rf"\b(?:{phrases('between')}) $", re.IGNORECASE)
@@ -185,20 +185,20 @@ def _with_ranges(text: str, figures: Sequence[Figure]) -> list[Figure]:
 
 
 _BEFORE = re.compile(
-    rf"(?:^|[\s(])(?P<said>{any_of(_COMPARATORS)})"
+    rf"(?:^|[\s(])(?P<words>{any_of(_COMPARATORS)})"
     rf"(?: (?:{phrases('articles')}))?[ \u00a0]?$",
     re.IGNORECASE,
 )
-_BEHIND = re.compile(rf" (?P<said>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)
+_BEHIND = re.compile(rf" (?P<words>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)
 
 
 def _bounded(text: str, figure: Figure) -> Figure:
     """The figure with the comparator before or behind it, and what it is counted per."""
     before = _BEFORE.search(text[max(0, figure.start - 24) : figure.start])
     behind = _BEHIND.match(text, figure.end)
-    comparator = _COMPARATORS[before["said"].lower()] if before else ""
+    comparator = _COMPARATORS[before["words"].lower()] if before else ""
     if behind and not comparator:
-        comparator = _COMPARATORS_BEHIND[behind["said"].lower()]
+        comparator = _COMPARATORS_BEHIND[behind["words"].lower()]
     per = _PER.match(text, figure.end)
     counted = _sign(per["per"]) if per and figure.unit else ""
     return replace(figure, comparator=comparator, per=counted)

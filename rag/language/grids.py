@@ -4,6 +4,7 @@ The one finder of headers, for the text of sheets and for tables that are asked.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -62,26 +63,20 @@ def _blocks(rows: Sequence[FileRow]) -> list[list[FileRow]]:
     """Cut at blank rows where what follows begins with a header of its own."""
     blocks: list[list[FileRow]] = []
     for row in rows:
-        is_gap = bool(blocks) and row[0] > blocks[-1][-1][0] + 1
-        if not blocks or is_gap:
-            blocks.append([row])
-        else:
+        if blocks and row[0] <= blocks[-1][-1][0] + 1:
             blocks[-1].append(row)
+        else:
+            blocks.append([row])
     merged: list[list[FileRow]] = []
     for block in blocks:
-        if merged and _are_notes(block, merged[-1]):
-            continue
+        is_narrow = all(_filled(row) == 1 for _number, row in block)
+        if merged and is_narrow and _filled(merged[-1][-1][1]) > 2:
+            continue  # footnotes below a table are no rows
         if merged and not _opens(block):
             merged[-1] += block
         else:
             merged.append(block)
     return merged
-
-
-def _are_notes(block: Sequence[FileRow], above: Sequence[FileRow]) -> bool:
-    """Whether a block behind a gap only says something below a table: footnotes are no rows."""
-    is_wide = _filled(above[-1][1]) > 2
-    return is_wide and all(_filled(row) == 1 for _number, row in block)
 
 
 def _opens(block: Sequence[FileRow]) -> bool:
@@ -99,17 +94,13 @@ def _opens(block: Sequence[FileRow]) -> bool:
 def _side_by_side(block: Sequence[FileRow]) -> Iterator[list[FileRow]]:
     """Cut at columns that are blank from top to bottom."""
     width = max(len(row) for _number, row in block)
-    used = [any(i < len(row) and row[i].strip() for _number, row in block) for i in range(width)]
-    edges = [i for i, is_used in enumerate(used) if not is_used]
-    parts = [
-        (start + 1, end) for start, end in pairwise([-1, *edges, width]) if end - start - 1 >= 1
-    ]
-    wide = [part for part in parts if part[1] - part[0] >= 2]
-    if len(wide) < 2 or len(wide) < len(parts):
-        keep = [i for i, is_used in enumerate(used) if is_used]
-        yield [(number, [row[i] for i in keep]) for number, row in block]
+    used = [i for i in range(width) if any(row[i : i + 1] and row[i].strip() for _, row in block)]
+    edges = sorted({-1, *range(width + 1)} - {*used})
+    parts = [(start + 1, end) for start, end in pairwise(edges) if end > start + 1]
+    if len(parts) < 2 or any(end - start < 2 for start, end in parts):
+        yield [(number, [row[i] for i in used]) for number, row in block]
         return
-    for start, end in wide:
+    for start, end in parts:
         rows = [(number, row[start:end]) for number, row in block]
         yield [row for row in rows if any(cell.strip() for cell in row[1])]
 
@@ -125,8 +116,8 @@ def _grid(rows: Sequence[FileRow]) -> Grid | None:
         position, depth = position - 1, 2
     else:
         depth = _header_depth([row for _number, row in rows[position : position + 4]])
-    names = _names([row for _number, row in rows[position : position + depth]])
     heads = [row for _number, row in rows[position : position + depth]]
+    names = _names(heads)
     body = [row for row in rows[position + depth :] if row[1] not in heads]  # repeated on each page
     return Grid(names, body, rows[position][0]) if body and len(names) > 1 else None
 
@@ -160,11 +151,9 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
 
 def _is_one_of_many(cell: str, below: Sequence[str]) -> bool:
     """Whether a figure stands above other things: `2.4 m` above `18 kg` and `grey` names none."""
-    if not below or not _is_figure(cell):
-        return False
-    figures = [figure for each in below if (figure := parse_figure(each.strip()))]
-    words = [each for each in below if not is_blank(each) and not _is_figure(each)]
-    return bool(words) or len(set(map(_unit, figures))) > 1
+    figures = [figure for other in below if (figure := parse_figure(other.strip()))]
+    has_words = any(not is_blank(other) and not _is_figure(other) for other in below)
+    return _is_figure(cell) and (has_words or len(set(map(_unit, figures))) > 1)
 
 
 def _is_value(cell: str, below: Sequence[str]) -> bool:
@@ -173,11 +162,9 @@ def _is_value(cell: str, below: Sequence[str]) -> bool:
         return False
     figure = parse_figure(cell.strip())
     if figure is None:  # a date: `31 Dec 2022` above 450 is a name
-        return any(is_date(each.strip()) for each in below)
-    others = [quantity for each in below if (quantity := parse_figure(each.strip()))]
-    if not others or _unit(figure) in MONEY:
-        return True
-    return any(_unit(other) == _unit(figure) for other in others)
+        return any(is_date(other.strip()) for other in below)
+    units = [_unit(quantity) for other in below if (quantity := parse_figure(other.strip()))]
+    return not units or _unit(figure) in MONEY or _unit(figure) in units
 
 
 def _unit(figure: Quantity) -> str:
@@ -186,8 +173,8 @@ def _unit(figure: Quantity) -> str:
 
 def _is_grouping(above: FileRow, header: FileRow) -> bool:
     """Whether the row directly above the names says of several of them to what they belong."""
-    (number, row), (own, names) = above, header
-    return own == number + 1 and _filled(row[1:]) > 1 and not any(map(_is_figure, row + names))
+    (number, row), (below, names) = above, header
+    return below == number + 1 and _filled(row[1:]) > 1 and not any(map(_is_figure, row + names))
 
 
 def _are_years(row: Sequence[str]) -> bool:
@@ -204,19 +191,17 @@ def _header_depth(rows: Sequence[Sequence[str]]) -> int:
     if len(rows) < 3:
         return 1
     first, second, third = rows[:3]
-    gaps = sum(1 for cell in first if not cell.strip())
-    repeats = len(list(filter(str.strip, first))) - len(set(filter(str.strip, first)))
-    below = any(_is_figure(cell) for cell in third)
-    is_second = below and not any(map(_is_figure, second)) and _filled(second) >= 2
-    if is_second and _are_units(second):
-        return 2
-    return 2 if (gaps or repeats) and is_second and _fills_gaps(first, second) else 1
+    has_figures, words = any(map(_is_figure, third)), list(filter(str.strip, first))
+    if not has_figures or any(map(_is_figure, second)) or _filled(second) < 2:
+        return 1
+    is_open = len(set(words)) < len(first)  # a gap, or a name that reaches over several
+    return 2 if _are_units(second) or (is_open and _fills_gaps(first, second)) else 1
 
 
 def _are_units(row: Sequence[str]) -> bool:
     """`kg`, `(mm)`, `in EUR`: the row says of what the figures of each column are."""
-    said = [cell.strip("[]() ").casefold().removeprefix("in ") for cell in row if cell.strip()]
-    return len(said) > 1 and all(each in UNIT_SIGNS for each in said)
+    units = [cell.strip("[]() ").casefold().removeprefix("in ") for cell in row if cell.strip()]
+    return len(units) > 1 and all(unit in UNIT_SIGNS for unit in units)
 
 
 def _fills_gaps(first: Sequence[str], second: Sequence[str]) -> bool:
@@ -239,11 +224,12 @@ def _names(header: Sequence[Sequence[str]]) -> tuple[str, ...]:
             above.append(reach)
         under = [f"({cell.strip('[]() ')})" if are_units and cell else cell for cell in header[1]]
         joined = list(map(joined_name, zip(above, under, strict=True)))
-    seen: dict[str, int] = {}
+    counts = Counter[str]()
     names = []
     for index, name in enumerate(joined, start=1):
         base = name[:120] or f"Column {index}"
-        seen[base.casefold()] = count = seen.get(base.casefold(), 0) + 1
+        counts[base.casefold()] += 1
+        count = counts[base.casefold()]
         names.append(base if count == 1 else f"{base} ({count})")
     return tuple(names)
 
@@ -276,8 +262,9 @@ def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
     others by chance: so each of a row's figures is, and there are parts, columns or rows enough,
     or all other rows hold more texts.
     """
-    columns = [_figures(rows, column) for column in range(1, max(map(len, rows), default=0))]
-    columns = [values for values in columns if _is_filled(values)]
+    width, least = max(map(len, rows), default=0), LEAST_FIGURES * len(rows)
+    columns = [[_value(row[column]) for row in rows] for column in range(1, width)]
+    columns = [values for values in columns if len(values) - values.count(None) >= least]
     names = list(map(_only_names, rows))
     for values in columns:
         sums = _running_sums(values, names)
@@ -291,17 +278,9 @@ def _sums(rows: Sequence[Sequence[str]]) -> list[bool]:
     return [False] * len(rows)
 
 
-def _figures(rows: Sequence[Sequence[str]], column: int) -> list[Decimal | None]:
-    figures = (_figure(row[column]) for row in rows)
-    return [figure.value if figure else None for figure in figures]
-
-
-def _figure(cell: str | None) -> Quantity | None:
-    return parse_figure(cell.strip()) if cell else None
-
-
-def _is_filled(values: Sequence[Decimal | None]) -> bool:
-    return sum(value is not None for value in values) >= LEAST_FIGURES * len(values)
+def _value(cell: str | None) -> Decimal | None:
+    figure = parse_figure(cell.strip()) if cell else None
+    return figure.value if figure else None
 
 
 def _running_sums(values: Sequence[Decimal | None], names: Sequence[bool]) -> list[int]:
@@ -360,10 +339,9 @@ def _adding_up(
     flags = []
     foreign = foreign or [False] * len(rows)
     for row, is_named, is_foreign in zip(rows, named, foreign, strict=True):
+        values = enumerate(map(_value, row))
         figures = [
-            (position, quantity.value)
-            for position, quantity in enumerate(map(_figure, row))
-            if quantity and position
+            (position, value) for position, value in values if position and value is not None
         ]
         flag = bool(figures) and (
             (is_named and _is_near(figures[-1], block.sums, every.sums))
@@ -404,7 +382,8 @@ class _Sums:
 
 def _is_near(figure: tuple[int, Decimal], *sums: Sequence[Decimal]) -> bool:
     position, whole = figure
-    return any(each[position] and abs(each[position] - whole) <= abs(whole) / 100 for each in sums)
+    parts = (some[position] for some in sums)
+    return any(part and abs(part - whole) <= abs(whole) / 100 for part in parts)
 
 
 def _filled(row: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ fifth of the time until then.
 """
 
 from collections.abc import Callable
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
@@ -24,17 +24,14 @@ _waiting: "WeakSet[_LazyPattern]" = WeakSet()
 class _LazyPattern:
     """Stands for a pattern; is as quick as one from its first use on."""
 
-    def __init__(self, module: Any, given: tuple[Any, ...]) -> None:
-        self._module, self._given = module, given
+    def __init__(self, compile_now: Callable[[], Any]) -> None:
+        self._compile = compile_now
         _waiting.add(self)
 
     def __getattr__(self, name: str) -> Any:
-        if name == "_pattern":
-            self._pattern = self._module.compile(*self._given)
-            return self._pattern
-        found = getattr(self._pattern, name)
-        setattr(self, name, found)
-        return found
+        member = self._compile() if name == "_pattern" else getattr(self._pattern, name)
+        setattr(self, name, member)
+        return member
 
 
 class _LazyModule:
@@ -44,7 +41,7 @@ class _LazyModule:
         self._module = module
 
     def compile(self, pattern: str, flags: int = 0) -> Any:
-        return _LazyPattern(self._module, (pattern, flags))
+        return _LazyPattern(partial(self._module.compile, pattern, flags))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._module, name)
@@ -68,13 +65,13 @@ LONGEST = 8_000  # characters: what is longer is read again
 
 def memoised(read: Callable[[str], Read]) -> Callable[[str], Read]:
     """For functions of a text alone, whose results nobody changes."""
-    known = lru_cache(MOST)(read)
+    cached = lru_cache(MOST)(read)
 
     @wraps(read)
-    def of(text: str) -> Read:
-        return known(text) if len(text) <= LONGEST else read(text)
+    def read_once(text: str) -> Read:
+        return cached(text) if len(text) <= LONGEST else read(text)
 
-    return of
+    return read_once
 
 
 __all__ = ["compile_all", "memoised", "re", "regex"]

@@ -79,8 +79,8 @@ class Lexicon:
         as part of a longer name, known or not.
         """
         plain = _plain(text)
-        found = self._matches(plain)
-        return {self.names[index] for index, _, end in found if not _GOES_ON.match(plain, end)}
+        matches = self._matches(plain)
+        return {self.names[index] for index, _, end in matches if not _GOES_ON.match(plain, end)}
 
     def _matches(self, plain: str) -> list[tuple[int, int, int]]:
         if not self.names:
@@ -92,7 +92,7 @@ class Lexicon:
         # Overlapping, because the longest match may fail on a boundary where a shorter one stands.
         every = self._automaton.find_matches_as_indexes(plain, overlapping=True)
         results: list[tuple[int, int, int]] = []
-        for match in sorted(every, key=lambda each: (each[1], -each[2])):
+        for match in sorted(every, key=lambda match: (match[1], -match[2])):
             _, start, end = match
             is_free = not results or start >= results[-1][2]
             if is_free and _STARTS.match(plain, start) and _ENDS.match(plain, end):
@@ -177,8 +177,8 @@ def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
 
 def _inside(name: Name, names: Sequence[Name]) -> bool:
     """Whether a known name (they are in order and do not overlap) covers this one."""
-    at = bisect_right(names, name.start, key=lambda other: other.start) - 1
-    return at >= 0 and names[at].end >= name.end
+    position = bisect_right(names, name.start, key=lambda other: other.start) - 1
+    return position >= 0 and names[position].end >= name.end
 
 
 @memoised
@@ -242,11 +242,11 @@ def _continues(word: Name, plain: str) -> bool:
 def _without_ordinary(run: list[Name], *, begins: bool) -> list[Name]:
     """The run without ordinary words at its ends, which are capitalised for other reasons."""
     first = int(begins and len(run) > 1 and run[0].bare in _WORDS["requests"])
-    kept = [index for index, word in enumerate(run) if index >= first and word.bare not in _COMMON]
-    words = run[kept[0] : kept[-1] + 1] if kept else []
-    if kept and kept[0]:  # the number belonged to the word before it: `Page 5`, `March 2024`
+    rare = [index for index, word in enumerate(run) if index >= first and word.bare not in _COMMON]
+    words = run[rare[0] : rare[-1] + 1] if rare else []
+    if rare and rare[0]:  # the number belonged to the word before it: `Page 5`, `March 2024`
         words = list(dropwhile(lambda word: _NUMBER.fullmatch(word.bare), words))
-    alone = len(words) == 1 and not kept[0] and begins
+    alone = len(words) == 1 and not rare[0] and begins
     return [] if alone and not _STANDS.fullmatch(words[0].bare) else words
 
 
@@ -303,8 +303,7 @@ def identifiers(text: str) -> list[Identifier]:
     """Those of a document's text, each once."""
     results: dict[str, Identifier] = {}
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
-        code = code_of(run)
-        if code:
+        if code := code_of(run):
             results.setdefault(code, Identifier(code, run))
     return list(results.values())
 
@@ -316,17 +315,16 @@ def asked_identifiers(question: str) -> list[list[Identifier]]:
     `KH-2319-K-Ventil`.
     """
     text = unicodedata.normalize("NFKC", question)
-    found, covered = [], 0
+    results, covered = [], 0
     pieces = list(_PIECE.finditer(text))
     for place, first in enumerate(pieces):
         if first.start() < covered:
             continue
         choices = list(_choices(text, pieces[place : place + LONGEST_JOIN]))
-        own = [identifier for identifier, _ in choices]
-        if own:
-            found.append(own)
-            covered = max(end for identifier, end in choices if identifier is own[0])
-    return found
+        if choices:
+            results.append([identifier for identifier, _ in choices])
+            covered = choices[0][1]
+    return results
 
 
 def _choices(text: str, pieces: list[re.Match[str]]) -> Iterator[tuple[Identifier, int]]:
@@ -335,14 +333,10 @@ def _choices(text: str, pieces: list[re.Match[str]]) -> Iterator[tuple[Identifie
         gaps = {text[a.end() : b.start()] for a, b in pairwise(pieces[:count])}
         if all(len(gap) == 1 and (gap == " " or re.match(f"[{_JOINT}]", gap)) for gap in gaps):
             code = code_of(written.replace(" ", "-"))
-            if code and (" " not in written or _is_tied(written)):
+            # Pieces with blanks between them are one code where each has figures or capitals.
+            parts = written.split(" ") if " " in written else []
+            if code and all(any(map(str.isdigit, part)) or part.isupper() for part in parts):
                 yield Identifier(code, written), pieces[count - 1].end()
-
-
-def _is_tied(written: str) -> bool:
-    """Whether pieces with blanks between them are one code: short, and most of them of capitals."""
-    pieces = written.split(" ")
-    return all(any(map(str.isdigit, piece)) or piece.isupper() for piece in pieces)
 
 
 def code_of(run: str) -> str:

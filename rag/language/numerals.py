@@ -30,12 +30,8 @@ _SCALES: dict[str, int] = all_meanings("scales")
 
 def _letters(name: str) -> dict[str, int]:
     """Of the sections of capitals, whose case tells."""
-    return {each: int(value) for value, each in _pairs(_WORDS[name])}
-
-
-def _pairs(text: str) -> Iterable[tuple[str, str]]:
-    groups = (group.split(":") for group in text.split(";"))
-    return [(value.strip(), part.strip()) for value, some in groups for part in some.split(",")]
+    groups = (group.split(":") for group in _WORDS[name].split(";"))
+    return {letter.strip(): int(value) for value, some in groups for letter in some.split(",")}
 
 
 _LETTERS = _letters("letters")
@@ -64,7 +60,7 @@ _TAIL = regex.compile(
     rf"(?:[\u00a0\ ]?(?P<prefix>{any_of(_BEFORE_SIGN)})?(?P<after>{_SIGN}))?"
     r"(?P<unit>[\u00a0\ ]?(?:%|‰|[°º′″\"']|°?[\p{L}µ°]{1,14}(?:(?<=m|ft|in)[23]|[²³])?)?"
     r"(?:[\u00a0\ ]?/[\u00a0\ ]?\p{L}{1,9}[23²³]?)?(?:[\u00a0\ ]\p{Ll}{1,8})?)\.?"
-    r"(?P<minus>[-–‐])?",
+    r"(?P<minus>[-–‐])?"
 )
 _NO_CENTS = regex.compile(r"[.,][-–](?!\d)")  # 1.200,–
 _POWER = regex.compile(r"(?:[eE]|10\^?)([-–+]?\d+)$")
@@ -129,7 +125,7 @@ def _spelled(text: str) -> str:
     if text.isascii():
         return text.strip()
     text = text.translate(_DIRECTIONS).translate(_SPELLED).strip(" \t\n\u00a0")
-    return "".join(str(int(each)) if each.isdecimal() else each for each in text)
+    return "".join(str(int(sign)) if sign.isdecimal() else sign for sign in text)
 
 
 def power_of(written: str) -> int:
@@ -145,7 +141,7 @@ def _tail(tail: str, before: str) -> tuple[str, int, str] | None:
     if notes and _HOLDS_FIGURES.search(notes[0]):
         return None
     match = _TAIL.fullmatch(tail[: notes.start() if notes else None].rstrip())
-    signs = {sign_of(each) for each in (before, match and match["after"]) if each}
+    signs = {sign_of(unit) for unit in (before, match and match["after"]) if unit}
     if not match or len(signs) > 1:
         return None
     scale = _SCALES[match["scale"].lower()] if match["scale"] else 1
@@ -168,8 +164,8 @@ def _letter_scale(letter: str, match: "regex.Match[str]", *, is_money: bool) -> 
 def sign_of(unit: str) -> str:
     """The sign of a currency, of a word of measure its sign, else the unit as written."""
     plain = unit.strip()
-    known = CURRENCIES.get(plain.casefold()) or (plain if plain in _CODES else "")
-    return known or (UNIT_SIGNS.get(plain.lower(), plain) if len(plain) > 2 else plain)
+    currency = CURRENCIES.get(plain.casefold()) or (plain if plain in _CODES else "")
+    return currency or (UNIT_SIGNS.get(plain.lower(), plain) if len(plain) > 2 else plain)
 
 
 def read_digits(
@@ -190,10 +186,10 @@ def read_digits(
         exact = not is_open or bool(decimal)
         if not is_open or (last == decimal if decimal else last != ","):
             whole, _, fraction = digits.rpartition(last)
-    kinds = {each for each in whole if not each.isdecimal()}
+    kinds = {sign for sign in whole if not sign.isdecimal()}
     if kinds and (len(kinds) > 1 or not (_THREES.fullmatch(whole) or _LAKHS.fullmatch(whole))):
         return None
-    plain = "".join(each for each in whole if each.isdecimal())
+    plain = "".join(filter(str.isdecimal, whole))
     is_code = plain.startswith("0") and len(plain) > 1
     if is_code or len((plain + fraction).lstrip("0")) > MOST_DIGITS:
         return None

@@ -3,6 +3,7 @@
 The near words were written by `python -m benchmarks.related`; nothing is embedded here.
 """
 
+from collections import defaultdict
 from functools import cache
 from importlib.resources import files
 
@@ -23,16 +24,16 @@ def _canonical() -> dict[str, str]:
 
 @cache
 def _groups() -> dict[str, frozenset[str]]:
-    results: dict[str, set[str]] = {}
+    results = defaultdict[str, set[str]](set)
     for word, one in _canonical().items():
-        results.setdefault(one, {one}).add(word)
+        results[one] |= {one, word}
     return {one: frozenset(group) for one, group in results.items()}
 
 
 def alike(word: str) -> frozenset[str]:
     """The stems of words that mean the same or about the same, itself not among them."""
     one = canonical(word)
-    near = (each for other in {one, *related(one)} for each in _groups().get(other, {other}))
+    near = (like for other in {one, *related(one)} for like in _groups().get(other, {other}))
     return frozenset(near) - {word}
 
 
@@ -44,13 +45,13 @@ def canonical(word: str) -> str:
 @cache
 def _near() -> dict[str, frozenset[str]]:
     """Both ways, in the stems that stand for their groups."""
-    results: dict[str, set[str]] = {}
+    results = defaultdict[str, set[str]](set)
     lines = files("rag.language.languages").joinpath("en_related.txt").read_text(encoding="utf-8")
     for line in lines.splitlines():
         one, *others = map(canonical, line.split())
-        results.setdefault(one, set()).update(others)
+        results[one].update(others)
         for other in others:
-            results.setdefault(other, set()).add(one)
+            results[other].add(one)
     return {one: frozenset(others - {one} - alternatives(one)) for one, others in results.items()}
 
 
@@ -64,7 +65,7 @@ def _alternatives() -> dict[str, frozenset[str]]:
     results: dict[str, frozenset[str]] = {}
     for language in LANGUAGES:
         for group in language.groups["alternatives"]:
-            every = frozenset(group) | {stem(each, language.code) for each in group}
+            every = frozenset(group) | {stem(word, language.code) for word in group}
             for word in group:
                 for form in (word, stem(word, language.code)):
                     # `April` is a month in more than one language
@@ -80,11 +81,12 @@ def related(word: str) -> frozenset[str]:
 @cache
 def opposites() -> dict[str, frozenset[str]]:
     """Stems to the stems that say the opposite."""
-    results: dict[str, set[str]] = {}
+    results = defaultdict[str, set[str]](set)
     for language in LANGUAGES:
         for pair in language.groups["opposites"]:
-            both = [{word, canonical(stem(word, language.code))} for word in pair]
-            for words, others in (both, both[::-1]):
-                for word in words:
-                    results.setdefault(word, set()).update(others)
+            one, other = ({word, canonical(stem(word, language.code))} for word in pair)
+            for word in one:
+                results[word] |= other
+            for word in other:
+                results[word] |= one
     return {one: frozenset(others) for one, others in results.items()}

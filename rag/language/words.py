@@ -51,15 +51,15 @@ def language_of(text: str, *around: str) -> Language:
     too little, what stands `around` decides, such as the last question or the passages that were
     found: by itself, or together with the text.
     """
-    language, is_sure = _language_told(text)
+    language, is_sure = _tell_language(text)
     if is_sure:
         return language
-    others = (_language_told(each) for one in around for each in (one, f"{text} {one}"))
-    return next((other for other, is_told in others if is_told), language)
+    others = (_tell_language(one) for other in around for one in (other, f"{text} {other}"))
+    return next((other for other, is_sure in others if is_sure), language)
 
 
 @lru_cache(maxsize=4096)
-def _language_told(text: str) -> tuple[Language, bool]:
+def _tell_language(text: str) -> tuple[Language, bool]:
     """A text's language, and whether it tells it by more than one word, or asks in it."""
     begun = text[:4000]
     lowered = [token.lowered for token in tokens(begun) if not _is_in_a_name(begun, token.start)]
@@ -69,7 +69,7 @@ def _language_told(text: str) -> tuple[Language, bool]:
         + sum(letters[one] for one in language.letters)
         for language in LANGUAGES
     }
-    best = max(LANGUAGES, key=lambda each: scores[each])
+    best = max(LANGUAGES, key=lambda language: scores[language])
     best = best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
     others = max(score for language, score in scores.items() if language is not best)
     asks = bool(lowered) and lowered[0] in best.words["question_words"]
@@ -102,8 +102,7 @@ def stem_of(word: str, rules: str) -> str:
 @lru_cache(REMEMBERED)
 def stem(word: str, code: str = "en") -> str:
     """The word without its endings: `charges` and `charging` meet."""
-    lowered = _POSSESSIVE.sub("", word.lower())
-    return stem_of(lowered, _RULES[code])
+    return stem_of(_POSSESSIVE.sub("", word.lower()), _RULES[code])
 
 
 @lru_cache(maxsize=8192)
@@ -115,20 +114,13 @@ def content_words(text: str, language: Language | None = None) -> tuple[str, ...
     spoken = language or language_of(text)
     results: list[str] = []
     for token in tokens(text):
-        lowered = _without_elision(token.lowered, spoken)
+        before, _, behind = token.lowered.partition("'")  # `l'appareil` is `appareil`
+        lowered = behind if behind and before in spoken.words["elided"] else token.lowered
         if UNSPACED.search(lowered):
-            results.extend(_pairs(lowered))
-        elif (
-            not is_function_word(lowered, spoken) and not lowered[0].isdigit() and len(lowered) > 1
-        ):
-            results.append(stem(lowered, spoken.code))
+            results.extend(map("".join, pairwise(lowered)) if len(lowered) > 1 else [lowered])
+        elif len(lowered) > 1 and not lowered[0].isdigit():
+            results += [] if is_function_word(lowered, spoken) else [stem(lowered, spoken.code)]
     return tuple(results)
-
-
-def _without_elision(lowered: str, language: Language) -> str:
-    """`l'appareil` is `appareil`."""
-    before, _, behind = lowered.partition("'")
-    return behind if behind and before in language.words["elided"] else lowered
 
 
 def is_function_word(lowered: str, language: Language = ENGLISH) -> bool:
@@ -144,7 +136,3 @@ def is_function_word(lowered: str, language: Language = ENGLISH) -> bool:
 def terms(text: str) -> frozenset[str]:
     """The distinct stems of the words that carry meaning."""
     return frozenset(content_words(text))
-
-
-def _pairs(run: str) -> Iterator[str]:
-    return (a + b for a, b in pairwise(run)) if len(run) > 1 else iter((run,))

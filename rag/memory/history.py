@@ -5,7 +5,6 @@ The newest messages are held; those before `base` are read again when something 
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
@@ -59,7 +58,7 @@ class OlderMessages(OlderParagraphs, Protocol):
     def load(self, messages: Iterable[int]) -> None:
         """Have these at hand, by one look."""
 
-    def message(self, at: int) -> ParsedMessage:
+    def message(self, index: int) -> ParsedMessage:
         """One of them."""
 
 
@@ -74,22 +73,22 @@ class Messages(Sequence[ParsedMessage]):
         return self.base + len(self._held)
 
     @overload
-    def __getitem__(self, at: int) -> ParsedMessage: ...
+    def __getitem__(self, index: int) -> ParsedMessage: ...
     @overload
-    def __getitem__(self, at: slice) -> list[ParsedMessage]: ...
-    def __getitem__(self, at: int | slice) -> ParsedMessage | list[ParsedMessage]:
-        if isinstance(at, slice):
-            return [self[index] for index in range(*at.indices(len(self)))]
-        at = at + len(self) if at < 0 else at
-        if 0 <= at < self.base and self.older is not None:
-            return self.older.message(at)
-        if at < self.base:
-            raise IndexError(at)
-        return self._held[at - self.base]
+    def __getitem__(self, index: slice) -> list[ParsedMessage]: ...
+    def __getitem__(self, index: int | slice) -> ParsedMessage | list[ParsedMessage]:
+        if isinstance(index, slice):
+            return [self[position] for position in range(*index.indices(len(self)))]
+        index = index + len(self) if index < 0 else index
+        if 0 <= index < self.base and self.older is not None:
+            return self.older.message(index)
+        if index < self.base:
+            raise IndexError(index)
+        return self._held[index - self.base]
 
     def load(self, messages: Iterable[int]) -> None:
         """Have these at hand."""
-        missing = [at for at in messages if 0 <= at < self.base]
+        missing = [message for message in messages if 0 <= message < self.base]
         if missing and self.older is not None:
             self.older.load(missing)
 
@@ -116,12 +115,11 @@ class History:
     covered: int = 0
     index: Index = field(default_factory=Index)
     given: dict[int, int] = field(default_factory=dict)  # number: the answer that gave it first
-    counted: tuple[int, int] = (0, 0)  # the messages that are in the five below
+    counted: tuple[int, int] = (0, 0)  # the messages that are in the four below
     covered_tokens: int = 0
     recallable: set[int] = field(default_factory=set)  # numbers that a paragraph holds
     numbers: dict[int, None] = field(default_factory=dict)
     names: dict[str, None] = field(default_factory=dict)
-    uses: Counter[int] = field(default_factory=Counter)  # how often a number came up again
     vectors: dict[int, Any] = field(default_factory=dict)  # message: a row for each paragraph
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
@@ -133,13 +131,13 @@ class History:
 
     def read(self, role: str, text: str, tokens: int, lexicon: Lexicon = NO_NAMES) -> None:
         """Take in the next message; what only serves the model has no text here."""
-        at = len(self.said)
-        message = MessageReader(self.count, self.gave, lexicon).read(at, role, text, tokens)
+        index = len(self.said)
+        message = MessageReader(self.count, self.gave, lexicon).read(index, role, text, tokens)
         if role != Role.USER:
-            self.given.update((n, at) for n in message.numbers if n not in self.given)
+            self.given.update((n, index) for n in message.numbers if n not in self.given)
         self.said.append(message)
         self.totals.append(self.totals[-1] + tokens)
-        self.index.add(at, message.paragraphs, self.question_of(at))
+        self.index.add(index, message.paragraphs, self.question_of(index))
 
     def gave(self, number: int) -> bool:
         """Whether an answer gave a number so far."""
@@ -150,13 +148,10 @@ class History:
         first, counted = self.counted
         if first != self.first or end < counted:
             counted = self.first
-            self.numbers, self.names, self.uses = {}, {}, Counter()
+            self.numbers, self.names = {}, {}
             self.covered_tokens, self.recallable = 0, set()
-        for at in range(counted, end):
-            message = self.said[at]
-            for number in message.numbers:
-                if number in self.numbers:
-                    self.uses[number] += 2 if message.role == Role.USER else 1
+        for index in range(counted, end):
+            message = self.said[index]
             self.numbers.update(dict.fromkeys(message.numbers))
             self.names.update(dict.fromkeys(message.names))
             self.covered_tokens += message.tokens
@@ -174,7 +169,7 @@ class History:
         self.counted, self.covered = (summary.start, summary.end), summary.end
         self.numbers = dict.fromkeys(summary.required_numbers)
         self.names = dict.fromkeys(summary.required_names)
-        self.uses, self.covered_tokens = Counter(), report.tokens_before
+        self.covered_tokens = report.tokens_before
         self.recallable = {*report.stated_citations, *report.recallable_citations}
 
     def keep(self, first: int, end: int) -> None:
@@ -185,8 +180,8 @@ class History:
         self.said = self.said.keep(first, end)
         self.totals = self.totals[self.base - base : end - base + 1]
         self.turns = self.turns[bisect_left(self.turns, first) : bisect_left(self.turns, end)]
-        self.vectors = {at: rows for at, rows in self.vectors.items() if first <= at < end}
-        self.given = {number: first for number, first in self.given.items() if first < end}
+        self.vectors = {m: rows for m, rows in self.vectors.items() if first <= m < end}
+        self.given = {number: giver for number, giver in self.given.items() if giver < end}
 
     def evidence(self, start: int, end: int) -> TurnEvidence:
         """What was said so far, as it is now; `[start, end)` is to be summarised."""
@@ -195,8 +190,8 @@ class History:
 
     def _older_giving(self, number: int) -> list[int]:
         """The messages that are not held and have a number."""
-        every = dict.fromkeys(at // PLACES for at in self.index.holding([number])[0])
-        return [message for message in every if message < self.base]
+        messages = dict.fromkeys(place // PLACES for place in self.index.holding([number])[0])
+        return [message for message in messages if message < self.base]
 
     def tokens(self, start: int, end: int | None = None) -> int:
         """Tokens of a run of messages, as far as they are held."""
@@ -234,38 +229,38 @@ class History:
 
     def question_of(self, message: int) -> str:
         """What was asked for an answer; "" where nobody asked."""
-        at = self.asked_at(message)
-        return "" if at is None else self.paragraph(at).text
+        position = self.asked_at(message)
+        return "" if position is None else self.paragraph(position).text
 
     def paragraph(self, position: int) -> Paragraph:
         """That at a position."""
         message, place = divmod(position, PLACES)
         return self.said[message].paragraphs[place]
 
-    def _paragraphs_named_by(self, question: str, before: int) -> Iterator[int]:
-        """The newest paragraphs with the numbers that a question names."""
-        for positions in self.index.holding(cited_numbers(question)[:MOST_NAMED]):
-            yield from positions[: bisect_left(positions, before * PLACES)][-2:]
-
     def ranked(self, question: str, before: int, meanings: Meanings | None = None) -> Iterator[int]:
         """The paragraphs that bear on a question, best first; read as far as they are wanted."""
         before = min(before, len(self.said))
         best = self.index.best(question, before=before, meanings=meanings)
-        for some in _some(best):
-            messages = {at // PLACES for at in some}
-            self.said.load({at + step for at in messages for step in (-1, 0, 1)})
+        for some in _batches(best):
+            messages = {position // PLACES for position in some}
+            self.said.load({message + step for message in messages for step in (-1, 0, 1)})
             for position in some:
                 message, place = divmod(position, PLACES)
-                places = range(len(self.said[message].paragraphs))
-                own = reversed(places) if place == REST else [place] if place in places else []
-                yield from (message * PLACES + place for place in own)
+                if place == REST:
+                    yield from self._newest_of(message)
+                elif place < len(self.said[message].paragraphs):
+                    yield position
 
     def _newest(self, before: int) -> Iterator[int]:
-        for some in _some(reversed(range(min(before, len(self.said))))):
+        for some in _batches(reversed(range(min(before, len(self.said))))):
             self.said.load([*some, some[-1] - 1])
             for message in some:
-                places = reversed(range(len(self.said[message].paragraphs)))
-                yield from (message * PLACES + place for place in places)
+                yield from self._newest_of(message)
+
+    def _newest_of(self, message: int) -> Iterator[int]:
+        """All paragraphs of a message, the last first."""
+        first = message * PLACES
+        return reversed(range(first, first + len(self.said[message].paragraphs)))
 
     @property
     def phrases(self) -> SummaryPhrases:
@@ -292,12 +287,17 @@ class History:
         phrases = self.phrases
         own_room = room - self.count(fenced(phrases.earlier)) - MARGIN
         paragraphs = ShownParagraphs(self, own_room, phrases, wanted=question)
+        numbers = cited_numbers(question)[:MOST_NAMED]
+        newest_of_numbers = (
+            positions[: bisect_left(positions, before * PLACES)][-2:]
+            for positions in self.index.holding(numbers)
+        )
         ranked = self.ranked(question, before, meanings)
-        for at in chain(self._paragraphs_named_by(question, before), ranked, self._newest(before)):
+        for position in chain(*newest_of_numbers, ranked, self._newest(before)):
             if paragraphs.is_full:
                 break
-            if self.paragraph(at).text not in beside:
-                paragraphs.take(at)
+            if self.paragraph(position).text not in beside:
+                paragraphs.take(position)
         return paragraphs
 
 
@@ -332,20 +332,18 @@ class ShownParagraphs:
         only_asks = past.said[message].only_asks and not is_last
         if only_asks and past.said[message + 1].role == Role.ASSISTANT:
             return False  # it tells nothing without its answer, and is shown with it
-        asked = past.asked_at(message)
-        if asked is not None and not past.said[message].numbers:
-            before = past.paragraph(asked).text
+        question = past.asked_at(message)
+        if question is not None and not past.said[message].numbers:
+            before = past.paragraph(question).text
             bears = asks(before) or not self._wanted.isdisjoint(_words(before))
-            asked = asked if bears else None
-        wanted = [
-            each for each in (position, asked) if each is not None and each not in self.chosen
-        ]
-        cost = sum(past.paragraph(each).tokens + self._label for each in wanted)
+            question = question if bears else None
+        added = [p for p in (position, question) if p is not None and p not in self.chosen]
+        cost = sum(past.paragraph(addition).tokens + self._label for addition in added)
         if cost > self.left:
             self._missed.add(position)
             return False
         self.left -= cost
-        self.chosen |= dict.fromkeys(wanted)
+        self.chosen |= dict.fromkeys(added)
         return True
 
     @property
@@ -361,8 +359,8 @@ class ShownParagraphs:
         """The newest turn first: the text of each, and the message that it ends with."""
         blocks: list[tuple[int, str]] = []
         for _, turn in groupby(sorted(self.chosen), key=self._turn_of):
-            own = groupby(turn, key=lambda at: at // PLACES)
-            texts = {message: self._of(message, list(places)) for message, places in own}
+            messages = groupby(turn, key=lambda position: position // PLACES)
+            texts = {message: self._of(message, list(places)) for message, places in messages}
             blocks.insert(0, (max(texts), "".join(texts.values())))
         return blocks
 
@@ -397,15 +395,17 @@ class MessageReader:
     gave: Callable[[int], bool]
     lexicon: Lexicon = NO_NAMES
 
-    def read(self, at: int, role: str, text: str, tokens: int) -> ParsedMessage:
+    def read(self, index: int, role: str, text: str, tokens: int) -> ParsedMessage:
         """One message as it is remembered."""
-        text = text if role == Role.USER else canonical(_list_as_code(text))
+        if role != Role.USER:  # nothing but a list of figures is data, and cites nothing
+            is_list = _LIST.fullmatch(text)
+            text = canonical(f"```json\n{text.strip()}\n```" if is_list else text)
         markers = find_markers(text)
         numbers = dict.fromkeys(n for marker in markers for n in marker.numbers)
         if role == Role.USER and not all(map(self.gave, numbers)):
             text, markers = neutralise(text), []  # nobody gave him these numbers
             numbers = {number: None for number in numbers if self.gave(number)}
-        paragraphs = tuple(read_paragraphs(at, text, self.count, markers))
+        paragraphs = tuple(read_paragraphs(index, text, self.count, markers))
         only_asks = role == Role.USER and len(paragraphs) == 1 and _only_asks(text)
         names = _names(text, self.lexicon)
         return ParsedMessage(role, text, tuple(numbers), tokens, names, only_asks, paragraphs)
@@ -415,24 +415,18 @@ def _words(text: str) -> tuple[str, ...]:
     return telling(text, language_of(text))
 
 
-def _some(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
-    """As many as are read at once, and again."""
-    every = iter(numbers)
-    while some := tuple(islice(every, READ_AT_ONCE)):
-        yield some
-
-
-def _list_as_code(text: str) -> str:
-    """A message that is nothing but a list of figures is data, and cites nothing."""
-    return f"```json\n{text.strip()}\n```" if _LIST.fullmatch(text) else text
+def _batches(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
+    left = iter(numbers)
+    while batch := tuple(islice(left, READ_AT_ONCE)):
+        yield batch
 
 
 def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:
     """The product names that a text holds: those of the lexicon, and codes of models."""
-    known = [name.text for name in lexicon.find(text)] if lexicon.names else []
+    products = [name.text for name in lexicon.find(text)] if lexicon.names else []
     parts = (part for name in find_names(text) for part in UNSPACED.split(name.text))
     codes = [code for part in parts if _is_code(code := part.strip(" ,"))]
-    return tuple(dict.fromkeys([*known, *codes]))
+    return tuple(dict.fromkeys([*products, *codes]))
 
 
 def _is_code(name: str) -> bool:

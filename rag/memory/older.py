@@ -44,8 +44,8 @@ class StoredMessages:
         """From the newest blocks; how often a word is said before them is reckoned from these."""
         if not self.end:
             return {}
-        found = self.session.words(words, last=self.end, most=MOST_BLOCKS)
-        return {word: self._joined(blocks) for word, blocks in found.items()}
+        blocks = self.session.words(words, last=self.end, most=MOST_BLOCKS)
+        return {word: self._joined(of_word) for word, of_word in blocks.items()}
 
     def _joined(self, blocks: Sequence[tuple[int, bytes]]) -> Postings:
         holders = sum(len(block) for _, block in blocks) // BYTES
@@ -56,48 +56,35 @@ class StoredMessages:
 
     def load(self, messages: Iterable[int]) -> None:
         with self._lock:
-            self._load(messages)
+            missing = [m for m in messages if m not in self._read and m not in self._parsed]
+            if len(self._read) + len(self._parsed) > MOST_READ:
+                self._read, self._parsed = {}, {}
+            if missing:
+                self._read |= {message.index: message for message in self.session.said_at(missing)}
 
-    def _load(self, messages: Iterable[int]) -> None:
-        missing = [
-            position
-            for position in messages
-            if position not in self._read and position not in self._parsed
-        ]
-        if len(self._read) + len(self._parsed) > MOST_READ:
-            self._read, self._parsed = {}, {}
-        if missing:
-            self._read |= {message.index: message for message in self.session.said_at(missing)}
-
-    def message(self, at: int) -> ParsedMessage:
+    def message(self, index: int) -> ParsedMessage:
         with self._lock:
-            parsed = self._parsed.get(at)
-            if parsed is None:
-                if at not in self._read:
-                    self._load(range(at - at % PAGE, min(at - at % PAGE + PAGE, self.end)))
-                if at not in self._read:  # it went meanwhile
+            if index not in self._parsed:
+                if index not in self._read:
+                    first = index - index % PAGE
+                    self.load(range(first, min(first + PAGE, self.end)))
+                if index not in self._read:  # it went meanwhile
                     return ParsedMessage("", "")
-                parsed = self._parsed[at] = self._parse(at, self._read[at])
-            return parsed
+                self._parsed[index] = self._parse(index, self._read[index])
+            return self._parsed[index]
 
-    def _parse(self, at: int, message: Message) -> ParsedMessage:
-        reader = MessageReader(self._count, self._gave, self.lexicon)
+    def _parse(self, index: int, message: Message) -> ParsedMessage:
+        gave = lambda number: bool(self.postings([number_word(number)]))  # noqa: E731
         text = read_of(message)
-        return reader.read(at, message.role, text, self._count(text) + MESSAGE_TOKENS)
-
-    def _gave(self, number: int) -> bool:
-        return bool(self.postings([number_word(number)]))
+        reader = MessageReader(self._count, gave, self.lexicon)
+        return reader.read(index, message.role, text, self._count(text) + MESSAGE_TOKENS)
 
     def write(self, past: History, epoch: int) -> None:
         """Write down the oldest messages that are held, and hold them no more."""
         while len(past.said) - past.base >= HELD + BLOCK:
             start, end = past.base, past.base + BLOCK
             block = past.index.block(start, end)
-            sizes = [
-                past.index.sizes[position]
-                for position in range(start, end)
-                if position in past.index.sizes
-            ]
+            sizes = [past.index.sizes[m] for m in range(start, end) if m in past.index.sizes]
             count = self._size[0] + sum(count for count, _ in sizes)
             total = self._size[1] + sum(length for _, length in sizes)
             size = _SIZE.pack(count, total)

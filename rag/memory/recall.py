@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, Protocol
 
 from rag.language.languages import ENGLISH, Language
@@ -59,12 +59,12 @@ class Postings:
         """Of what was packed, oldest first."""
         postings = cls(holders=holders)
         for block in blocks:
-            count, at = len(block) // BYTES, 0
+            count, start = len(block) // BYTES, 0
             for part in postings._parts:
                 fresh = array(part.typecode)
-                fresh.frombytes(block[at : at + count * part.itemsize])
+                fresh.frombytes(block[start : start + count * part.itemsize])
                 part.extend(_in_order(fresh))
-                at += count * part.itemsize
+                start += count * part.itemsize
         return postings
 
     @property
@@ -73,17 +73,17 @@ class Postings:
 
     def cut(self, first: int, end: int) -> Postings:
         """Those of the messages `[first, end)`."""
-        low, high = (bisect_left(self.positions, at * PLACES) for at in (first, end))
+        low, high = (bisect_left(self.positions, end * PLACES) for end in (first, end))
         return Postings(
             self.positions[low:high], self.counts[low:high], self.lengths[low:high], high - low
         )
 
     def looked_at(self, paragraphs: Set[int]) -> list[int]:
         """The places of the newest, and of these paragraphs where more say it."""
-        every = len(self.positions)
-        first = max(0, every - MOST_HOLDERS)
+        count = len(self.positions)
+        first = max(0, count - MOST_HOLDERS)
         older = sorted(paragraphs & set(self.positions[:first])) if first else ()
-        return [*(bisect_left(self.positions, at) for at in older), *range(first, every)]
+        return [*(bisect_left(self.positions, place) for place in older), *range(first, count)]
 
 
 BYTES = 16  # of a paragraph in packed postings
@@ -128,10 +128,11 @@ class Index:
         asked = Counter(telling(question[:LONGEST_QUESTION], language))
         whole = 0.0
         for place, paragraph in enumerate(paragraphs):
-            own = Counter(telling(f"{paragraph.setting} {paragraph.text}", language))
-            length = float(own.total())
-            for word in own.keys() | asked.keys():
-                self._put(word, message, place, own[word] + ASKED_WEIGHT * (word in asked), length)
+            words = Counter(telling(f"{paragraph.setting} {paragraph.text}", language))
+            length = float(words.total())
+            for word in words.keys() | asked.keys():
+                count = words[word] + ASKED_WEIGHT * (word in asked)
+                self._put(word, message, place, count, length)
             for number in (*paragraph.numbers, *paragraph.behind):
                 self._put(number_word(number), message, place, 1.0, length)
             whole += length
@@ -147,23 +148,25 @@ class Index:
 
     def keep(self, first: int, end: int) -> None:
         """Forget the paragraphs of all messages but `[first, end)`."""
-        kept = ((word, postings.cut(first, end)) for word, postings in self.words.items())
-        self.words = {word: postings for word, postings in kept if postings.holders}
-        self.sizes = {at: size for at, size in self.sizes.items() if first <= at < end}
+        self.words = self._cut(first, end)
+        self.sizes = {m: size for m, size in self.sizes.items() if first <= m < end}
         self.count = sum(count for count, _ in self.sizes.values())
         self.total = sum(length for _, length in self.sizes.values())
 
     def block(self, first: int, end: int) -> dict[str, bytes]:
         """The words of these messages, packed."""
+        return {word: part.packed() for word, part in self._cut(first, end).items()}
+
+    def _cut(self, first: int, end: int) -> dict[str, Postings]:
         parts = ((word, postings.cut(first, end)) for word, postings in self.words.items())
-        return {word: part.packed() for word, part in parts if part.holders}
+        return {word: part for word, part in parts if part.holders}
 
     def holding(self, numbers: Sequence[int]) -> list[list[int]]:
         """The positions of paragraphs with each number, oldest first."""
         words = list(map(number_word, numbers))
         older = self.older.postings(words) if self.older and words else {}
         parts = ((older.get(word), self.words.get(word)) for word in words)
-        return [[at for part in both if part for at in part.positions] for both in parts]
+        return [[p for part in both if part for p in part.positions] for both in parts]
 
     def best(self, question: str, *, before: int, meanings: Meanings | None = None) -> list[int]:
         """The paragraphs of messages before one that bear on a question at all, best first.
@@ -175,31 +178,30 @@ class Index:
         if near:
             scores = _fused(scores, near)
         scores = _with_near(scores)
-        results = [(score, at) for at, score in scores.items() if at < before * PLACES]
-        results.sort(reverse=True)
-        return [at for _, at in results[:MOST_RANKED]]
+        results = [(score, place) for place, score in scores.items() if place < before * PLACES]
+        return [place for _, place in sorted(results, reverse=True)[:MOST_RANKED]]
 
     def _oldest_first(self, scores: Mapping[int, float]) -> list[int]:
         """The messages not held here that say most of a question's words, oldest first."""
-        first = min(self.sizes, default=0) * PLACES
-        best = sorted((at for at in scores if at < first), key=scores.__getitem__, reverse=True)
-        return sorted({at // PLACES for at in best[:MOST_OLDER]})
+        older = [place for place in scores if place < min(self.sizes, default=0) * PLACES]
+        best = sorted(older, key=scores.__getitem__, reverse=True)[:MOST_OLDER]
+        return sorted({place // PLACES for place in best})
 
     def _by_words(self, question: str) -> dict[int, float]:
-        weights, said = self._weighed(question[:LONGEST_QUESTION])
+        weights, postings = self._weighed(question[:LONGEST_QUESTION])
         older, total = self.older.size() if self.older else (0, 0.0)
-        every, scores = self.count + older, dict[int, float]()
+        size, scores = self.count + older, dict[int, float]()
         base = SATURATION * (1 - LENGTH_SHARE)
-        slope = SATURATION * LENGTH_SHARE * every / (self.total + total or 1.0)
-        holders = {word: min(every, sum(p.holders for p in parts)) for word, parts in said.items()}
+        slope = SATURATION * LENGTH_SHARE * size / (self.total + total or 1.0)
+        holders = {w: min(size, sum(p.holders for p in parts)) for w, parts in postings.items()}
         for word in sorted(weights, key=lambda word: (holders[word], word)):
-            rarity = math.log(1 + (every - holders[word] + 0.5) / (holders[word] + 0.5))
+            rarity = math.log(1 + (size - holders[word] + 0.5) / (holders[word] + 0.5))
             rarity *= weights[word] * (SATURATION + 1)
-            for part in said[word]:
-                for place in part.looked_at(scores.keys()):
-                    at, count = part.positions[place], part.counts[place]
-                    told = rarity * count / (count + base + slope * part.lengths[place])
-                    scores[at] = scores.get(at, 0.0) + told
+            for part in postings[word]:
+                for index in part.looked_at(scores.keys()):
+                    place, count = part.positions[index], part.counts[index]
+                    score = rarity * count / (count + base + slope * part.lengths[index])
+                    scores[place] = scores.get(place, 0.0) + score
         return scores
 
     def _weighed(self, question: str) -> tuple[dict[str, float], dict[str, list[Postings]]]:
@@ -208,27 +210,24 @@ class Index:
         With what says them, the newest part first.
         """
         languages = dict.fromkeys([language_of(question), ENGLISH])  # what was said may be English
-        own = dict.fromkeys(word for language in languages for word in telling(question, language))
-        words = list(own)[:MOST_WORDS]
-        near = {word: related(word) for word in words}
-        wanted = list(dict.fromkeys([*words, *(other for each in near.values() for other in each)]))
-        older = self.older.postings(wanted) if self.older else {}
+        stems = dict.fromkeys(word for lang in languages for word in telling(question, lang))
+        words = list(stems)[:MOST_WORDS]
+        near = [related(word) for word in words]
+        sought = list(dict.fromkeys(chain(words, *near)))
+        older = self.older.postings(sought) if self.older else {}
         postings = {
             word: [part for part in (self.words.get(word), older.get(word)) if part]
-            for word in wanted
+            for word in sought
         }
         postings = {word: parts for word, parts in postings.items() if parts}
         weights: dict[str, float] = {}
-        for others in near.values():
-            said = [other for other in others if other in postings]
-            for other in said:
-                weight = RELATED_WEIGHT / math.sqrt(len(said))
+        for others in near:
+            there = [other for other in others if other in postings]
+            for other in there:
+                weight = RELATED_WEIGHT / math.sqrt(len(there))
                 weights[other] = max(weights.get(other, 0.0), weight)
-
-        def rarest(word: str) -> tuple[int, str]:
-            return sum(part.holders for part in postings[word]), word
-
-        weights = {word: weights[word] for word in sorted(weights, key=rarest)[:MOST_WORDS]}
+        rarest = sorted(weights, key=lambda word: (sum(p.holders for p in postings[word]), word))
+        weights = {word: weights[word] for word in rarest[:MOST_WORDS]}
         weights |= {word: 1.0 for word in words if word in postings}
         return weights, postings
 
@@ -236,8 +235,8 @@ class Index:
 def _with_near(scores: dict[int, float]) -> dict[int, float]:
     """With what is told by the messages around each."""
     best: dict[int, float] = {}
-    for at, score in scores.items():
-        message = at // PLACES
+    for place, score in scores.items():
+        message = place // PLACES
         best[message] = max(best.get(message, 0.0), score)
     around = dict[int, float]()
     for message in sorted(best, key=best.__getitem__, reverse=True)[:MOST_TELLING]:
@@ -246,7 +245,7 @@ def _with_near(scores: dict[int, float]) -> dict[int, float]:
                 near = message - step
                 around[near] = around.get(near, 0.0) + weight * best[message]
     rest = {message * PLACES + REST: score for message, score in around.items()}
-    return rest | {at: score + around.get(at // PLACES, 0.0) for at, score in scores.items()}
+    return rest | {p: score + around.get(p // PLACES, 0.0) for p, score in scores.items()}
 
 
 def number_word(number: int) -> str:
@@ -258,20 +257,20 @@ def _fused(scores: dict[int, float], meanings: Mapping[int, float]) -> dict[int,
     """Words and meaning, each by its own best."""
     most, nearest = max(scores.values(), default=1.0), max(meanings.values())
     return {
-        at: (1 - MEANING_WEIGHT) * scores.get(at, 0.0) / most
-        + MEANING_WEIGHT * meanings.get(at, 0.0) / nearest
-        for at in scores.keys() | meanings.keys()
+        place: (1 - MEANING_WEIGHT) * scores.get(place, 0.0) / most
+        + MEANING_WEIGHT * meanings.get(place, 0.0) / nearest
+        for place in scores.keys() | meanings.keys()
     }
 
 
 @lru_cache(maxsize=1024)
 def telling(text: str, language: Language) -> tuple[str, ...]:
     """What is looked up of a text: stems of its words, synonyms as one, and its figures."""
-    found: list[str] = []
+    words: list[str] = []
     for token in tokens(text):
         lowered = token.lowered
         if UNSPACED.search(lowered):
-            found += (one + other for one, other in pairwise(lowered))
+            words += (one + other for one, other in pairwise(lowered))
         elif lowered.partition("'")[0] not in language.function_words:
-            found.append(canonical(stem(lowered, language.code)))
-    return tuple(found)
+            words.append(canonical(stem(lowered, language.code)))
+    return tuple(words)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from rag.citations.gate import canonical
-from rag.citations.markers import cited_numbers, without_markers
+from rag.citations.markers import cited_numbers, marker_text, without_markers
 from rag.citations.statements import Statement, read_statements
 from rag.errors import ModelUnavailable, RagError
 from rag.memory.evidence import TurnEvidence, flat, numbers_in
@@ -87,8 +87,6 @@ class _FailedClause:
 
 @dataclass(slots=True)
 class _Calls:
-    """Of one compaction."""
-
     ask: AskModel
     hang_up: HangUp
     made: int = 0
@@ -110,10 +108,10 @@ class _Calls:
             self.problems.append(str(error)[:300])
             return ""
         self.tokens += reply.tokens
-        said = reply.text.rpartition("</think>")[2].strip()
-        if not said:
+        words = reply.text.rpartition("</think>")[2].strip()
+        if not words:
             self.problems.append("The model's reply was empty.")
-        return said
+        return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,18 +140,18 @@ class Summariser:
                 break
             shown = self._described_turns(evidence, first, last, lines)
             reply = calls.reply(INSTRUCTIONS, shown)
-            patch = _read_patch(reply, lines, before.edits)
-            if not patch.is_any:
+            staying, added = _read_patch(reply, lines, before.edits)
+            if not added and len(staying) == len(lines):
                 if reply:
                     calls.problems.append("The model's reply held no line of a summary.")
                 break
-            held = [_held_against(verifier, line) for line in patch.added]
-            dropped += sum(each.dropped for each in held)
-            if held and not any(each.lines or each.failed for each in held):
+            checked = [_checked(verifier, line) for line in added]
+            dropped += sum(verified.dropped for verified in checked)
+            if checked and not any(verified.lines or verified.failed for verified in checked):
                 calls.problems.append("Nothing that the model wrote speaks of the conversation.")
                 break
-            lines = patch.kept + [line for each in held for line in each.lines]
-            failed += [clause for each in held for clause in each.failed]
+            lines = staying + [line for verified in checked for line in verified.lines]
+            failed += [clause for verified in checked for clause in verified.failed]
             written_to = last
         if failed:
             lines += self._mended(verifier, calls, failed)
@@ -194,13 +192,13 @@ class Summariser:
     ) -> str:
         notes = "".join(f"L{n}: {line.text}\n" for n, line in enumerate(lines, start=1))
         most = int(self.input_tokens() * MESSAGE_SHARE * 3)  # characters
-        said = "".join(
-            f"m{at} ({evidence.messages[at].role}): {evidence.messages[at].text[:most]}\n"
-            for at in range(first, last)
-            if evidence.messages[at].text.strip()
+        turns = "".join(
+            f"m{index} ({evidence.messages[index].role}): {evidence.messages[index].text[:most]}\n"
+            for index in range(first, last)
+            if evidence.messages[index].text.strip()
         )
         head = f"The notes so far:\n<notes>\n{unfenced(notes)}</notes>\n\n" if notes else ""
-        return f"{head}The conversation:\n<conversation>\n{said}</conversation>"
+        return f"{head}The conversation:\n<conversation>\n{turns}</conversation>"
 
     # ── What fails ───────────────────────────────────────────────────────────────────────────
 
@@ -219,8 +217,15 @@ class Summariser:
         for clause, is_excused in zip(left, self._excused(calls, left), strict=True):
             if is_excused:
                 yield replace(clause.line, mark=LineMark.WRITTEN)
-            else:
-                yield from _quotations(clause)
+                continue
+            for message, quoted in clause.witnesses:
+                yield replace(
+                    clause.line,
+                    text=quoted,
+                    mark=LineMark.QUOTED,
+                    messages=(message,),
+                    numbers=numbers_in(quoted),
+                )
 
     def _rewritten(self, calls: _Calls, failed: Sequence[_FailedClause]) -> dict[int, str]:
         text = ""
@@ -233,59 +238,39 @@ class Summariser:
 
     def _excused(self, calls: _Calls, failed: Sequence[_FailedClause]) -> list[bool]:
         """What a judge excuses, if there is one: content words, never a typed difference."""
-        if self.excuse is None or not calls.are_left:
-            return [False] * len(failed)
-        able = [
-            place
+        pairs = {
+            place: (clause.line.text, " ".join(quoted for _, quoted in clause.witnesses))
             for place, clause in enumerate(failed)
             if all(is_excusable(clause.line.text, quoted) for _, quoted in clause.witnesses)
-        ]
-        pairs = [
-            (failed[p].line.text, " ".join(quoted for _, quoted in failed[p].witnesses))
-            for p in able
-        ]
-        calls.made += bool(pairs)
+        }
+        if self.excuse is None or not calls.are_left or not pairs:
+            return [False] * len(failed)
+        calls.made += 1
         try:
-            verdicts = self.excuse(pairs) if pairs else ()
+            verdicts = dict(zip(pairs, self.excuse(list(pairs.values())), strict=False))
         except RagError as error:
             calls.problems.append(str(error)[:300])
-            verdicts = ()
-        excused = {place for place, is_good in zip(able, verdicts, strict=False) if is_good}
-        return [place in excused for place in range(len(failed))]
-
-
-def _quotations(failed: _FailedClause) -> Iterator[SummaryLine]:
-    for message, quoted in failed.witnesses:
-        yield replace(
-            failed.line,
-            text=quoted,
-            mark=LineMark.QUOTED,
-            messages=(message,),
-            numbers=numbers_in(quoted),
-        )
+            verdicts = {}
+        return [bool(verdicts.get(place)) for place in range(len(failed))]
 
 
 def _accepted(verifier: Verifier, failed: _FailedClause, text: str) -> SummaryLine | None:
     """A clause that was written again, if its sentence carries it now."""
     text = flat(canonical(text).partition("‖")[0])
     numbers = failed.line.numbers
-    bare = without_markers(text).strip()
-    missing = [n for n in numbers if n not in cited_numbers(text)]
-    if missing:
-        text = f"{text} {''.join(f'[{n}]' for n in missing)}"
-    line = replace(failed.line, text=text)
-    if not set(cited_numbers(text)) <= set(numbers) or not bare:
+    if not without_markers(text).strip() or not set(cited_numbers(text)) <= set(numbers):
         return None
-    held = _held_against(verifier, line)
-    is_good = not held.failed and len(held.lines) == 1
-    return held.lines[0] if is_good and held.lines[0].mark is LineMark.WRITTEN else None
+    missing = marker_text([number for number in numbers if number not in cited_numbers(text)])
+    checked = _checked(verifier, replace(failed.line, text=f"{text} {missing}".rstrip()))
+    is_good = not checked.failed and len(checked.lines) == 1
+    return checked.lines[0] if is_good and checked.lines[0].mark is LineMark.WRITTEN else None
 
 
-# ── Held against the turns ───────────────────────────────────────────────────────────────────
+# ── Compared with the turns ──────────────────────────────────────────────────────────────────
 
 
 @dataclass(slots=True)
-class _HeldLine:
+class _CheckedLine:
     """What stands of a line, what failed of it, and how much spoke of nothing."""
 
     lines: list[SummaryLine] = field(default_factory=list)
@@ -293,76 +278,80 @@ class _HeldLine:
     dropped: int = 0
 
 
-def _held_against(verifier: Verifier, line: SummaryLine) -> _HeldLine:
+def _checked(verifier: Verifier, line: SummaryLine) -> _CheckedLine:
     """A line as it was written if all of it is carried, else clause by clause."""
-    held = _HeldLine()
+    checked = _CheckedLine()
     for statement in read_statements(line.text):
-        own = line.text[statement.start : statement.end].strip()
-        given = {n for n in statement.numbers if verifier.evidence.giving(n)}
-        if given:
-            _hold_numbered(verifier, line, statement, given, held)
-        elif own:
-            _hold_unnumbered(verifier, replace(line, text=without_markers(own).strip()), held)
-    return held
+        text = line.text[statement.start : statement.end].strip()
+        real = {number for number in statement.numbers if verifier.evidence.giving(number)}
+        if real:
+            _check_numbered(verifier, line, statement, real, checked)
+        elif text:
+            _check_unnumbered(verifier, replace(line, text=without_markers(text).strip()), checked)
+    return checked
 
 
-def _hold_numbered(
-    verifier: Verifier, line: SummaryLine, statement: Statement, given: set[int], held: _HeldLine
+def _check_numbered(
+    verifier: Verifier,
+    line: SummaryLine,
+    statement: Statement,
+    real: set[int],
+    checked: _CheckedLine,
 ) -> None:
+    """`real` are the numbers that the turns gave."""
     clauses = [
-        (line.text[part.start : part.end], tuple(n for n in part.numbers if n in given))
+        (line.text[part.start : part.end], tuple(n for n in part.numbers if n in real))
         for part in statement.parts
     ]
-    results = [
+    carrying = [
         [verifier.carrying(text, number, line.messages) for number in numbers]
         for text, numbers in clauses
     ]
-    is_known = given == set(statement.numbers)
-    if is_known and all(
-        numbers and all(ws) for (_, numbers), ws in zip(clauses, results, strict=True)
-    ):
-        witnesses = [w for ws in results for w in ws if w]
-        own = line.text[statement.start : statement.end].strip()
-        held.lines.append(_written(line, own, witnesses, tuple(statement.numbers)))
+    is_whole = all(numbers for _, numbers in clauses) and all(map(all, carrying))
+    if is_whole and real == set(statement.numbers):
+        text = line.text[statement.start : statement.end].strip()
+        witnesses = [witness for of_clause in carrying for witness in of_clause]
+        checked.lines.append(_written(line, text, witnesses, tuple(statement.numbers)))
         return
-    for place, ((text, numbers), ws) in enumerate(zip(clauses, results, strict=True)):
+    for place, ((text, numbers), witnesses) in enumerate(zip(clauses, carrying, strict=True)):
         if not numbers:
             continue
-        cited = f"{without_markers(text).strip()} {''.join(f'[{n}]' for n in numbers)}"
-        if place == 0 and all(ws):
-            held.lines.append(_written(line, cited, [w for w in ws if w], numbers))
+        cited = f"{without_markers(text).strip()} {marker_text(numbers)}"
+        if place == 0 and all(witnesses):
+            checked.lines.append(_written(line, cited, witnesses, numbers))
             continue
         near = [verifier.nearest(text, number, line.messages) for number in numbers]
-        quoted = tuple(_sentence_of(verifier, w) for w in near if w is not None)
+        sentences = [_sentence_of(verifier, witness) for witness in near if witness is not None]
         clause = replace(line, text=cited, numbers=numbers)
-        held.failed.append(_FailedClause(clause, tuple(dict.fromkeys(quoted))))
+        checked.failed.append(_FailedClause(clause, tuple(dict.fromkeys(sentences))))
 
 
-def _hold_unnumbered(verifier: Verifier, line: SummaryLine, held: _HeldLine) -> None:
+def _check_unnumbered(verifier: Verifier, line: SummaryLine, checked: _CheckedLine) -> None:
     """It is carried, or contradicts nothing and speaks of something there; else it goes."""
     message, is_carried = verifier.spoken_of(line.text, line.messages)
     if message is not None and is_carried:
         messages = tuple(dict.fromkeys((message, *line.messages)))
-        held.lines.append(replace(line, mark=LineMark.WRITTEN, messages=messages, numbers=()))
+        checked.lines.append(replace(line, mark=LineMark.WRITTEN, messages=messages, numbers=()))
         return
     position = verifier.nearest_message(line.text, line.messages) if message is None else message
     if position is None:
-        held.dropped += 1
-    elif message is not None and not is_typed(line.text):
-        held.lines.append(replace(line, mark=LineMark.UNCHECKED, messages=(message,), numbers=()))
-    else:
-        sentences = verifier.sentences_behind(line.text, position)
-        held.dropped += not sentences
-        own = replace(line, messages=(position,), numbers=())
-        for sentence in sentences:
-            quoted = verifier.evidence.quotation(position, sentence)
-            held.failed.append(_FailedClause(own, ((position, quoted),)))
+        checked.dropped += 1
+        return
+    line = replace(line, messages=(position,), numbers=())
+    if message is not None and not is_typed(line.text):
+        checked.lines.append(replace(line, mark=LineMark.UNCHECKED))
+        return
+    sentences = verifier.sentences_behind(line.text, position)
+    checked.dropped += not sentences
+    for sentence in sentences:
+        quoted = verifier.evidence.quotation(position, sentence)
+        checked.failed.append(_FailedClause(line, ((position, quoted),)))
 
 
 def _written(
-    line: SummaryLine, text: str, witnesses: Sequence[Witness], numbers: tuple[int, ...]
+    line: SummaryLine, text: str, witnesses: Sequence[Witness | None], numbers: tuple[int, ...]
 ) -> SummaryLine:
-    messages = tuple(dict.fromkeys(witnesse.message for witnesse in witnesses))
+    messages = tuple(dict.fromkeys(witness.message for witness in witnesses if witness))
     return replace(line, text=text, mark=LineMark.WRITTEN, messages=messages, numbers=numbers)
 
 
@@ -382,17 +371,14 @@ def _still_valid(
     failed: list[_FailedClause] = []
     last = len(verifier.evidence.messages)
     for line in before.lines:
-        if any(
-            message >= last or not verifier.evidence.messages[message].text
-            for message in line.messages
-        ):
+        if any(m >= last or not verifier.evidence.messages[m].text for m in line.messages):
             continue
         newer = verifier.newer_value(line, before.written_to)
         if newer is None:
             lines.append(line)
         else:
-            own = replace(line, numbers=tuple(newer.claim.numbers))
-            failed.append(_FailedClause(own, (_sentence_of(verifier, newer),)))
+            line = replace(line, numbers=newer.claim.numbers)
+            failed.append(_FailedClause(line, (_sentence_of(verifier, newer),)))
     return lines, failed
 
 
@@ -412,17 +398,17 @@ def corrected(
     """With a line in a person's words, or without it: a number stays where the turns carry it."""
     lines = [line for line in draft.lines if line.text != original.text]
     if text:
-        own = replace(original, text=canonical(text), numbers=(), by_model=True)
-        held = _held_against(Verifier(evidence), own)
-        is_carried = not held.failed and len(held.lines) == 1 and held.lines[0].numbers
-        line = held.lines[0] if is_carried else replace(own, text=without_markers(own.text).strip())
+        line = replace(original, text=canonical(text), numbers=(), by_model=True)
+        checked = _checked(Verifier(evidence), line)
+        is_carried = not checked.failed and len(checked.lines) == 1 and checked.lines[0].numbers
+        bare = replace(line, text=without_markers(line.text).strip())
+        line = checked.lines[0] if is_carried else bare
         lines.append(replace(line, mark=LineMark.WRITTEN if is_carried else LineMark.QUOTED))
     return replace(draft, lines=tuple(lines))
 
 
 # ── Read ─────────────────────────────────────────────────────────────────────────────────────
 
-_POINTER = re.compile(r"\s*(?:‖|\|\|)\s*")
 _MESSAGE = re.compile(r"\bm(\d{1,7})\b")
 _PATCH = re.compile(r"^L(\d{1,4})\s*[:.)]\s*(.*)$")
 _DROP = re.compile(r"^(?:drop|delete|remove)\b[.\s]*(?:L(\d{1,4}))?[.\s]*$", re.IGNORECASE)
@@ -430,19 +416,12 @@ _BULLET = re.compile(r"^\s*(?:[-*+•–]|\d{1,3}[.)])\s+")
 _MARKUP = re.compile(r"[#*_:：\s]+")
 
 
-@dataclass(slots=True)
-class _Patch:
-    """A reply read: the lines that stay, and those that are new or changed."""
-
-    kept: list[SummaryLine]
-    added: list[SummaryLine] = field(default_factory=list)
-    is_any: bool = False
-
-
-def _read_patch(reply: str, lines: Sequence[SummaryLine], edits: Sequence[LineEdit]) -> _Patch:
-    """The lines of a reply under their headings, held against nothing yet."""
+def _read_patch(
+    reply: str, lines: Sequence[SummaryLine], edits: Sequence[LineEdit]
+) -> tuple[list[SummaryLine], list[SummaryLine]]:
+    """The lines that stay, and those of a reply under their headings, compared with nothing yet."""
     gone: set[int] = set()
-    patch = _Patch([])
+    added: list[SummaryLine] = []
     section: SummarySection | None = SummarySection.ANSWERED
     for raw in canonical(reply).splitlines()[:MOST_LINES]:
         line = _BULLET.sub("", raw).strip()
@@ -454,20 +433,16 @@ def _read_patch(reply: str, lines: Sequence[SummaryLine], edits: Sequence[LineEd
         place, text = _place(line, len(lines))
         if place is not None:
             gone.add(place)
-            patch.is_any = True
         text, _, pointer = text.partition("‖") if "‖" in text else text.partition("||")
         text = flat(text)
         if text and not is_taken_out(text, edits):
-            own = section if place is None else lines[place].section
-            messages = tuple(int(n) for n in _MESSAGE.findall(pointer))
-            patch.added.append(
-                SummaryLine(
-                    own, text, LineMark.UNCHECKED, messages, numbers_in(text), by_model=True
-                )
+            of_line = section if place is None else lines[place].section
+            messages = tuple(map(int, _MESSAGE.findall(pointer)))
+            numbers = numbers_in(text)
+            added.append(
+                SummaryLine(of_line, text, LineMark.UNCHECKED, messages, numbers, by_model=True)
             )
-            patch.is_any = True
-    patch.kept = [line for index, line in enumerate(lines) if index not in gone]
-    return patch
+    return [line for index, line in enumerate(lines) if index not in gone], added
 
 
 def _place(line: str, count: int) -> tuple[int | None, str]:
@@ -515,7 +490,7 @@ class ApplicationModel:
         usage: list[Usage] = []
         messages = (ChatMessage(Role.SYSTEM, instructions), ChatMessage(Role.USER, text))
         with hang_up.heard_here():
-            said, failure = reply_in_time(
+            reply, failure = reply_in_time(
                 self.model,
                 messages,
                 max_tokens=self.max_tokens,
@@ -525,20 +500,21 @@ class ApplicationModel:
             )
         if failure:
             raise failure
-        return ModelReply(said, sum(each.prompt_tokens + each.completion_tokens for each in usage))
+        return ModelReply(reply, sum(call.prompt_tokens + call.completion_tokens for call in usage))
 
 
 def client_asked(client: Any, model: str, *, max_tokens: int, temperature: float) -> AskModel:
     """The model behind an `openai.OpenAI` client that an application brings, without retries."""
     if hasattr(client, "with_options"):
-        own = getattr(client, "timeout", None)
-        seconds = min(own if isinstance(own, int | float) else SUMMARY.seconds, SUMMARY.seconds)
+        timeout = getattr(client, "timeout", None)
+        timeout = timeout if isinstance(timeout, int | float) else SUMMARY.seconds
+        seconds = min(timeout, SUMMARY.seconds)
         client = client.with_options(max_retries=0, timeout=float(seconds))
     options = {"model": model, "temperature": temperature, "max_tokens": max_tokens}
 
     def ask(instructions: str, text: str, hang_up: HangUp) -> ModelReply:
-        said = ((Role.SYSTEM, instructions), (Role.USER, text))
-        messages = [{"role": role.value, "content": content} for role, content in said]
+        prompts = ((Role.SYSTEM, instructions), (Role.USER, text))
+        messages = [{"role": role.value, "content": content} for role, content in prompts]
         for _ in range(3):
             try:
                 response = client.chat.completions.create(messages=messages, **options)

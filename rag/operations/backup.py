@@ -19,7 +19,7 @@ from rag.db import documents, jobs, newest_revision, revisions, sessions, source
 from rag.db.blobs import Blobs, FolderBlobs, blocks, deletions_put_off, has_holds
 from rag.documents.index_changes import IndexDebts
 from rag.errors import Conflict, SetupError, StorageFailed, UserError
-from rag.operations.manifest import ENDING, FileRecord, refuse_emptied
+from rag.operations.manifest import ENDING, FileRecord, checksum, refuse_emptied
 from rag.operations.repository import BackupManifest, BackupRepository, folder_beside, room_for
 from rag.operations.snapshot import Snapshot, put_back, size_of, taken
 from rag.seams import ChunkIndex
@@ -184,11 +184,8 @@ class _Copying:
         if self._links and can_link:
             assert isinstance(blobs, FolderBlobs)
             assert isinstance(self._target, FolderBlobs)
-            if self._target.link(file.name, blobs.path(name)):
-                digest = _Digest()
-                for _block in digest.over(blocks(blobs.open(name))):
-                    pass
-                return digest.record()
+            if self._target.link(file.name, path := blobs.path(name)):
+                return FileRecord(path.stat().st_size, checksum(path))
         return _written(self._target, file.name, blocks(blobs.open(name)))
 
 
@@ -374,19 +371,13 @@ def _check_room(manifest: BackupManifest, target: EmptyLibrary) -> None:
 
 def _checked(repository: BackupRepository, name: str, file: FileRecord) -> Iterator[bytes]:
     """A file of the backup, unless it is another one. Raises UserError at its end."""
-    digest = hashlib.sha256()
-    yield from _over(digest, blocks(repository.blobs.open(name)))
-    if digest.hexdigest() != file.checksum:
+    digest = _Digest()
+    yield from digest.over(blocks(repository.blobs.open(name)))
+    if digest.record().checksum != file.checksum:
         raise UserError(
             f"{name} of the backup in {repository.place} is damaged: its checksum is another. "
             "Take another backup; nothing can be opened here before."
         )
-
-
-def _over(digest: "hashlib._Hash", parts: Iterable[bytes]) -> Iterator[bytes]:
-    for part in parts:
-        digest.update(part)
-        yield part
 
 
 # ── Whether the indexes hold what the database says, and their repair; room on the disk ───────────

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Engine, func, select
+from sqlalchemy import Engine, func, select
 
 from rag.db import collections, documents, reading, sessions, tables, versions, writing
 from rag.documents.index_changes import IndexDebts
@@ -25,7 +25,6 @@ from rag.records import EVERYTHING
 # ── Rows of tables, beside the database: which must be there, how long they are, ──
 
 ENDING = ".parquet"
-BLOCK = 1 << 20
 
 
 class FileRecord(NamedTuple):
@@ -54,18 +53,15 @@ def kept_by(engine: Engine, places: Places, before: Noted) -> dict[str, FileReco
     What was noted stays so as long as it is named: a file that is gone is missed.
     """
     rows = {}
-    for key in _ids(engine, tables.c.id):
+    with reading(engine) as connection:
+        named = connection.scalars(select(tables.c.id)).all()
+    for key in named:
         file = places.rows_of(key)
         if key in before:
             rows[key] = before[key]
         elif file is not None and file.is_file():
             rows[key] = FileRecord(file.stat().st_size, checksum(file))
     return rows
-
-
-def _ids(engine: Engine, column: ColumnElement[str]) -> set[str]:
-    with reading(engine) as connection:
-        return set(connection.execute(select(column)).scalars())
 
 
 def is_as_noted(path: Path | None, kept: FileRecord, *, reads: bool) -> bool:
@@ -80,12 +76,9 @@ def is_as_noted(path: Path | None, kept: FileRecord, *, reads: bool) -> bool:
 
 
 def checksum(path: Path) -> str:
-    """Of the content, read in blocks."""
-    digest = hashlib.sha256()
+    """Of the content."""
     with path.open("rb") as file:
-        while block := file.read(BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # ── What must exist, written beside the database as it was when it was last looked at ─────────────
@@ -145,7 +138,11 @@ def note_manifest(
     if not now.library and engine.dialect.name == "sqlite":
         now = replace(now, library=_give_name(engine))
     if before is not None:
-        now = now if accepts else replace(now, versions=_furthest(before.versions, now.versions))
+        if not accepts:
+            furthest = {
+                key: max(at, before.versions.get(key, at)) for key, at in now.versions.items()
+            }
+            now = replace(now, versions=furthest)
         if replace(before, noted_at=now.noted_at) == replace(now, rows=before.rows) and not remade:
             return
     noted_rows = before.rows if before is not None else {}
@@ -154,10 +151,6 @@ def note_manifest(
     half = folder / f"{FILE}.part"
     half.write_text(json.dumps(asdict(replace(now, rows=rows))))
     half.replace(folder / FILE)
-
-
-def _furthest(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
-    return {key: max(at, before.get(key, at)) for key, at in now.items()}
 
 
 def _give_name(engine: Engine) -> int:

@@ -52,10 +52,10 @@ class Register:
 
     def url(self, number: int, marker_start: int | None = None) -> str:
         """The source, for what is said at one marker or, without it, in all of the answer."""
-        said = "" if self.answer is None else f"?m={self.answer}"
-        if said and marker_start is not None:
-            said += f"&c={marker_start}"
-        return f"{self.session_url}/sources/{number}{said}#passage"
+        where = "" if self.answer is None else f"?m={self.answer}"
+        if where and marker_start is not None:
+            where += f"&c={marker_start}"
+        return f"{self.session_url}/sources/{number}{where}#passage"
 
     def label(self, number: int) -> str:
         source = self.sources[number]
@@ -90,25 +90,27 @@ def answer_html(
     warned = warnings_in(text, citations)
     if len(text) > MAX_RENDERED_CHARS:
         cut = plain_html(text[:MAX_RENDERED_CHARS] + " …", register)
-        said = (Markup("<p>{}</p>").format(_warning(warning, register)) for warning in warned)
-        return Markup("").join([cut, *said])
+        notes = (Markup("<p>{}</p>").format(_warning(warning, register)) for warning in warned)
+        return Markup("").join([cut, *notes])
     flags = {(citation.number, citation.start): citation for citation in citations}
     draft = _WithPlaceholders()
     places = [
         *_markers(text, register, flags, draft),
         *_statements(text, unsourced, draft),
-        *_unfound(figures, draft),
+        *(
+            (figure.end, figure.end, draft.hold(UNFOUND.format(missing_in_words(figure))))
+            for figure in unfound_in(figures)
+        ),
         *_warnings(warned, register, draft),
     ]
-    held = _with_placeholders(text, places, draft)
-    return _filled(rendered(held), draft)
+    return _filled(rendered(_with_placeholders(text, places, draft)), draft)
 
 
 def plain_html(text: str, register: Register) -> Markup:
     """A text as it stands, such as a question; only its markers become links."""
     draft = _WithPlaceholders()
-    held = _with_placeholders(text, _markers(text, register, {}, draft), draft, joint=" ")
-    return _filled(str(escape(held)), draft)
+    marked = _with_placeholders(text, _markers(text, register, {}, draft), draft, joint=" ")
+    return _filled(str(escape(marked)), draft)
 
 
 # ── Before rendering ────────────────────────────────────────────────────────────────────────
@@ -124,10 +126,14 @@ def _markers(
 ) -> list[Replaced]:
     places = []
     for marker in find_markers(text):
-        known = [number for number in marker.numbers if number in register.sources]
-        if known:
-            chips = _chips(known, register, flags, marker.start)
-            places.append((marker.start, marker.end, draft.hold(chips)))
+        chips = [
+            _chip(number, marker.start, register, flags.get((number, marker.start)))
+            for number in marker.numbers
+            if number in register.sources
+        ]
+        if chips:
+            cites = Markup('<span class="cites">{}</span>').format(Markup("").join(chips))
+            places.append((marker.start, marker.end, draft.hold(cites)))
     return places
 
 
@@ -152,18 +158,9 @@ def _statements(
     return places
 
 
-def _unfound(figures: Sequence[CheckedFigure], draft: _WithPlaceholders) -> list[Replaced]:
-    """Behind a figure, where it does not stand."""
-    return [
-        (figure.end, figure.end, draft.hold(UNFOUND.format(missing_in_words(figure))))
-        for figure in unfound_in(figures)
-    ]
-
-
 def _warnings(
     warned: Sequence[StatementWarning], register: Register, draft: _WithPlaceholders
 ) -> list[Replaced]:
-    """What is wrong with a statement stands right behind it."""
     places = []
     for warning in warned:
         places.append((warning.end, warning.end, draft.hold(_warning(warning, register))))
@@ -172,14 +169,15 @@ def _warnings(
 
 
 def _warning(warned: StatementWarning, register: Register) -> Markup:
-    where = "" if register.answer is None else f"m{register.answer}w{warned.end}"
     return Markup(' <span class="warning"{}><span class="hidden">Warning: </span>{}</span>').format(
-        _id(where), str(warned)
+        _id(register, f"w{warned.end}"), str(warned)
     )
 
 
-def _id(name: str) -> Markup:
-    return Markup(' id="{}"').format(name) if name else Markup("")
+def _id(register: Register, place: str) -> Markup | str:
+    if register.answer is None:
+        return ""
+    return Markup(' id="m{}{}"').format(register.answer, place)
 
 
 def _with_placeholders(
@@ -209,7 +207,10 @@ def _hold_placeholders(text: str, draft: _WithPlaceholders) -> str:
 
 
 def _filled(html: str, draft: _WithPlaceholders) -> Markup:
-    whole = _whole_statements(html, draft)
+    shown = {int(number) for number in PLACEHOLDER.findall(html)}
+    # Beginnings and ends of statements of which both came through the rendering.
+    pairs = [pair for pair in draft.opens.items() if shown.issuperset(pair)]
+    whole = {number for pair in pairs for number in pair}
     parts: list[str] = []
     is_open = False
     for token in TAG_OR_TEXT.findall(html):
@@ -219,54 +220,30 @@ def _filled(html: str, draft: _WithPlaceholders) -> Markup:
         for index, piece in enumerate(PLACEHOLDER.split(token)):
             number = int(piece) if index % 2 else None
             if number is None:
-                parts.append(_underlined(piece) if is_open else piece)
+                is_unsourced = is_open and piece.strip()
+                parts.append(f'<span class="unsourced">{piece}</span>' if is_unsourced else piece)
             elif number in whole:
                 is_open = number in draft.opens
                 parts.append(draft.stands_for[number])
             elif number < len(draft.stands_for):
                 parts.append(draft.stands_for[number])
-    shown = {int(number) for number in PLACEHOLDER.findall(html)}
     lost = [draft.stands_for[warning] for warning in draft.warnings if warning not in shown]
     # Every piece is sanitised output or escaped by us.
-    return Markup("".join([*parts, *(Markup("<p>{}</p>").format(each) for each in lost)]))
-
-
-def _whole_statements(html: str, draft: _WithPlaceholders) -> set[int]:
-    """Beginnings and ends of statements of which both came through the rendering."""
-    results = {int(number) for number in PLACEHOLDER.findall(html)}
-    pairs = [pair for pair in draft.opens.items() if results.issuperset(pair)]
-    return {number for pair in pairs for number in pair}
-
-
-def _underlined(text: str) -> str:
-    if not text.strip():
-        return text
-    return f'<span class="unsourced">{text}</span>'
+    return Markup("".join([*parts, *(Markup("<p>{}</p>").format(warning) for warning in lost)]))
 
 
 # ── Chips ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _chips(
-    numbers: Sequence[int],
-    register: Register,
-    flags: Mapping[tuple[int, int], Citation],
-    start: int,
-) -> Markup:
-    made = [_chip(number, start, register, flags.get((number, start))) for number in numbers]
-    return Markup('<span class="cites">{}</span>').format(Markup("").join(made))
-
-
 def _chip(number: int, start: int, register: Register, citation: Citation | None) -> Markup:
     style, note = _flag(citation)
     label = register.label(number)
-    where = "" if register.answer is None else f"m{register.answer}c{start}n{number}"
     return Markup(
         '<a class="cite{style}"{id} href="{url}" data-n="{number}" title="{title}" '
         'aria-label="Source {number}: {label}{note}">[{number}]</a>'
     ).format(
         style=style,
-        id=_id(where),
+        id=_id(register, f"c{start}n{number}"),
         url=register.url(number, start),
         number=number,
         title=f"{label}\n{note}" if note else label,

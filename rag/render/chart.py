@@ -1,8 +1,8 @@
 """Results as pictures: SVG that a server writes, without scripts, in the colours of the page."""
 
 import re
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 
 from rag.language.languages import phrases
@@ -22,6 +22,7 @@ PAPER = {
     "text": "font:13.6px sans-serif;fill:#23221f",
     ".chart-figure": "fill:#66635c",
     ".chart-bar,.chart-point": "fill:#1b6650",
+    ".chart-bar": "rx:3px",
     ".chart-line": "fill:none;stroke:#1b6650;stroke-width:2.5",
     ".chart-rule": "stroke:#e3e0d8",
     ".chart-part": "stroke:#ffffff",
@@ -44,26 +45,35 @@ class Chart:
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Labels with one figure each; with `parts`, the figures of each label by part."""
+    """The figures of each label: one, or one for each of its parts."""
 
     labels: tuple[str, ...]
-    values: tuple[float, ...]
+    rows: tuple[tuple[float, ...], ...]
     column: ResultColumn
     name: str
     is_time: bool
-    parts: tuple[str, ...] = ()
-    of_parts: tuple[tuple[float, ...], ...] = ()  # of each label, in the order of `parts`
+    parts: tuple[str, ...] = ("",)
 
-    def told(self) -> str:
+    @property
+    def is_parted(self) -> bool:
+        return len(self.parts) > 1
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(map(sum, self.rows))
+
+    def figure(self, value: float) -> str:
+        return shown(value, self.column)
+
+    def __str__(self) -> str:
         """All figures as words."""
-        rows = self.of_parts or tuple((value,) for value in self.values)
         return "; ".join(
             f"{label}: "
             + ", ".join(
-                f"{part} {shown(value, self.column)}".strip()
-                for part, value in zip(self.parts or ("",), row, strict=True)
+                f"{part} {self.figure(value)}".strip()
+                for part, value in zip(self.parts, row, strict=True)
             )
-            for label, row in zip(self.labels, rows, strict=True)
+            for label, row in zip(self.labels, self.rows, strict=True)
         )
 
 
@@ -79,12 +89,14 @@ def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
     series = _parted(result, series)
     possible = _possible(series)
     kind = asked if asked in possible else possible[0]
-    draw = {"bar": _bars, "line": _line, "share": _shares}[kind]
-    if series.parts:
-        draw = {"bar": _stacks, "line": _lines, "share": _stacked_shares}[kind]
-    text = series.told()
-    title = f"{series.column.name} by {series.name}"
-    return Chart(kind, _svg(draw(series), title, text), text, tuple(possible))
+    shares = partial(_bars, of_whole=True) if series.is_parted else _shares
+    inside, height = {"bar": _bars, "line": _lines, "share": shares}[kind](series)
+    title, text = escape(f"{series.column.name} by {series.name}"), str(series)
+    svg = (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{title}: {escape(text)}"><title>{title}</title>{inside}</svg>'
+    )
+    return Chart(kind, svg, text, tuple(possible))
 
 
 def _series(result: TableResult) -> Series | None:
@@ -108,8 +120,8 @@ def _series(result: TableResult) -> Series | None:
         )
         if value is None:
             continue
-        labels.append(" · ".join(_text(row[i]) for i in names))
-        values.append(float(value))
+        labels.append(" · ".join(_cell(row[i]) for i in names))
+        values.append((float(value),))
     if not values:
         return None
     name = " and ".join(result.columns[i].name for i in names)
@@ -122,212 +134,159 @@ def _parted(result: TableResult, flat: Series) -> Series:
 
     Parts can be stacked only where each figure is one of a whole.
     """
-    keys = result.plan.get("group") or ()
-    if len(keys) != 2 or len(flat.labels) != len(result.rows):
+    if len(result.plan.get("group") or ()) != 2 or len(flat.labels) != len(result.rows):
         return flat
     names = [column.name for column in result.columns[:2]]
     along = next((place for place, name in enumerate(names) if TIME.search(name.casefold())), 0)
     cells: dict[str, dict[str, float]] = {}
     for row, value in zip(result.rows, flat.values, strict=True):
-        cells.setdefault(_text(row[along]), {})[_text(row[1 - along])] = value
-    labels = sorted(cells, key=_place_of_month)
+        cells.setdefault(_cell(row[along]), {})[_cell(row[1 - along])] = value
+    labels = sorted(cells, key=lambda label: MONTHS.get(label.casefold(), 0))
     parts = tuple(dict.fromkeys(part for of_label in cells.values() for part in of_label))
-    is_few = 1 < len(parts) <= MOST_SHARES and len(labels) > 1
-    if not is_few or min(flat.values) < 0:
+    if not 1 < len(parts) <= MOST_SHARES or len(labels) < 2 or min(flat.values) < 0:
         return flat
     rows = tuple(tuple(cells[label].get(part, 0.0) for part in parts) for label in labels)
     is_time = bool(TIME.search(names[along].casefold()))
     name = f"{names[along]} and {names[1 - along]}"
-    sums = tuple(map(sum, rows))
-    return Series(tuple(labels), sums, flat.column, name, is_time, parts, rows)
+    return Series(tuple(labels), rows, flat.column, name, is_time, parts)
 
 
-def _place_of_month(label: str) -> int:
-    return int(MONTHS.get(label.casefold(), 0))
-
-
-def _text(value: object) -> str:
+def _cell(value: object) -> str:
     return "–" if value is None else str(value)
 
 
 def _possible(series: Series) -> list[str]:
     kinds = ["line", "bar"] if series.is_time and len(series.values) > 3 else ["bar", "line"]
     is_whole = all(value >= 0 for value in series.values) and sum(series.values) > 0
-    if is_whole and (series.parts or len(series.values) <= MOST_SHARES):
+    if is_whole and (series.is_parted or len(series.values) <= MOST_SHARES):
         kinds.append("share")
     return kinds
 
 
-def _svg(drawn: tuple[str, int], title: str, text: str) -> str:
-    inside, height = drawn
+# ── Drawn ────────────────────────────────────────────────────────────────────────────────────
+
+Drawing = tuple[str, int]  # what stands inside of the picture, and its height
+
+
+def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> str:
+    is_long = style != "figure" and len(words) > LABEL_CHARS
+    short = words[: LABEL_CHARS - 1] + "…" if is_long else words
     return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" '
-        f'aria-label="{escape(title)}: {escape(text)}"><title>{escape(title)}</title>{inside}</svg>'
+        f'<text class="chart-{style}" x="{x:.1f}" y="{y}" text-anchor="{anchor}">'
+        f"{escape(short)}</text>"
     )
 
 
-def _short(label: str) -> str:
-    return escape(label if len(label) <= LABEL_CHARS else label[: LABEL_CHARS - 1] + "…")
-
-
-def _bars(series: Series) -> tuple[str, int]:
-    """Bars to the right, one below the other: labels stay readable."""
-    low, high = min(0.0, *series.values), max(0.0, *series.values)
-    room = WIDTH - LABELS - FIGURES
-    scale = room / ((high - low) or 1)
-    zero = LABELS - low * scale
-    parts = []
-    for index, (label, value) in enumerate(zip(series.labels, series.values, strict=True)):
-        y = GAP + index * (BAR + GAP)
-        x, width = (zero, value * scale) if value >= 0 else (zero + value * scale, -value * scale)
-        figure = escape(shown(value, series.column))
-        parts.append(
-            f'<text class="chart-label" x="{LABELS - 8}" y="{y + 16}" text-anchor="end">'
-            f"{_short(label)}</text>"
-            f'<rect class="chart-bar" x="{x:.1f}" y="{y}" width="{max(width, 1):.1f}" '
-            f'height="{BAR}" rx="3"><title>{escape(label)}: {figure}</title></rect>'
-            f'<text class="chart-figure" x="{zero + max(value, 0) * scale + 6:.1f}" y="{y + 16}">'
-            f"{figure}</text>"
-        )
-    return "".join(parts), GAP + len(series.values) * (BAR + GAP)
-
-
-def _line(series: Series) -> tuple[str, int]:
-    """Points from left to right, with the highest, the lowest and every few labels."""
-    low, high = min(0.0, *series.values), max(0.0, *series.values)
-    room, rise = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-    step = room / max(1, len(series.values) - 1)
-    points = [
-        (LEFT + index * step, TOP + rise - (value - low) / ((high - low) or 1) * rise)
-        for index, value in enumerate(series.values)
-    ]
-    parts = [_rule(y, figure, series) for y, figure in ((TOP, high), (TOP + rise, low))]
-    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-    parts.append(f'<polyline class="chart-line" points="{path}"/>')
-    every = max(1, len(points) // 8)
-    for index, ((x, y), label, value) in enumerate(
-        zip(points, series.labels, series.values, strict=True)
-    ):
-        figure = escape(shown(value, series.column))
-        parts.append(
-            f'<circle class="chart-point" cx="{x:.1f}" cy="{y:.1f}" r="4">'
-            f"<title>{escape(label)}: {figure}</title></circle>"
-        )
-        if index % every == 0:
-            parts.append(
-                f'<text class="chart-label" x="{x:.1f}" y="{HEIGHT - 14}" '
-                f'text-anchor="middle">{_short(label)}</text>'
-            )
-    return "".join(parts), HEIGHT
-
-
-def _rule(y: float, figure: float, series: Series) -> str:
+def _box(style: str, x: float, y: int, width: float, title: str, height: int = BAR) -> str:
     return (
-        f'<line class="chart-rule" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>'
-        f'<text class="chart-figure" x="{LEFT - 8}" y="{y + 4}" text-anchor="end">'
-        f"{escape(shown(figure, series.column))}</text>"
+        f'<rect class="chart-{style}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}">'
+        f"<title>{escape(title)}</title></rect>"
     )
 
 
-def _shares(series: Series) -> tuple[str, int]:
-    """One bar cut into parts, and a line of words for each."""
-    whole = sum(series.values)
-    parts, x = [], 0.0
-    for index, (label, value) in enumerate(zip(series.labels, series.values, strict=True)):
-        width = value / whole * WIDTH
-        share = f"{value / whole:.1%}"
-        y = 70 + index * 24
-        parts.append(
-            f'<rect class="chart-part is-{index + 1}" x="{x:.1f}" y="8" width="{width:.1f}" '
-            f'height="36"><title>{escape(label)}: {share}</title></rect>'
-            f'<rect class="chart-part is-{index + 1}" x="0" y="{y - 12}" width="14" height="14"/>'
-            f'<text class="chart-words" x="24" y="{y}">{_short(label)}</text>'
-            f'<text class="chart-words" x="300" y="{y}" text-anchor="end">{share}</text>'
-            f'<text class="chart-figure" x="320" y="{y}">'
-            f"{escape(shown(value, series.column))}</text>"
-        )
-        x += width
-    return "".join(parts), 70 + len(series.values) * 24
+def _bars(series: Series, *, of_whole: bool = False) -> Drawing:
+    """Bars to the right, one below the other, so that labels stay readable; cut into their parts.
 
-
-def _stacks(series: Series) -> tuple[str, int]:
-    """A bar for each label, cut into its parts, with their sum behind it."""
-    return _cut_bars(series, max(series.values), lambda row: shown(sum(row), series.column))
-
-
-def _stacked_shares(series: Series) -> tuple[str, int]:
-    """Bars of one length: what each part is of its label."""
-    return _cut_bars(series, 0.0, lambda row: "")
-
-
-def _cut_bars(
-    series: Series, longest: float, behind: Callable[[Sequence[float]], str]
-) -> tuple[str, int]:
-    """`longest` is what the whole width stands for; 0: each bar its own sum."""
-    drawn = []
-    for index, (label, row) in enumerate(zip(series.labels, series.of_parts, strict=True)):
-        y, x, whole = GAP + index * (BAR + GAP), float(LABELS), longest or sum(row) or 1.0
-        drawn.append(
-            f'<text class="chart-label" x="{LABELS - 8}" y="{y + 16}" text-anchor="end">'
-            f"{_short(label)}</text>"
-        )
+    `of_whole` makes them of one length: what each part is of its label.
+    """
+    low, high = min(0.0, *series.values), max(0.0, *series.values)
+    drawn: list[str] = []
+    for index, (label, row) in enumerate(zip(series.labels, series.rows, strict=True)):
+        y, whole = GAP + index * (BAR + GAP), sum(row)
+        scale = (WIDTH - LABELS - FIGURES) / ((whole if of_whole else high - low) or 1.0)
+        x = LABELS + (min(whole, 0.0) - low) * scale
+        drawn.append(_text("label", LABELS - 8, y + 16, label, "end"))
         for place, (part, value) in enumerate(zip(series.parts, row, strict=True), start=1):
-            width = value / whole * (WIDTH - LABELS - FIGURES)
-            share = f" ({value / sum(row):.1%})" if value else ""
-            said = escape(f"{label}, {part}: {shown(value, series.column)}{share}")
+            style, name, share = "bar", label, ""
+            if series.is_parted:
+                style, name = f"part is-{place}", f"{label}, {part}"
+                share = f" ({value / whole:.1%})" if value else ""
+            width = abs(value) * scale
             drawn.append(
-                f'<rect class="chart-part is-{place}" x="{x:.1f}" y="{y}" width="{width:.1f}" '
-                f'height="{BAR}"><title>{said}</title></rect>'
+                _box(
+                    style,
+                    x,
+                    y,
+                    max(width, style == "bar"),
+                    f"{name}: {series.figure(value)}{share}",
+                )
             )
             x += width
-        drawn.append(
-            f'<text class="chart-figure" x="{x + 6:.1f}" y="{y + 16}">{escape(behind(row))}</text>'
-        )
+        if not of_whole:
+            drawn.append(_text("figure", x + 6, y + 16, series.figure(whole)))
     return _with_legend(series, drawn, GAP + len(series.labels) * (BAR + GAP))
 
 
-def _lines(series: Series) -> tuple[str, int]:
-    """A line for each part, in one scale."""
-    high = max(max(row) for row in series.of_parts) or 1.0
-    room, rise = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
-    step = room / max(1, len(series.labels) - 1)
-    drawn = [_rule(y, figure, series) for y, figure in ((TOP, high), (TOP + rise, 0.0))]
-    for place, part in enumerate(series.parts, start=1):
-        values = [row[place - 1] for row in series.of_parts]
-        spots = [
-            (LEFT + index * step, TOP + rise - value / high * rise)
-            for index, value in enumerate(values)
+def _lines(series: Series) -> Drawing:
+    """From left to right a line for each part in one scale, with its ends and every few labels."""
+    values = [value for row in series.rows for value in row]
+    low, high = min(0.0, *values), max(0.0, *values)
+    rise = HEIGHT - TOP - BOTTOM
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(series.labels) - 1)
+    drawn: list[str] = []
+    for y, value in ((TOP, high), (TOP + rise, low)):
+        drawn += [
+            f'<line class="chart-rule" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>',
+            _text("figure", LEFT - 8, y + 4, series.figure(value), "end"),
         ]
-        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in spots)
+    for place, part in enumerate(series.parts):
+        points = [
+            (LEFT + index * step, TOP + rise - (row[place] - low) / ((high - low) or 1) * rise)
+            for index, row in enumerate(series.rows)
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        style = f" is-{place + 1}" if series.is_parted else ""
         drawn.append(
-            f'<polyline class="chart-line is-{place}" points="{path}">'
-            f"<title>{escape(part)}</title></polyline>"
+            f'<polyline class="chart-line{style}" points="{path}"><title>{escape(part)}</title>'
+            "</polyline>"
         )
-    every = max(1, len(series.labels) // 8)
-    drawn += [
-        f'<text class="chart-label" x="{LEFT + index * step:.1f}" y="{HEIGHT - 14}" '
-        f'text-anchor="middle">{_short(label)}</text>'
-        for index, label in enumerate(series.labels)
-        if index % every == 0
-    ]
+        spots = zip(points, series.labels, series.rows, strict=True)
+        drawn += [
+            f'<circle class="chart-point" cx="{x:.1f}" cy="{y:.1f}" r="4">'
+            f"<title>{escape(label)}: {escape(series.figure(row[0]))}</title></circle>"
+            for (x, y), label, row in (() if series.is_parted else spots)
+        ]
+    for index in range(0, len(series.labels), max(1, len(series.labels) // 8)):
+        drawn.append(
+            _text("label", LEFT + index * step, HEIGHT - 14, series.labels[index], "middle")
+        )
     return _with_legend(series, drawn, HEIGHT)
 
 
-def _with_legend(series: Series, drawn: list[str], height: int) -> tuple[str, int]:
+def _shares(series: Series) -> Drawing:
+    """One bar cut into parts, and a line of words for each."""
+    whole = sum(series.values)
+    drawn, x = list[str](), 0.0
+    for index, (label, value) in enumerate(zip(series.labels, series.values, strict=True)):
+        y, share = 70 + index * 24, f"{value / whole:.1%}"
+        style, width = f"part is-{index + 1}", value / whole * WIDTH
+        drawn += [
+            _box(style, x, 8, width, f"{label}: {share}", 36),
+            _box(style, 0, y - 12, 14, label, 14),
+            _text("words", 24, y, label),
+            _text("words", 300, y, share, "end"),
+            _text("figure", 320, y, series.figure(value)),
+        ]
+        x += width
+    return "".join(drawn), 70 + len(series.values) * 24
+
+
+def _with_legend(series: Series, drawn: list[str], height: int) -> Drawing:
     """Which colour is which part, four in a line."""
-    for place, part in enumerate(series.parts):
+    parts = series.parts if series.is_parted else ()
+    for place, part in enumerate(parts):
         x, y = place % 4 * (WIDTH // 4), height + 16 + place // 4 * 24
-        drawn.append(
-            f'<rect class="chart-part is-{place + 1}" x="{x}" y="{y - 12}" width="14" height="14"/>'
-            f'<text class="chart-words" x="{x + 20}" y="{y}">{_short(part)}</text>'
-        )
-    return "".join(drawn), height + (len(series.parts) + 3) // 4 * 24 + 8
+        drawn += [
+            _box(f"part is-{place + 1}", x, y - 12, 14, part, 14),
+            _text("words", x + 20, y, part),
+        ]
+    return "".join(drawn), height + ((len(parts) + 3) // 4 * 24 + 8 if parts else 0)
 
 
 def standalone(chart: Chart) -> str:
     """The picture as a file of its own, in the colours of paper."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}"'
-    style = "".join(f"{each}{{{rules}}}" for each, rules in PAPER.items())
+    style = "".join(f"{selector}{{{rules}}}" for selector, rules in PAPER.items())
     ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
     inside = chart.svg.removeprefix("<svg").partition(">")
     return f"{head}{inside[0]}><style>{style}</style>{ground}{inside[2]}"

@@ -43,22 +43,22 @@ class Marks:
     """What is marked in a text: the passage that was cited, and in it the words that say it."""
 
     passage: Span = NOWHERE
-    said: tuple[Span, ...] = ()
+    stated: tuple[Span, ...] = ()
     decides: tuple[Span, ...] = ()  # of what is said, the words that settle it
     is_whole: bool = True  # where nothing is said to be in it, all of the passage is meant
 
     def moved(self, by: int) -> "Marks":
         """The same in a text that begins `by` characters earlier or, below 0, later."""
-        said, decides = (
-            tuple(_shifted(span, by) for span in spans) for spans in (self.said, self.decides)
+        stated, decides = (
+            tuple(_shifted(span, by) for span in spans) for spans in (self.stated, self.decides)
         )
-        return Marks(_shifted(self.passage, by), said, decides, self.is_whole)
+        return Marks(_shifted(self.passage, by), stated, decides, self.is_whole)
 
     def styles(self, length: int) -> bytes:
         """How each character of a text is marked."""
         styles = bytearray(length)
-        said = self.said or [self.passage] * self.is_whole
-        for style, spans in ((AROUND, [self.passage]), (SAID, said), (DECIDES, self.decides)):
+        stated = self.stated or [self.passage] * self.is_whole
+        for style, spans in ((AROUND, [self.passage]), (SAID, stated), (DECIDES, self.decides)):
             for span in spans:
                 for position in range(max(0, span.start), min(length, span.end)):
                     styles[position] = style
@@ -122,15 +122,10 @@ def evidence_of(
 def _snapshot(source: Source, stated: Sequence[CitedStatement]) -> Evidence:
     start = source.passage.find(source.text)
     text = source.passage if start >= 0 else source.text
-    marked = Span(max(start, 0), max(start, 0) + len(source.text))
-    marks = _marks(text, marked, places_of(text, _clauses(stated)), stated)
-    return Evidence(
-        source, (ShownPart("", text_html(text, marks)),), None, quotes=_quotes(text, marks)
-    )
-
-
-def _clauses(stated: Sequence[CitedStatement]) -> list[str]:
-    return [statement.sought for statement in stated]
+    passage = Span(max(start, 0), max(start, 0) + len(source.text))
+    marks = _marks(text, passage, places_of(text, [s.sought for s in stated]), stated)
+    part = ShownPart("", text_html(text, marks))
+    return Evidence(source, (part,), None, quotes=tuple(text[a:b] for a, b in marks.stated))
 
 
 def _marks(
@@ -153,34 +148,29 @@ def _marks(
     return Marks(passage, tuple(results), decides, is_whole=not stated)
 
 
-def _quotes(text: str, marks: Marks) -> tuple[str, ...]:
-    return tuple(text[span.start : span.end] for span in marks.said)
-
-
 def _in_document(
     source: Source, chunk: Chunk, near: Sequence[Section], stated: Sequence[CitedStatement]
 ) -> Evidence:
-    section = next(each for each in near if each.index == chunk.section_index)
-    spans = _stated_spans(source, chunk, section, _clauses(stated))
+    section = next(section for section in near if section.index == chunk.section_index)
+    spans = _stated_spans(source, chunk, section, [statement.sought for statement in stated])
     marks = _marks(section.text, Span(chunk.start, chunk.end), spans, stated)
-    first = max(0, min(span.start for span in (marks.passage, *marks.said)) - AROUND_CHARS)
-    last = max(span.end for span in (marks.passage, *marks.said)) + AROUND_CHARS
+    first = max(0, min(span.start for span in (marks.passage, *marks.stated)) - AROUND_CHARS)
+    last = max(span.end for span in (marks.passage, *marks.stated)) + AROUND_CHARS
     shown, moved = _cut(section.text, first, min(len(section.text), last))
     rows = numbers_of_rows(section)
     numbers = {row.start - moved: number for row, number in rows.items()}
     parts = [ShownPart(_heading(section), text_html(shown, marks.moved(-moved), numbers=numbers))]
     if len(section.text) - (chunk.end - chunk.start) < NEAR_CHARS:
         parts = [
-            *(_neighbour(each) for each in near if each.index < section.index),
+            *(_neighbour(other) for other in near if other.index < section.index),
             *parts,
-            *(_neighbour(each) for each in near if each.index > section.index),
+            *(_neighbour(other) for other in near if other.index > section.index),
         ]
-    quotes = _quotes(section.text, marks)
-    starts = [span.start for span in marks.said]
+    quotes = tuple(section.text[a:b] for a, b in marks.stated)
     marked = tuple(
         number
         for row, number in rows.items()
-        if any(row.start <= start < row.end for start in starts)
+        if any(row.start <= span.start < row.end for span in marks.stated)
     )
     return Evidence(source, tuple(parts), section.index, section.page, quotes, rows=marked)
 
@@ -189,10 +179,10 @@ def _stated_spans(
     source: Source, chunk: Chunk, section: Section, clauses: Sequence[str]
 ) -> tuple[Span, ...]:
     """Writers read more than the chunk: what they say may stand in the text around it."""
-    start = chunk.start - max(0, source.passage.find(source.text))
-    if not source.passage or not section.text.startswith(source.passage, max(0, start)):
-        return tuple(_shifted(span, chunk.start) for span in places_of(chunk.text, clauses))
-    return tuple(_shifted(span, start) for span in places_of(source.passage, clauses))
+    text, start = source.passage, chunk.start - max(0, source.passage.find(source.text))
+    if not text or not section.text.startswith(text, max(0, start)):
+        text, start = chunk.text, chunk.start
+    return tuple(_shifted(span, start) for span in places_of(text, clauses))
 
 
 def _neighbour(section: Section) -> ShownPart:
@@ -243,7 +233,7 @@ def text_html(
         if kind == "table":
             parts.append(writing.table(block))
         elif kind == "list":
-            entries = Markup("").join(writing.entry(line) for line in block)
+            entries = Markup("").join(map(writing.entry, block))
             parts.append(Markup("<ul>{}</ul>").format(entries))
         elif kind == "code":
             parts.append(writing.code(block))
@@ -259,20 +249,17 @@ def _blocks(text: str, lines: Sequence[Span]) -> Iterator[tuple[str, list[Span]]
     kind = ""
     for line, after in zip_longest(lines, lines[1:]):
         apart = not block or text.count("\n", block[-1].end, line.start) > 1
-        found = _kind(_of(text, line), before=kind, apart=apart)
-        is_head = apart and after and TABLE_RULE.fullmatch(text, after.start, after.end)
-        is_other = is_head and block and _of(text, line) != _of(text, block[0])
-        if block and (found != kind or (apart and found == "text") or is_other):
+        words = text[slice(*line)]
+        of_line = _kind(words, before=kind, apart=apart)
+        is_head = apart and after and TABLE_RULE.fullmatch(text, *after)
+        is_other = is_head and block and words != text[slice(*block[0])]
+        if block and (of_line != kind or (apart and of_line == "text") or is_other):
             yield kind, block
             block = []
-        kind = found
+        kind = of_line
         block.append(line)
     if block:
         yield kind, block
-
-
-def _of(text: str, line: Span) -> str:
-    return text[line.start : line.end]
 
 
 def _kind(line: str, *, before: str, apart: bool) -> str:
@@ -315,10 +302,10 @@ class _Writing:
 
     def table(self, block: Sequence[Span]) -> Markup:
         rows = []
-        has_head = len(block) > 1 and TABLE_RULE.fullmatch(self.text, block[1].start, block[1].end)
-        head = self.text[block[0].start : block[0].end] if has_head else ""
+        has_head = len(block) > 1 and TABLE_RULE.fullmatch(self.text, *block[1])
+        head = self.text[slice(*block[0])] if has_head else ""
         for index, line in enumerate(block):
-            words = self.text[line.start : line.end]
+            words = self.text[slice(*line)]
             # A long table is read in pieces, each below its head.
             if TABLE_RULE.fullmatch(words) or (index and words == head):
                 continue
@@ -357,8 +344,8 @@ class _Writing:
         for is_said, grouped in groupby(runs, lambda run: run[1][0] >= SAID):
             pieces = list(grouped)
             if is_said:
-                said = Span(pieces[0].start(), pieces[-1].end())
-                words = strong(self.text[said.start : said.end], self._deciding(said))
+                stated = Span(pieces[0].start(), pieces[-1].end())
+                words = strong(self.text[slice(*stated)], self._deciding(stated))
                 parts += Markup("<mark{}>{}</mark>").format(self._anchor(SAID), words)
             else:
                 parts += Markup("").join(map(self._plain, pieces))
@@ -378,7 +365,6 @@ class _Writing:
 
 
 def _cells(text: str, row: Span) -> list[Span]:
-    """The cells of a row, without the blanks around them."""
     edges = [match.start() for match in CELL_EDGE.finditer(text, row.start, row.end)]
     return [trimmed(text, start + 1, end) or Span(end, end) for start, end in pairwise(edges)]
 
@@ -415,7 +401,7 @@ def parts_of(shown: ShownPassage) -> tuple[ShownPassage, ShownPassage, ShownPass
         end = ([block for block in blocks if block >= last][1:] or [end])[0]
     start = start if start >= FOLDED else 0
     end = end if len(text) - end >= FOLDED else len(text)
-    marked = tuple((each - start, until - start) for each, until in shown.marked)
+    marked = tuple((a - start, b - start) for a, b in shown.marked)
     before, after = (replace(shown, text=part, marked=()) for part in (text[:start], text[end:]))
     return before, replace(shown, text=text[start:end], marked=marked), after
 

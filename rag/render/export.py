@@ -49,17 +49,13 @@ def file_name(session: Session, extension: str) -> str:
 
 def _message(message: Message, by_number: Mapping[int, Source]) -> str:
     if message.role == Role.ASSISTANT:
-        said = _footnoted(standalone(with_warnings(outgoing(message))), by_number)
-        return "\n\n".join(filter(None, (said, _end(message))))
+        text = _footnoted(standalone(with_warnings(outgoing(message))), by_number)
+        if message.status is MessageStatus.COMPLETE:
+            return text
+        why = f"*This answer is {message.status}. {in_words(message.error or '')}*"
+        return "\n\n".join(filter(None, (text, why.replace(" *", "*"))))
     speaker = "" if message.role == Role.USER else f"**{message.role}:** "
     return _quoted(standalone(f"{speaker}{message.content}"))
-
-
-def _end(message: Message) -> str:
-    """Why an answer breaks off."""
-    if message.status is MessageStatus.COMPLETE:
-        return ""
-    return f"*This answer is {message.status}. {in_words(message.error or '')}*".replace(" *", "*")
 
 
 def _footnoted(text: str, by_number: Mapping[int, Source]) -> str:
@@ -95,25 +91,24 @@ def as_conversation(handle: SessionHandle) -> dict[str, Any]:
 
     What was brought from elsewhere is brought along again, with its sources.
     """
-    kept = _ScriptSoFar(handle)
-    for is_brought, group in groupby(_pairs(handle.messages()), key=lambda pair: _is_brought(pair)):
+    script = _ScriptSoFar(handle)
+    pairs = _pairs(handle.messages())
+    for is_brought, group in groupby(pairs, key=lambda pair: pair[1].answer is None):
         if is_brought:
-            kept.bring([message for pair in group for message in pair])
+            script.bring([message for pair in group for message in pair])
             continue
         for pair in group:
-            kept.ask(*pair)
-    kept.compress()
+            script.ask(*pair)
+    script.compress()
     return {
         "version": 1,
         "title": handle.read().title.strip() or "A kept conversation",
         "documents": NAME,
-        "turns": kept.turns,
+        "turns": script.turns,
     }
 
 
 class _ScriptSoFar:
-    """The turns so far, and where each number was cited first."""
-
     def __init__(self, handle: SessionHandle) -> None:
         self._handle = handle
         self._sources = {source.number: source for source in handle.sources()}
@@ -126,10 +121,9 @@ class _ScriptSoFar:
         }
         numbers = sorted({n for message in messages for n in self._numbers(message.content)})
         if not self.turns and numbers == list(range(1, len(numbers) + 1)):
-            results = [self._sources[number] for number in numbers]
             turn["sources"] = [
                 {"n": s.number, "document": s.document_name, "text": s.text, "place": s.locator}
-                for s in results
+                for s in map(self._sources.__getitem__, numbers)
             ]
         self.turns.append(turn)
 
@@ -176,11 +170,7 @@ class _ScriptSoFar:
         number = answer.answer.result if answer.answer else None
         stored = self._handle.result(number) if number else None
         result = result_from(stored) if stored else None
-        return (
-            [each for each in result.shown(result.rows[0]) if each]
-            if result and result.rows
-            else []
-        )
+        return list(filter(None, result.shown(result.rows[0]))) if result and result.rows else []
 
     def _numbers(self, text: str) -> list[int]:
         return [number for number in cited_numbers(text) if number in self._sources]
@@ -188,13 +178,9 @@ class _ScriptSoFar:
 
 def figures_of(text: str) -> list[str]:
     """The first figures, with their units, of statements that cite."""
-    stated = [
-        text[statement.start : statement.end]
-        for statement in read_statements(text)
-        if statement.numbers
-    ]
-    results = (each.strip() for part in stated for each in FIGURE.findall(without_markers(part)))
-    return list(dict.fromkeys(results))[:MOST_FIGURES]
+    stated = (text[s.start : s.end] for s in read_statements(text) if s.numbers)
+    figures = (f.strip() for part in stated for f in FIGURE.findall(without_markers(part)))
+    return list(dict.fromkeys(figures))[:MOST_FIGURES]
 
 
 def _pairs(messages: Sequence[Message]) -> list[tuple[Message, Message]]:
@@ -206,7 +192,3 @@ def _pairs(messages: Sequence[Message]) -> list[tuple[Message, Message]]:
         and other.role == Role.ASSISTANT
         and other.status is MessageStatus.COMPLETE
     ]
-
-
-def _is_brought(pair: tuple[Message, Message]) -> bool:
-    return pair[1].answer is None

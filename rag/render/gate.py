@@ -49,6 +49,10 @@ _RULE = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")  # below 
 _MATH_BEGINS = re.compile(r"\$|\\[(\[]")
 _ESCAPED = re.compile(r"([\\*_`<>~|])")
 _LIVE = re.compile(r"!\[|<[A-Za-z/!?]|\][(:]")
+# A text without any of these is the same behind the gate.
+_ACTED_ON = re.compile(
+    rf"[\x00-\x08\x0b-\x1f\x7f-\x9f]|{_LIVE.pattern}|{_IN_ADDRESS.pattern}", re.IGNORECASE
+)
 
 
 class _Undecided(Exception):
@@ -102,13 +106,11 @@ class MarkdownGate:
         lines = delta.removeprefix("\n") if self._ends_in_return else delta
         self._ends_in_return = delta.endswith("\r") if delta else self._ends_in_return
         lines = _CONTROL.sub("", lines.replace("\r\n", "\n").replace("\r", "\n"))
-        return "".join(self._decided_with(lines))
-
-    def _decided_with(self, lines: str) -> Iterator[str]:
-        """A little at a time: what is not decided yet is copied at each sign."""
-        for start in range(0, len(lines), MOST):
+        shown: list[str] = []
+        for start in range(0, len(lines), MOST):  # what is not decided yet is copied at each sign
             self._rest += lines[start : start + MOST]
-            yield from self._decided()
+            shown += self._decided()
+        return "".join(shown)
 
     def finish(self) -> str:
         """What was held back, when the stream has ended."""
@@ -132,14 +134,11 @@ class MarkdownGate:
             if len(shown) != taken:
                 by = self.shifts[-1][1] if self.shifts else 0
                 self.shifts.append((self._passed, by + len(shown) - taken))
-            self._look_for_address(shown)
+            # Whatever stands in an address, it ends at a blank alone.
+            *before, word = _BLANK.split(self._tail + shown)
+            self._in_address = (self._in_address and not before) or bool(_IN_ADDRESS.search(word))
+            self._tail = word[-_LONGEST_BEGINNING:]
             yield shown
-
-    def _look_for_address(self, shown: str) -> None:
-        """Whatever stands in one, it ends at a blank alone."""
-        *before, word = _BLANK.split(self._tail + shown)
-        self._in_address = (self._in_address and not before) or bool(_IN_ADDRESS.search(word))
-        self._tail = word[-_LONGEST_BEGINNING:]
 
     def _next(self) -> str:
         if self._begins:
@@ -196,7 +195,7 @@ class MarkdownGate:
         if not self._line.strip(" \t>"):
             self._begin_paragraph()
         self._in_table |= "-" in self._line and bool(_RULE.match(self._line))
-        self._signs += "".join(each for each in _AROUND_CODE if each in self._line)
+        self._signs += "".join(sign for sign in _AROUND_CODE if sign in self._line)
         self._dollars += 0 if self._is_code else self._line.count("$$")
         self._begins = True
 
@@ -246,7 +245,7 @@ class MarkdownGate:
         return (
             (self._may_define and "]:" in span)
             or (bool(self._brackets) and "`" in inside)
-            or any(each in inside and each in self._signs + self._line for each in _AROUND_CODE)
+            or any(sign in inside and sign in self._signs + self._line for sign in _AROUND_CODE)
         )
 
     def _exclamation(self) -> str:
@@ -318,8 +317,8 @@ class MarkdownGate:
         if begun and len(self._rest) < MAX_MATH and not self._final:
             raise _Undecided
         text = self._past + self._rest + "\n"  # for patterns that look one character ahead
-        results = (MATH[text[at]].match(text, at) for at in begun)
-        return any(formula.end() > place for formula in results if formula)
+        formulas = (MATH[text[start]].match(text, start) for start in begun)
+        return any(formula.end() > place for formula in formulas if formula)
 
 
 _BY_SIGN: dict[str, Callable[[MarkdownGate], str]] = {
@@ -349,6 +348,8 @@ def _named_link(match: "regex.Match[str]") -> str | None:
 @memoised
 def sanitise(text: str) -> str:
     """A whole text through the gate; one that passed already stays as it is."""
+    if not _ACTED_ON.search(text):
+        return text
     gate = MarkdownGate()
     return gate.feed(text) + gate.finish()
 

@@ -87,7 +87,7 @@ def statements_in(
     text, answer = message.content, message.answer
     starts = [marker.start for marker in find_markers(text) if number in marker.numbers]
     if start is not None and starts:
-        starts = [min(starts, key=lambda each: abs(each - start))]
+        starts = [min(starts, key=lambda other: abs(other - start))]
     citations = answer.citations if answer is not None else ()
     checked = {citation.start: citation for citation in citations if citation.number == number}
     return tuple(
@@ -204,24 +204,23 @@ def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[
         if number in part.numbers
     ]
     if start is not None and parts:
-        parts = [min(parts, key=lambda each: _distance(each[0], start))]
+        parts = [min(parts, key=lambda pair: _distance(pair[0], start))]
     return [_words(text, statement, part) for part, statement in parts]
 
 
 def _words(text: str, statement: Statement, part: Clause) -> str:
     """What a part says; a cell says it with the label of its row and the head of its column."""
-    own = without_markers(text[part.start : part.end])
+    words = without_markers(text[part.start : part.end])
     if statement.kind != "row":
-        return own
+        return words
     label, *_ = _cells_in(text[statement.start : statement.end])
-    heads = (
-        _cells_in(text[slice(*statement.lead_in)].rpartition("\n")[2]) if statement.lead_in else []
-    )
+    lead = text[slice(*statement.lead_in)] if statement.lead_in else ""
+    heads = _cells_in(lead.rpartition("\n")[2])
     first = text[statement.start : part.start].strip().removeprefix("|").count("|")
-    said = [] if first == 0 else [label]
-    for index, cell in enumerate(_cells_in(own), start=first):
-        said += [heads[index], cell] if 0 < index < len(heads) else [cell]
-    return " · ".join(filter(None, said))
+    cells = [] if first == 0 else [label]
+    for index, cell in enumerate(_cells_in(words), start=first):
+        cells += [heads[index], cell] if 0 < index < len(heads) else [cell]
+    return " · ".join(filter(None, cells))
 
 
 def _cells_in(row: str) -> list[str]:
@@ -242,11 +241,9 @@ def places_of(
     `fewest` words or figures of a clause have to be in the passage.
     """
     spans = _stating(passage)
-    results = [_features(passage[span.start : span.end]) for span in spans]
-    chosen = {
-        position for clause in clauses for position in _best(_features(clause), results, fewest)
-    }
-    return tuple(spans[position] for position in sorted(chosen))
+    features = [_features(passage[slice(*span)]) for span in spans]
+    chosen = {place for clause in clauses for place in _best(_features(clause), features, fewest)}
+    return tuple(spans[place] for place in sorted(chosen))
 
 
 def _stating(passage: str) -> list[Span]:
@@ -271,18 +268,18 @@ def _features(text: str) -> frozenset[str]:
     return frozenset(map(canonical, terms(text))) | figures
 
 
-def _best(said: frozenset[str], places: Sequence[frozenset[str]], fewest: int) -> list[int]:
+def _best(clause: frozenset[str], places: Sequence[frozenset[str]], fewest: int) -> list[int]:
     """The places that together say most of it, the best first; rare words tell more."""
-    frequency = Counter(feature for place in places for feature in place & said)
-    weights = {each: math.log(1 + len(places) / count) for each, count in frequency.items()}
+    frequency = Counter(feature for place in places for feature in place & clause)
+    weights = {word: math.log(1 + len(places) / count) for word, count in frequency.items()}
     total = sum(weights.values())
     chosen: list[int] = []
     open_words = set(weights) if len(weights) >= fewest else set()
     while open_words and len(chosen) < MOST_PLACES:
-        gains = [sum(weights[each] for each in sorted(place & open_words)) for place in places]
-        at = max(range(len(places)), key=lambda at: (gains[at], -len(places[at]), -at))
-        if gains[at] < (NEXT_SHARE if chosen else FIRST_SHARE) * total:
+        gains = [sum(weights[word] for word in sorted(place & open_words)) for place in places]
+        best = max(range(len(places)), key=lambda p: (gains[p], -len(places[p]), -p))
+        if gains[best] < (NEXT_SHARE if chosen else FIRST_SHARE) * total:
             break
-        chosen.append(at)
-        open_words -= places[at]
+        chosen.append(best)
+        open_words -= places[best]
     return chosen

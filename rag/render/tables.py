@@ -84,8 +84,8 @@ def result_of(session: SourceRegister, message: Message) -> ShownResult | None:
     """The table that an answer shows, its first rows."""
     if message.answer is None or message.answer.result is None:
         return None
-    found = shown_result(session, message.answer.result, limit=ROWS_IN_ANSWER)
-    return None if found is None or found.result.is_figure or not found.rows else found
+    shown = shown_result(session, message.answer.result, limit=ROWS_IN_ANSWER)
+    return None if shown is None or shown.result.is_figure or not shown.rows else shown
 
 
 def without_rows(text: str) -> str:
@@ -124,13 +124,8 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
     columns = tuple(column.name for column in table.columns)
     plain = [filter_ for filter_ in plan.filters if _is_plain(filter_)]
     filters = [
-        (
-            each.column,
-            str(each.part),
-            str(each.op),
-            f"{BETWEEN} ".join(map(value_words, each.values)),
-        )
-        for each in plain
+        (f.column, str(f.part), str(f.op), f"{BETWEEN} ".join(map(value_words, f.values)))
+        for f in plain
     ]
     measures = [(str(measure.kind), measure.column) for measure in plan.measures]
     return PlanForm(
@@ -193,21 +188,18 @@ def _lines(form: Form, what: str, *fields: str) -> list[dict[str, str]]:
 
 def _values(line: Mapping[str, str], kinds: Mapping[str, ColumnType]) -> tuple[Scalar, ...]:
     kind, op, part = kinds.get(line["column"]), line["op"], line["part"]
-    given = tuple(each.strip() for each in line["values"].split(BETWEEN) if each.strip())
+    values = tuple(filter(None, map(str.strip, line["values"].split(BETWEEN))))
     if op in (Op.BLANK, Op.FILLED):
         return ()
     if op in (Op.HAS, Op.LACKS):
-        return given
+        return values
     if part or kind in (ColumnType.NUMBER, ColumnType.DURATION):
-        return tuple(_figure(each.lstrip("Qq") if part else each) for each in given)
+        bare = [value.lstrip("Qq") if part else value for value in values]
+        numbers = map(read_number, bare)
+        return tuple(v if n is None else n for v, n in zip(bare, numbers, strict=True))
     if kind is ColumnType.BOOLEAN:
-        return tuple(each.casefold() in ("yes", "true", "1", "ja") for each in given)
-    return given
-
-
-def _figure(text: str) -> Scalar:
-    number = read_number(text)
-    return text if number is None else number
+        return tuple(value.casefold() in ("yes", "true", "1", "ja") for value in values)
+    return values
 
 
 def _order(form: Form, measures: int, *, grouped: bool) -> tuple[Order, ...]:

@@ -37,17 +37,17 @@ class StatementWarning:
 
 def verdict_in_words(citation: Citation) -> str:
     """The reason, or what its verdict means; a judge's word is shown as the judge's."""
-    said = " ".join((citation.reason or VERDICTS[citation.verdict]).split())
-    return f"{citation.judged_by} says: {said}" if citation.judged_by else said
+    reason = " ".join((citation.reason or VERDICTS[citation.verdict]).split())
+    return f"{citation.judged_by} says: {reason}" if citation.judged_by else reason
 
 
 def warnings_in(text: str, citations: Sequence[Citation]) -> list[StatementWarning]:
     """The statements of which a number does not say so, in order."""
-    found: defaultdict[int, dict[tuple[int, str], None]] = defaultdict(dict)
+    by_end: defaultdict[int, dict[tuple[int, str], None]] = defaultdict(dict)
     for citation in citations:
         if citation.verdict.is_warning:
-            found[_end_of(text, citation)][citation.number, verdict_in_words(citation)] = None
-    return [StatementWarning(end, tuple(said)) for end, said in sorted(found.items())]
+            by_end[_end_of(text, citation)][citation.number, verdict_in_words(citation)] = None
+    return [StatementWarning(end, tuple(reasons)) for end, reasons in sorted(by_end.items())]
 
 
 def with_warnings(message: Message) -> str:
@@ -55,11 +55,12 @@ def with_warnings(message: Message) -> str:
     text, answer = message.content, message.answer
     if answer is None:
         return text
-    notes = [(each.end, f"⚠ {each}") for each in warnings_in(text, answer.citations)]
-    notes += [(statement_end(text, each.start, each.end), "no source") for each in answer.unsourced]
+    notes = [(warning.end, f"⚠ {warning}") for warning in warnings_in(text, answer.citations)]
+    notes += [(statement_end(text, u.start, u.end), "no source") for u in answer.unsourced]
     notes += [(figure.end, missing_in_words(figure)) for figure in unfound_in(answer.figures)]
     for end, note in sorted(notes, reverse=True):
-        text = f"{text[:end]} *({_SIGNS.sub(_escaped, note)})*{text[end:]}"
+        escaped = _SIGNS.sub(r"\\\g<0>", note)
+        text = f"{text[:end]} *({escaped})*{text[end:]}"
     return text
 
 
@@ -74,10 +75,6 @@ def missing_in_words(mark: CheckedFigure) -> str:
 def unfound_in(figures: Sequence[CheckedFigure]) -> list[CheckedFigure]:
     """Those that stand in no source of their statement, nor follow from others."""
     return [figure for figure in figures if figure.status is FigureStatus.UNFOUND]
-
-
-def _escaped(sign: re.Match[str]) -> str:
-    return f"\\{sign[0]}"
 
 
 def _end_of(text: str, citation: Citation) -> int:

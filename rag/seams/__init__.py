@@ -22,6 +22,7 @@ from rag.seams.documents import (
     ListedFile,
     Matrix,
     OpenSource,
+    Renewable,
     Reranker,
     Resumable,
     Retriever,

@@ -163,6 +163,17 @@ class ChunkIndex(Protocol):
         """Let another process open it; it is opened again at the next use."""
 
 
+@runtime_checkable
+class Renewable(Protocol):
+    """An index that answers while its successor is filled, be that of another model."""
+
+    def successor(self) -> ChunkIndex:
+        """Of the settings' model; what was begun of it goes on."""
+
+    def take_over(self) -> None:
+        """From now on the successor's vectors are those of the index."""
+
+
 class Reranker(Protocol):
     """Scores texts for a query by reading both together."""
 

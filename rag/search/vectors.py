@@ -127,7 +127,7 @@ class ChromaIndex:
                 query_embeddings=vectors,
                 n_results=limit,
                 include=["distances"],
-                where=_where(readable),
+                where=None if readable.ids is None else {PLACE: {"$in": sorted(readable.ids)}},
             )
             return [
                 [(key, 1.0 - float(distance)) for key, distance in zip(*each, strict=True)]
@@ -351,7 +351,3 @@ def _hurry(request: Any) -> None:
     """A search does not wait long for a server that took the connection and says nothing."""
     if request.url.path.endswith("/query"):
         request.extensions["timeout"] = dict.fromkeys(request.extensions["timeout"], QUERY_SECONDS)
-
-
-def _where(readable: Readable) -> dict[str, Any] | None:
-    return None if readable.ids is None else {PLACE: {"$in": sorted(readable.ids)}}

@@ -353,7 +353,7 @@ class Application:
             return
         with EmbeddingClaims(self.engine).one_writer():  # another process may have copied them
             debts = IndexDebts(self.engine)
-            count = self.index.copy(debts.embedded_batches(), debts.places)
+            count = self.index.copy(debts.embedded_batches, debts.places)
         if count:
             log_throttled(log, "The vector index was changed", f"{count} vectors were copied")
 

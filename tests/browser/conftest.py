@@ -24,6 +24,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--in-process-gpu",
+    "--disable-features=SpareRendererForSitePerProcess,Translate,OptimizationHints,MediaRouter",
 ]
 LIBRARY = Path(__file__).parents[2] / "data" / "library"
 DOCUMENTS = (

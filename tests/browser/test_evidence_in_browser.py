@@ -43,7 +43,9 @@ SALES = "Product,Region,Revenue\n" + "".join(f"Lamp {n},North,{100 + n}\n" for n
 SALES = SALES.encode()
 LIGHT = "The case of the Aero 5 is grey and light [1]."
 AXE = Path(__file__).parents[1] / "web/clients/node_modules/axe-core/axe.min.js"
-VIOLATIONS = "axe.run({resultTypes: ['violations']}).then(found => found.violations)"
+VIOLATIONS = "rules => axe.run({...rules, resultTypes: ['violations']}).then(a => a.violations)"
+# Colours alone differ there from the light look, in which all the rules are tried.
+OF_COLOURS = {"runOnly": ["color-contrast"]}
 LOOKS = {
     "light": {},
     "dark": {"color_scheme": "dark"},
@@ -515,7 +517,7 @@ class TestAPrintedPage:
         chips(page).first.click()
         expect(page.locator("#panel .sheet mark").first).to_be_visible()
 
-        assert found_by_axe(page) == []
+        assert found_by_axe(page, look) == []
 
 
 class TestARowOfASheet:
@@ -589,14 +591,14 @@ class TestEverybodyCanReadIt:
         if not AXE.exists():
             pytest.skip("axe-core is not installed: make clients")
         page = open_page(checked, **LOOKS[look])
-        assert found_by_axe(page) == []
+        assert found_by_axe(page, look) == []
 
         chips(page).first.click()
         expect(page.locator("#panel mark")).to_be_visible()
-        assert found_by_axe(page) == []
+        assert found_by_axe(page, look) == []
         for path in (f"{checked}/sources/1?m=1", f"{checked}/summaries", "/documents", "/"):
             page.goto(path)
-            assert found_by_axe(page) == [], path
+            assert found_by_axe(page, look) == [], path
 
     @pytest.mark.parametrize("look", LOOKS)
     def test_a_glance(self, open_page, checked, look):
@@ -606,11 +608,13 @@ class TestEverybodyCanReadIt:
         chips(page).first.focus()
         expect(page.get_by_role("tooltip")).to_be_visible()
 
-        assert found_by_axe(page) == []
+        assert found_by_axe(page, look) == []
 
 
-def found_by_axe(page):
+def found_by_axe(page, look):
     """What is wrong, as axe tells it; it runs beside the page, whose own policy lets nothing in."""
-    page.evaluate(AXE.read_text(encoding="utf-8"))
-    violations = page.evaluate(VIOLATIONS)  # what is right is not told, which is most of it
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(AXE.read_text(encoding="utf-8"))
+    rules = OF_COLOURS if look in ("dark", "forced colours") else {}
+    violations = page.evaluate(VIOLATIONS, rules)  # what is right is not told: most of it
     return [(each["id"], [node["html"][:120] for node in each["nodes"]]) for each in violations]

@@ -83,7 +83,7 @@ def test_can_be_read_by_everybody_and_fits(open_page, folder, look):
         page.screenshot(path=name, full_page=True)
     if not AXE.exists():
         pytest.skip("axe-core is not installed: make clients")
-    assert found_by_axe(page) == []
+    assert found_by_axe(page, look) == []
 
 
 def test_is_gone_through_with_the_keyboard(page, folder):

@@ -323,7 +323,7 @@ def test_offsets_are_exact(text: str) -> None:
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=120, unique=True))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_written_markers_are_read_back(numbers: list[int]) -> None:
     assert cited_numbers(marker_text(numbers)) == numbers
 

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import inspect, text
+from sqlalchemy import BIGINT, INTEGER, inspect, text
 from sqlalchemy.exc import OperationalError
 
 import rag.db.engine
@@ -92,6 +92,16 @@ class TestMigrations:
             upgrade(connection, "head")
 
         assert described(own_engine) == described(empty_engine)
+
+    def test_number_rows_with_64_bits(self, any_engine):
+        seen = inspect(any_engine)
+        of = [table.name for table in metadata.sorted_tables if "row" in table.primary_key]
+        columns = [column for table in of for column in seen.get_columns(table)]
+        types = {column["type"].__class__ for column in columns if column["name"] == "row"}
+
+        assert {"chunks", "messages", "audit"} <= set(of)
+        # SQLite's own numbers are of 64 bits where the type is called so.
+        assert types == {BIGINT if any_engine.dialect.name == "postgresql" else INTEGER}
 
     def test_may_be_run_again_by_every_process(self, any_engine):
         migrate(any_engine)

@@ -2,7 +2,6 @@
 
 import errno
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 
@@ -91,16 +90,19 @@ def test_an_upload_without_its_file_says_so(application, client, tmp_path):
     assert job.error == "part.md: the upload did not arrive whole. Send the file again."
 
 
-def test_an_upload_for_which_the_disk_has_no_room_fails_its_job(application, client, monkeypatch):
-    def no_room(self, data):
+def test_an_upload_for_which_the_disk_has_no_room_fails_its_job(
+    application, client, monkeypatch, tmp_path
+):
+    def no_room(_descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", no_room)
+    monkeypatch.setattr("rag.db.blobs.os.fsync", no_room)
     (job_id,) = upload(client, ("part.md", TEXT.format(n=1)))
 
     job = client.get(f"/api/v1/jobs/{job_id}").get_json()
     assert job["state"] == "failed"
     assert "part.md could not be kept (No space left on device)" in job["error"]
+    assert not list((tmp_path / "var" / "uploads").iterdir())  # a full disk needs the room
 
 
 def test_an_ended_upload_leaves_no_file(application, client, tmp_path):

@@ -136,7 +136,7 @@ def test_until_all_is_copied_the_old_index_answers_and_both_are_written(start):
     changing.add(["b"], np.ones((1, 2), np.float32), ["1"])
     assert changing.chunk_ids() == {"a", "b"}
     assert new.chunk_ids() == {"b"}
-    assert changing.copy([["a"], ["b"]], lambda ids: dict.fromkeys(ids, "1")) == 2
+    assert changing.copy(lambda: [["a"], ["b"]], lambda ids: dict.fromkeys(ids, "1")) == 2
     changing.add(["c"], np.ones((1, 2), np.float32), ["1"])
 
     assert changing.chunk_ids() == new.chunk_ids() == {"a", "b", "c"}
@@ -159,9 +159,25 @@ def test_what_is_moved_or_removed_while_it_is_copied_is_so_in_the_new_index():
             changing.remove(["b"])
         return known
 
-    changing.copy([["a", "b"], ["c"]], then)
+    changing.copy(lambda: [["a", "b"], ["c"]], then)
 
     assert {key: new.places[key] for key in new.rows} == {"a": "2", "c": "1"}
+
+
+def test_a_move_of_a_process_that_knows_the_old_index_alone_is_known_to_the_new_one():
+    old, new = FakeIndex(), FakeIndex()
+    old.rows = {key: np.ones(2, np.float32) for key in "abc"}
+    places = {"a": "1", "b": "1", "c": "1"}
+
+    def batches():
+        yield ["a", "b"]
+        places["a"] = "2"
+        old.move({"a": "2"})
+        yield ["c"]
+
+    ChangingIndex(old, new).copy(batches, lambda ids: {key: places[key] for key in ids})
+
+    assert new.places == {"a": "2", "b": "1", "c": "1"}
 
 
 class FakeIndex:
@@ -290,3 +306,100 @@ def test_the_words_of_the_library_are_counted_by_one_process_for_all(start):
         assert first["refund"] == 1
     finally:
         event.remove(Engine, "before_cursor_execute", noted)
+
+
+class TestAnotherModel:
+    """`groundnote reindex` with another model, beside a server that runs with the old one."""
+
+    @pytest.fixture
+    def old(self, start):
+        application = start("postgresql")
+        ingest(application)
+        return application
+
+    @pytest.fixture
+    def new(self, old):
+        application = build(old.settings, embedder=HashEmbedder(dimensions=128, name="other"))
+        yield application
+        application.stop()
+
+    def test_the_old_one_answers_until_the_new_one_has_it_all(self, old, new):
+        before = found(old)
+        with pytest.raises(IndexMismatch, match="groundnote reindex"):
+            found(new)
+
+        steps = new.ingestion.reindex()
+        assert next(steps) == (len(before), len(before))
+        assert PgVectorIndex("other", new.engine, table=pgvector.NEXT).count() == len(before)
+        assert found(old) == before
+        assert list(steps) == [(0, 0)]
+
+        assert {key for key, _ in found(new)} == {key for key, _ in before}
+        with pytest.raises(IndexMismatch, match="other"):
+            found(old)
+        late = [IncomingFile.from_bytes("late.md", b"# Late\n\nComes when it is over.")]
+        with pytest.raises(IndexMismatch, match="groundnote reindex"):
+            list(old.ingestion.ingest(late))
+        new.index.check()
+        ingest(new, {"late.md": "# Late\n\nComes when it is over."})
+        assert is_level(new)
+
+    def test_what_is_written_with_the_old_one_meanwhile_is_in_the_new_one(self, old, new):
+        row = {"id": "few", "owner": "", "name": "Few", "everybody": 0}
+        with writing(old.engine) as connection:
+            connection.execute(insert(collections).values(row))
+        documents = {each.name: each.id for each in old.documents.documents(EVERYTHING)}
+
+        steps = new.ingestion.reindex()
+        next(steps)
+        ingest(old, {"news.md": "# News\n\nThe lamp is green."})
+        old.ingestion.move(documents["router.md"], "few")
+        old.ingestion.delete(documents["refunds.md"])
+        assert found(old, "lamp green")
+        list(steps)
+
+        assert is_level(new)
+        moved = new.index.nearest(
+            new.embedder.embed(["Reset"]), Readable(frozenset({"few"})), limit=9
+        )
+        assert new.documents.chunks([key for key, _ in moved[0]], EVERYTHING).values()
+        assert len(found(new, "lamp green")) == 2
+
+    def test_one_that_was_killed_goes_on_where_it_was_and_a_third_model_begins_anew(self, old, new):
+        steps = new.ingestion.reindex()
+        next(steps)
+        steps.close()
+        embedded = len(new.embedder.embedded)
+
+        list(new.ingestion.reindex())
+
+        assert len(new.embedder.embedded) == embedded == new.index.count()
+        steps = new.ingestion.reindex()  # of the same model: that is asked for
+        next(steps)
+        assert set(indexes(new)) == {f"chunk_vectors_{kind}" for kind in KINDS}
+        assert PgVectorIndex("third", new.engine).successor().count() == 0
+
+    def test_an_empty_library_is_that_of_the_new_model(self, old, new):
+        for document in old.documents.documents(EVERYTHING):
+            old.ingestion.delete(document.id)
+
+        list(new.ingestion.reindex())
+        ingest(new, {"news.md": "# News\n\nThe lamp is green."})
+
+        assert len(found(new, "lamp green")) == 1
+
+
+KINDS = ("pkey", "by_collection", "graph", "next_pkey", "next_by_collection")
+
+
+def indexes(application):
+    names = "SELECT indexname FROM pg_indexes WHERE tablename LIKE 'chunk_vectors%'"
+    with reading(application.engine) as connection:
+        return connection.scalars(text(names)).all()
+
+
+def is_level(application):
+    """Whether each chunk has its vector, and there are no others."""
+    with reading(application.engine) as connection:
+        ids = set(connection.scalars(text("SELECT id FROM chunks")))
+    return application.index.chunk_ids() == ids

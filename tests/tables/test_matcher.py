@@ -228,7 +228,7 @@ class TestOffers:
 
 
 class TestWordsThatAreAlmostThere:
-    """Rows by their table's name, names of columns in part or written short: offered, not missed."""
+    """Rows by their table's name, names of columns in part or written short: offered."""
 
     @pytest.fixture(scope="class")
     def offered(self, tmp_path_factory):

@@ -27,7 +27,7 @@ _DIFFERENCE = re.compile(
     re.IGNORECASE,
 )
 _INCREASE, _DECREASE = (
-    re.compile(rf"\b(?:{phrases(each)})\b", re.IGNORECASE) for each in ("increases", "decreases")
+    re.compile(rf"\b(?:{phrases(kind)})\b", re.IGNORECASE) for kind in ("increases", "decreases")
 )
 _SUM = re.compile(rf"\b(?:{phrases('sums')})\b", re.IGNORECASE)
 _SHARE = re.compile(rf"%|\b(?:{phrases('shares')})\b", re.IGNORECASE)
@@ -49,13 +49,13 @@ class Computation:
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._text = case.said.text
-        self._found: dict[tuple[Figure, bool], str] = {}
+        self._text = case.statement.text
+        self._ways: dict[tuple[Figure, bool], str] = {}
 
     def ways(self) -> list[str]:
         """How the figures follow that no source gives, from what the statement names."""
-        figures = [figure for source in self._case.sources for figure in source.figures]
-        missing = [figure for figure in self._figures if not any(agree(figure, e) for e in figures)]
+        sourced = [figure for source in self._case.sources for figure in source.figures]
+        missing = [figure for figure in self._figures if not any(agree(figure, s) for s in sourced)]
         ways = list(dict.fromkeys(self.how(figure, is_proof=True) for figure in missing))
         counts = [figure for figure in self._figures if figure not in missing and not figure.unit]
         used = all(any(_uses(way, count) for way in ways) for count in counts)
@@ -63,27 +63,27 @@ class Computation:
 
     def how(self, figure: Figure, *, is_proof: bool = False) -> str:
         """How a figure follows from any of the sources, or as a proof from those that are named."""
-        if (figure, is_proof) not in self._found:
+        if (figure, is_proof) not in self._ways:
             fits = (
                 how
                 for value, how in self._results(figure, is_proof=is_proof)
                 if _is_as_much(value, figure)
             )
-            self._found[figure, is_proof] = next(fits, "")
-        return self._found[figure, is_proof]
+            self._ways[figure, is_proof] = next(fits, "")
+        return self._ways[figure, is_proof]
 
     def is_used(self, figure: Figure) -> bool:
         """Whether it may follow from others, or another one of the statement from it."""
         if not self._case.reading.raw.isdisjoint(_THAN):
-            pairs = _pairs(_alike(figure, [each.figure for each in self._nearest]))
+            pairs = _pairs(_alike(figure, [near.figure for near in self._nearest]))
             if any(_is_as_much(a.base - b.base, figure) for a, b in pairs):
                 return True
-        ways = (self.how(each) for each in self._figures if each is not figure)
+        ways = (self.how(other) for other in self._figures if other is not figure)
         return bool(self.how(figure)) or any(figure.shown in way for way in ways)
 
     @cached_property
     def _figures(self) -> list[Figure]:
-        return [figure.said.figure for figure in self._case.weighed]
+        return [weighed.stated.figure for weighed in self._case.weighed]
 
     # ── What it may follow from ──
 
@@ -91,7 +91,7 @@ class Computation:
     def _nearest(self) -> list[AttributedFigure]:
         """All figures, those first that are given for what most words of the statement name."""
         words = self._case.reading.words
-        figures = (each for source in self._case.sources for each in figures_by(source))
+        figures = (figure for source in self._case.sources for figure in figures_by(source))
         return sorted(figures, key=lambda figure: -share(words, figure.words | figure.lent))
 
     @cached_property
@@ -100,21 +100,21 @@ class Computation:
 
         `A canoe for a full day` names that price of the canoe, and no price of a full day else.
         """
-        results = [(self._common(each), each) for each in self._nearest]
+        results = [(self._common(near), near) for near in self._nearest]
         alike: dict[str, set[frozenset[str]]] = defaultdict(set)
-        for words, figure in results:
-            alike[figure.figure.dimension].add(words)
+        for words, near in results:
+            alike[near.figure.dimension].add(words)
         return [
-            each
-            for words, each in results
-            if words and not any(words < others for others in alike[each.figure.dimension])
+            near
+            for words, near in results
+            if words and not any(words < others for others in alike[near.figure.dimension])
         ]
 
     def _common(self, figure: AttributedFigure) -> frozenset[str]:
         """The words and names that a figure is given for in the statement as well."""
-        said = frozenset(self._case.reading.words)
+        words = frozenset(self._case.reading.words)
         names = (f"={n}" for n in figure.names if names_agree(self._case.names, [n]) > 0)
-        return (said & figure.words or said & figure.lent).union(names)
+        return (words & figure.words or words & figure.lent).union(names)
 
     def _is_per(self, amount: Figure, period: str) -> bool:
         """Whether it is of so long, as itself, its header or its sentence says."""
@@ -129,25 +129,23 @@ class Computation:
     def _results(self, figure: Figure, *, is_proof: bool) -> Iterator[_Result]:
         """Products as often as the statement itself says; the others where its words name them."""
         figures = self._nearest_by_words if is_proof else self._nearest
-        text, own = self._text, [each for each in self._figures if each is not figure]
-        known = own + [figure.figure for figure in figures]
-        amounts = [each for each in known if each.unit or not figure.unit or each not in own]
-        same, counts = _alike(figure, amounts), _counts(own)
-        if (
-            _SUM.search(text)
-            and len(_alike(figure, [word.figure for word in self._nearest_by_words])) > 1
-        ):
+        text, others = self._text, [other for other in self._figures if other is not figure]
+        every = others + [sourced.figure for sourced in figures]
+        amounts = [e for e in every if e.unit or not figure.unit or e not in others]
+        same, counts = _alike(figure, amounts), _counts(others)
+        near = [near.figure for near in self._nearest_by_words]
+        if _SUM.search(text) and len(_alike(figure, near)) > 1:
             counts = []  # `the three plans together` are not three times one of them
-        yield from self._products(figure, same, counts, known)
+        yield from self._products(figure, same, counts, every)
         if _DIFFERENCE.search(text):
             pairs = [e for e in _pairs(same) if not is_proof or not self._is_reversed(*e)]
             yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         if _SUM.search(text):
             yield from _sums(_alike(figure, amounts, each_once=False))
-        yield from _ratios(figure, own, figures, self._case.reading.raw)
-        is_share = _SHARE.search(text) or any(e.figure.unit == "%" for e in self._nearest_by_words)
-        shared = [e for e in same if (is_share or e in own) and e.unit not in ("", "%")]
-        yield from _shares(shared, known)
+        yield from _ratios(figure, others, figures, self._case.reading.raw)
+        is_share = _SHARE.search(text) or any(e.unit == "%" for e in near)
+        shared = [e for e in same if (is_share or e in others) and e.unit not in ("", "%")]
+        yield from _shares(shared, every)
 
     def _is_reversed(self, more: Figure, less: Figure) -> bool:
         """Whether the statement calls the lower of two the higher one: what stands before `than`
@@ -156,14 +154,13 @@ class Computation:
         sides = compared(self._case.reading, _THAN)
         if sides is None or is_higher is is_lower:
             return False
-        told = [
+        near = self._nearest_by_words
+        leanings = [
             _leaning(one, other, sides)
-            for one in self._nearest_by_words
-            for other in self._nearest_by_words
+            for one, other in product(near, near)
             if agree(one.figure, more) and agree(other.figure, less)
         ]
-        best = max(told, default=0) if is_higher else -min(told, default=0)
-        return best < 0
+        return (max(leanings, default=0) if is_higher else -min(leanings, default=0)) < 0
 
     def _products(
         self,
@@ -173,10 +170,10 @@ class Computation:
         figures: Sequence[Figure],
     ) -> Iterator[_Result]:
         """So many times an amount, twice of it, or 100 days and a year of `€120 a day`."""
-        said = self._case.reading.raw
-        periods = {figure.per, *(UNIT_SIGNS.get(each, "") for each in said)}
+        words = self._case.reading.raw
+        periods = {figure.per, *(UNIT_SIGNS.get(word, "") for word in words)}
         factors = _MULTIPLES | _JOINT if _SUM.search(self._text) else _MULTIPLES
-        taken = [factor for word, factor in factors.items() if word in said]
+        taken = [factor for word, factor in factors.items() if word in words]
         for amount in amounts:
             times = [count.value for count in counts if count is not amount] + taken
             times += [
@@ -185,19 +182,19 @@ class Computation:
                 if long in periods and self._is_per(amount, short)
             ]
             yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
-            for each in figures:
-                if each.unit and each.unit == amount.per:
-                    yield amount.base * each.value, f"{each.shown} × {amount.shown}"
+            for other in figures:
+                if other.unit and other.unit == amount.per:
+                    yield amount.base * other.value, f"{other.shown} × {amount.shown}"
 
 
 def _leaning(more: AttributedFigure, less: AttributedFigure, sides: Sequence[Side]) -> int:
     """Above 0 where the higher of two is what stands before `than`, below where the lower is."""
     subject, other = (side.words.union(side.names, side.dates) for side in sides)
-    own, rival = (
+    one, rival = (
         figure.words.union(figure.lent, figure.dates, figure.names if figure.is_of_cell else ())
         for figure in (more, less)
     )
-    higher, lower = own - rival, rival - own
+    higher, lower = one - rival, rival - one
     return len(higher & subject) - len(higher & other) - len(lower & subject) + len(lower & other)
 
 
@@ -230,7 +227,7 @@ def _ratios(
     """The percentage that one amount of a sentence is of another; or so many in so many."""
     if figure.kind != "amount" or figure.unit not in ("", "%"):
         return
-    counts = [each.value for each in stated if each.kind == "amount" and not each.unit]
+    counts = [f.value for f in stated if f.kind == "amount" and not f.unit]
     counts += [1.0] * (not words.isdisjoint(_ONE))
     for one, other in combinations([e for e in sourced if e.figure.unit != "%"], 2):
         if one.place is other.place and one.figure.upper is other.figure.upper is None:
@@ -245,7 +242,6 @@ def _ratios(
 
 
 def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
-    """Of two or three amounts."""
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
             yield sum(figure.base for figure in group), " + ".join(figure.shown for figure in group)
@@ -261,15 +257,11 @@ def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
 def _alike(figure: Figure, figures: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
     """Amounts that can be added to the figure."""
     figures = [figure for figure in figures if figure.upper is None]  # a range is no term
-    amounts = [each for each in figures if each.kind == figure.kind == "amount"]
+    amounts = [other for other in figures if other.kind == figure.kind == "amount"]
     fits = [amount for amount in amounts if amount.dimension == figure.dimension]
     fits = fits or [replace(amount, unit=figure.unit) for amount in amounts if not amount.unit]
-    return (_distinct(fits) if each_once else fits)[: 3 * _MOST]
-
-
-def _distinct(figures: Sequence[Figure]) -> list[Figure]:
-    """Each value once."""
-    return list({(figure.base, figure.dimension): figure for figure in figures}.values())
+    distinct = {(amount.base, amount.dimension): amount for amount in fits}
+    return (list(distinct.values()) if each_once else fits)[: 3 * _MOST]
 
 
 def _counts(figures: Sequence[Figure]) -> list[Figure]:

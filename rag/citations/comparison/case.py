@@ -41,7 +41,7 @@ class Case:
         sources: Sequence[SourceText],
         embedder: Embedder | None = None,
     ) -> None:
-        self.said = statement
+        self.statement = statement
         self.sources = sources
         self._embedder = embedder
         self.language = language_of(statement.text)
@@ -62,8 +62,8 @@ class Case:
     @cached_property
     def weighed(self) -> list[WeighedFigure]:
         """What became of its figures."""
-        given = islice(figures_in(self._place, self.names), _MOST_FIGURES)
-        return [weigh(figure, self.sources) for figure in given]
+        stated = islice(figures_in(self._place, self.names), _MOST_FIGURES)
+        return [weigh(figure, self.sources) for figure in stated]
 
     @cached_property
     def words_there(self) -> frozenset[str]:
@@ -73,8 +73,8 @@ class Case:
     @cached_property
     def near(self) -> float:
         """The share of the statement's words that one window of the sources holds."""
-        every = (told for source in self.sources for told in source.told)
-        return max((share(self.reading.words, each) for each in every), default=0.0)
+        places = (words for source in self.sources for words in source.words_of_places)
+        return max((share(self.reading.words, words) for words in places), default=0.0)
 
     @cached_property
     def is_copy(self) -> bool:
@@ -84,8 +84,8 @@ class Case:
         of 41 contradictions found beyond that, 19 were none; of 275 within it, 7.
         """
         lacking = [word for word in self.reading.words if word not in self.words_there]
-        told = len(self.reading.words) + len(self.reading.figures)
-        return len(lacking) <= min(1, told // 3)
+        count = len(self.reading.words) + len(self.reading.figures)
+        return len(lacking) <= min(1, count // 3)
 
     @cached_property
     def is_silent(self) -> bool:
@@ -103,14 +103,14 @@ class Case:
         signs = (e for e in self.reading.raw if e.isalnum() and not e.isalpha() and not e.isdigit())
         if any(sign in source.text.lower() for sign in signs for source in self.sources):
             return False
-        return is_near(self.said.text, words, self.sources, embedder, least=UNLIKE) is False
+        return is_near(self.statement.text, words, self.sources, embedder, least=UNLIKE) is False
 
 
 _LONGEST = 250  # characters of a window
 
 
 def is_near(
-    said: str,
+    text: str,
     words: Sequence[str],
     sources: Sequence[SourceText],
     embedder: Embedder,
@@ -126,16 +126,16 @@ def is_near(
     firsts = [texts[0] for texts in nearest]
     others = [text for texts in nearest for text in texts[1:]]
     try:
-        own, *vectors = embedder.embed([said, *firsts])
-        if _highest(own, vectors) >= least:
+        vector, *vectors = embedder.embed([text, *firsts])
+        if _highest(vector, vectors) >= least:
             return True
-        return bool(others) and _highest(own, embedder.embed(others)) >= least
+        return bool(others) and _highest(vector, embedder.embed(others)) >= least
     except RagError:  # the model's server is away: words have to do
         return None
 
 
-def _highest(own: Matrix, vectors: Iterable[Matrix]) -> float:
-    return max(float(vector @ own) for vector in vectors)
+def _highest(vector: Matrix, others: Iterable[Matrix]) -> float:
+    return max(float(other @ vector) for other in others)
 
 
 def _nearest(words: Sequence[str], source: SourceText) -> list[str]:

@@ -32,17 +32,13 @@ def _holds(reading: Reading, names: Sequence[str], source: SourceText, position:
     if place.window.kind == "cell":
         free = _free(place, source) - source.labels.difference(place.around.words)
         is_of_it = place.words.union(source.context.content).issuperset(reading.words)
-        return (
-            is_of_it
-            and _is_apart(reading, names, source, [position])
-            and _is_of_the_cell(reading, place, free)
-        )
+        is_meant = is_of_it and _is_apart(reading, names, source, [position])
+        return is_meant and _is_of_the_cell(reading, place, free)
     if place.window.kind in ("code", "row"):
         return False
-    begins = range(len(place.own.terms) or 1)
     return any(
         _is_apart(reading, names, source, used)
-        for begin in begins
+        for begin in range(len(place.own.terms) or 1)
         if _may_begin(reading, place, begin)
         for used in _covered(reading, 0, source, position, begin)
     )
@@ -56,7 +52,7 @@ def _covered(
     terms = place.own.terms
     done, end = _followed(reading.terms, first, place, begin, _free(place, source))
     left = (*terms[:begin], *terms[end:])
-    if end == begin or not _is_boundary(place.own, end - 1, end) or any(e.limits for e in left):
+    if end == begin or not _is_boundary(place.own, end - 1, end) or any(t.limits for t in left):
         return
     lacking = len(reading.terms) - done
     if not lacking:
@@ -88,10 +84,10 @@ def _free(place: Place, source: SourceText) -> frozenset[str]:
 
 def _is_of_the_cell(reading: Reading, place: Place, free: frozenset[str]) -> bool:
     """A label, a header and one value: in any order."""
-    terms, own = place.own.terms, reading.terms
-    told = (any(_same(term, each) for each in terms) or term.key in free for term in own)
+    terms, stated = place.own.terms, reading.terms
+    is_there = (any(_same(term, other) for other in terms) or term.key in free for term in stated)
     value = (term for term in terms if term.key not in place.around.words)
-    return all(told) and all(any(_same(term, each) for term in own) for each in value)
+    return all(is_there) and all(any(_same(term, other) for term in stated) for other in value)
 
 
 def _may_begin(reading: Reading, place: Place, begin: int) -> bool:
@@ -124,25 +120,20 @@ def _is_apart(
 ) -> bool:
     """Whether nothing around the windows says of what else, or how far, they hold."""
     places = [source.places[position] for position in used]
-    own = [name for place in places for name in (*place.own.names, *place.around.names)]
-    limited = any(_is_limited_around(reading, source, position) for position in used)
-    return not limited and _names_the_same(names, own, source)
+    stated = {term.key for term in reading.terms}
+    above = (*source.context.terms, *(term for place in places for term in place.around.terms))
+    is_limited = any(term.limits and term.key not in stated for term in above)
+    beside = [name for place in places for name in (*place.own.names, *place.around.names)]
+    return not is_limited and _names_the_same(names, beside, source)
 
 
-def _is_limited_around(reading: Reading, source: SourceText, position: int) -> bool:
-    """Whether its lead-in or heading denies or limits."""
-    own = {term.key for term in reading.terms}
-    place = source.places[position]
-    above = (*place.around.terms, *source.context.terms)
-    return any(term.limits and term.key not in own for term in above)
-
-
-def _names_the_same(names: Sequence[str], own: Sequence[str], source: SourceText) -> bool:
+def _names_the_same(names: Sequence[str], beside: Sequence[str], source: SourceText) -> bool:
     """Whether no other thing of the family is meant: its name stands in the window or above it."""
-    there = own if any(are_siblings(n, each) for n in names for each in own) else source.names
+    has_sibling = any(are_siblings(name, other) for name in names for other in beside)
+    there = beside if has_sibling else source.names
     return all(
-        any(same_name(name, each) for each in there)
-        or not any(are_siblings(name, each) for each in (*own, *source.context.names))
+        any(same_name(name, other) for other in there)
+        or not any(are_siblings(name, other) for other in (*beside, *source.context.names))
         for name in names
     )
 
@@ -159,7 +150,7 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
     if len(terms) < _FEWEST:
         return None
     words = frozenset(reading.words)
-    found: tuple[Place, Figure | None] | None = None
+    repeated: tuple[Place, Figure | None] | None = None
     for source in sources:
         for place in source.places:
             if place.window.kind in ("row", "code") or len(words - place.own.content) > 1:
@@ -174,8 +165,8 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
                 if len(changed) + is_denied == 1:
                     keys = (there[start + position].key for position in changed)
                     figure = next((key for key in keys if isinstance(key, Figure)), None)
-                    found = found or (place, figure)
-    return found
+                    repeated = repeated or (place, figure)
+    return repeated
 
 
 def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, product
 
 from rag.citations.comparison.parser import Place, Reading, SourceText, Term, stretches_between
 from rag.language.amounts import Figure, agree, comparable
@@ -37,7 +37,7 @@ class AttributedFigure:
 class WeighedFigure:
     """What became of one figure of a statement."""
 
-    said: AttributedFigure
+    stated: AttributedFigure
     carried: AttributedFigure | None = None
     instead: AttributedFigure | None = None  # what the source gives for the same
 
@@ -45,79 +45,76 @@ class WeighedFigure:
 @dataclass(frozen=True, slots=True, eq=False)
 class _NearFigure:
     near: float
-    given: AttributedFigure
+    source: AttributedFigure
 
 
 def weigh(figure: AttributedFigure, sources: Sequence[SourceText]) -> WeighedFigure:
     """Find the figure where the sources speak of the same."""
     every = [
-        _NearFigure(_affinity(figure, given), given)
+        _NearFigure(_affinity(figure, other), other)
         for source in sources
-        for given in figures_by(source)
-        if is_about(figure.figure, given.figure) or comparable(figure.figure, given.figure)
+        for other in figures_by(source)
+        if is_about(figure.figure, other.figure) or comparable(figure.figure, other.figure)
     ]
-    same = [each for each in every if _is_same(figure, each)]
-    other = [each for each in every if each not in same]
+    same = [near for near in every if _is_same(figure, near)]
+    other = [near for near in every if near not in same]
     if not same:
         rival = max((e for e in other if _fits(figure, e)), key=_nearest, default=None)
-        return WeighedFigure(figure, instead=rival.given if rival else None)
+        return WeighedFigure(figure, instead=rival.source if rival else None)
     best = max(same, key=_nearest)
-    figures = [_told_apart(figure, each, other) for each in same]
+    figures = [_told_apart(figure, near, other) for near in same]
     if all(figures):
-        return WeighedFigure(figure, instead=max(filter(None, figures), key=_nearest).given)
-    if all(names_agree(figure.names, each.given.names) < 0 for each in same):
-        return WeighedFigure(figure, instead=best.given)  # only for another of the family
-    return WeighedFigure(figure, carried=best.given)
+        return WeighedFigure(figure, instead=max(filter(None, figures), key=_nearest).source)
+    if all(names_agree(figure.names, near.source.names) < 0 for near in same):
+        return WeighedFigure(figure, instead=best.source)  # only for another of the family
+    return WeighedFigure(figure, carried=best.source)
 
 
-def _is_same(said: AttributedFigure, found: _NearFigure) -> bool:
+def _is_same(stated: AttributedFigure, near: _NearFigure) -> bool:
     """Whether it carries the figure: one without a unit only where it is given for the same."""
-    figure, there = said.figure, found.given
+    figure, there = stated.figure, near.source
     is_bare = bool(figure.unit) != bool(there.figure.unit) and figure.kind == "amount"
-    is_told = there.is_of_cell or not is_bare or found.near >= _SAYS_THE_REST
-    return is_told and is_about(figure, there.figure)
+    is_meant = there.is_of_cell or not is_bare or near.near >= _SAYS_THE_REST
+    return is_meant and is_about(figure, there.figure)
 
 
-def _affinity(figure: AttributedFigure, given: AttributedFigure) -> float:
+def _affinity(figure: AttributedFigure, other: AttributedFigure) -> float:
     """Of the words around a figure those that stand around another, more where both name one."""
-    own = figure.words | figure.lent
-    is_same = names_agree(figure.names, given.names) > 0
-    return len(own & (given.words | given.lent)) / max(1, len(own)) + _SAME_NAME * is_same
+    words = figure.words | figure.lent
+    is_same = names_agree(figure.names, other.names) > 0
+    return len(words & (other.words | other.lent)) / max(1, len(words)) + _SAME_NAME * is_same
 
 
 def _nearest(figure: _NearFigure) -> tuple[float, int]:
-    return figure.near, -len(figure.given.words)
+    return figure.near, -len(figure.source.words)
 
 
-def _fits(said: AttributedFigure, found: _NearFigure) -> bool:
+def _fits(stated: AttributedFigure, near: _NearFigure) -> bool:
     """Whether another figure is given for the same: both with a unit, or counting the same."""
-    figure, there = said.figure, found.given.figure
-    if found.near < _SAYS_THE_REST:
+    figure, there = stated.figure, near.source.figure
+    if near.near < _SAYS_THE_REST:
         return False
     if figure.kind != "amount" or (figure.unit and figure.dimension == there.dimension):
         return True
-    return not (figure.unit or there.unit) and bool(said.counted & found.given.counted)
+    return not (figure.unit or there.unit) and bool(stated.counted & near.source.counted)
 
 
 def _told_apart(
-    figure: AttributedFigure, own: _NearFigure, other: Sequence[_NearFigure]
+    figure: AttributedFigure, carrying: _NearFigure, other: Sequence[_NearFigure]
 ) -> _NearFigure | None:
     """The other figure, where all that tells the two apart in a statement speaks for that one."""
-    rivals = (
-        each
-        for each in other
-        if each.given.figure.dimension == own.given.figure.dimension
-        and _speaks_for(figure, own, each)
-    )
-    return max(rivals, key=_nearest, default=None)
+    dimension = carrying.source.figure.dimension
+    rivals = (near for near in other if near.source.figure.dimension == dimension)
+    fits = (rival for rival in rivals if _speaks_for(figure, carrying, rival))
+    return max(fits, key=_nearest, default=None)
 
 
-def _speaks_for(figure: AttributedFigure, own: _NearFigure, rival: _NearFigure) -> bool:
-    mine, theirs = own.given, rival.given
+def _speaks_for(figure: AttributedFigure, carrying: _NearFigure, rival: _NearFigure) -> bool:
+    mine, theirs = carrying.source, rival.source
     are_cells = mine.is_of_cell and theirs.is_of_cell
     if not are_cells and mine.place is not theirs.place:
         return False
-    agreed = [names_agree(figure.names, each.names) for each in (mine, theirs)]
+    agreed = [names_agree(figure.names, other.names) for other in (mine, theirs)]
     if agreed[0] != agreed[1]:
         return agreed[0] < agreed[1]
     apart = theirs.words - mine.words - mine.lent
@@ -149,12 +146,12 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
         left = _divided(text, nearest.end, start)[1] if nearest else 0
         right = _divided(text, end, behind_it.start)[0] if behind_it else len(text)
         before, behind = _between(reading, left, start), _between(reading, end, right)
-        own = [e.text.lower() for e in reading.named if left <= e.start and e.end <= right]
+        beside = [n.text.lower() for n in reading.named if left <= n.start and n.end <= right]
         yield AttributedFigure(
             figure=figure,
             place=place,
             words=_keys((*before, *behind)).union(place.around.words),
-            names=tuple(own) or names,
+            names=tuple(beside) or names,
             lent=_keys(_between(reading, 0, first.start)) if first else frozenset(),
             counted=_counted(before, behind, start, end),
             dates=dates_of(stretches_between(figures, left, right)),
@@ -163,10 +160,10 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
 
 def _alike(figure: Figure, figures: Sequence[Figure], places: range) -> Figure | None:
     """The first of those at these places that measures the same, beside it."""
-    for each in map(figures.__getitem__, paced(places)):
-        is_beside = each.end <= figure.start or each.start >= figure.end
-        if is_beside and comparable(figure, each):
-            return each
+    for other in map(figures.__getitem__, paced(places)):
+        is_beside = other.end <= figure.start or other.start >= figure.end
+        if is_beside and comparable(figure, other):
+            return other
     return None
 
 
@@ -187,7 +184,6 @@ def is_about(figure: Figure, there: Figure) -> bool:
 
 
 def _between(reading: Reading, start: int, end: int) -> list[Term]:
-    """The words that stand there."""
     terms = stretches_between(reading.terms, start, end)
     return [term for term in terms if isinstance(term.key, str) and term.end <= end]
 
@@ -252,11 +248,11 @@ def compared(reading: Reading, than: frozenset[str]) -> tuple[Side, Side] | None
     ends = (0, results[0].start, len(reading.text))
     before, behind = (
         Side(
-            _keys([e for e in stretches_between(reading.terms, *each) if isinstance(e.key, str)]),
-            frozenset(e.text.lower() for e in reading.named if each[0] <= e.start < each[1]),
-            dates_of(stretches_between(reading.figures, *each)),
+            _keys([e for e in stretches_between(reading.terms, *side) if isinstance(e.key, str)]),
+            frozenset(n.text.lower() for n in reading.named if side[0] <= n.start < side[1]),
+            dates_of(stretches_between(reading.figures, *side)),
         )
-        for each in pairwise(ends)
+        for side in pairwise(ends)
     )
     return before, behind
 
@@ -277,20 +273,19 @@ def name_words(name: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=16384)
-def same_name(said: str, there: str) -> bool:
+def same_name(name: str, there: str) -> bool:
     """The whole name, or its end: `One+` may stand for `Cantoro One+`, `Aero 5` not for
     `Aero 5 Pro`."""
-    one, other = name_words(said), name_words(there)
-    short, long = sorted((one, other), key=len)
+    short, long = sorted((name_words(name), name_words(there)), key=len)
     return bool(short) and long[-len(short) :] == short
 
 
 @lru_cache(maxsize=16384)
-def are_siblings(said: str, there: str) -> bool:
+def are_siblings(name: str, there: str) -> bool:
     """Names of two things of one family, such as `Aero 5` and `Aero 5 Pro`: what they begin with
     is the same, and all that they differ in tells a model from another."""
-    one, other = name_words(said), name_words(there)
-    if same_name(said, there):
+    one, other = name_words(name), name_words(there)
+    if same_name(name, there):
         return False
     shared = next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), None)
     if shared is None:  # one goes on where the other ends: `Étude ANC 1.9.2` is an `Étude ANC`
@@ -303,12 +298,9 @@ def _tells_a_model(word: str) -> bool:
     return word in VARIANTS or len(word) < _SHORTEST_WORD or any(map(str.isdigit, word))
 
 
-def names_agree(said: Sequence[str], there: Sequence[str]) -> float:
-    """1: each is named there, or none is said or told; less where only siblings are named."""
-    if not said or not there:
-        return 0.0
-    if any(same_name(one, other) for one in said for other in there):
+def names_agree(names: Sequence[str], there: Sequence[str]) -> float:
+    """1 where one is named there, -1 where only a sibling is; 0 where none is named."""
+    pairs = list(product(names, there))
+    if any(same_name(one, other) for one, other in pairs):
         return 1.0
-    if any(are_siblings(one, other) for one in said for other in there):
-        return -1.0
-    return 0.0
+    return -1.0 if any(are_siblings(one, other) for one, other in pairs) else 0.0

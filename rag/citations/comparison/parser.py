@@ -72,7 +72,7 @@ class Reading:
         """The names where they stand: of those that overlap, the longest."""
         results: list[Name] = []
         names = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
-        for name in sorted(names, key=lambda each: each.start - each.end):
+        for name in sorted(names, key=lambda name: name.start - name.end):
             if not any(other.start < name.end and name.start < other.end for other in results):
                 results.append(name)
         return tuple(results)
@@ -112,32 +112,25 @@ class Reading:
                     yield Term(figure, token.lowered, figure.start, figure.end)
                     done = figure.end
                 continue
-            lowered = token.lowered
-            if _denies(lowered):
-                yield from self._denial(lowered, token)
-            else:
-                yield from self._word(lowered, token)
+            yield from self._terms_of(token)
 
-    def _denial(self, lowered: str, token: Token) -> Iterator[Term]:
-        is_function = is_function_word(lowered)
-        key = NOT if is_function else canonical(stem(lowered, self.language.code))
-        place = (token.start, token.end)
-        yield Term(key, lowered, *place, is_word=not is_function, limits=True, denies=True)
-
-    def _word(self, lowered: str, token: Token) -> Iterator[Term]:
-        place = (token.start, token.end)
-        if UNSPACED.search(lowered):
+    def _terms_of(self, token: Token) -> Iterator[Term]:
+        lowered, place = token.lowered, (token.lowered, token.start, token.end)
+        denies = lowered in _NEGATIONS or lowered.endswith("n't")
+        if UNSPACED.search(lowered) and not denies:
             for pair in content_words(lowered, self.language):
-                yield Term(pair, lowered, *place, is_word=True)
+                yield Term(pair, *place, is_word=True)
             return
         limits, is_function = lowered in _LIMITS, is_function_word(lowered)
-        if is_function and (limits or lowered in _TELLING):
-            key = lowered if limits else canonical(stem(lowered, self.language.code))
-            yield Term(key, lowered, *place, limits=limits)
+        key = canonical(stem(lowered, self.language.code))
+        if denies:
+            key = NOT if is_function else key
+            yield Term(key, *place, is_word=not is_function, limits=True, denies=True)
+        elif is_function and (limits or lowered in _TELLING):
+            yield Term(lowered if limits else key, *place, limits=limits)
         elif not is_function:
-            key = canonical(stem(lowered, self.language.code))
             is_word = not lowered[0].isdigit() and len(lowered) > 1
-            yield Term(key, lowered, *place, is_word=is_word, limits=limits)
+            yield Term(key, *place, is_word=is_word, limits=limits)
 
 
 @lru_cache(maxsize=16384)
@@ -157,13 +150,9 @@ Stretch = TypeVar("Stretch", Token, Term, Figure)
 def stretches_between(every: Sequence[Stretch], start: int, end: int) -> Sequence[Stretch]:
     """Those that begin between two places of a text."""
     first, last = (
-        bisect_left(every, position, key=lambda each: each.start) for position in (start, end)
+        bisect_left(every, position, key=lambda stretch: stretch.start) for position in (start, end)
     )
     return every[first:last]
-
-
-def _denies(word: str) -> bool:
-    return word in _NEGATIONS or word.endswith("n't")
 
 
 def _figures(text: str, language: Language) -> tuple[Figure, ...]:
@@ -237,12 +226,12 @@ class SourceText:
         """What things are called here: names by shape, labels of rows and headers of columns."""
         above = " · ".join(self._headings)
         texts = [above, *(window.text for window in self.windows if window.kind != "row")]
-        found = [name.text for text in texts for name in shaped(plain(text), self.language)]
+        names = [name.text for text in texts for name in shaped(plain(text), self.language)]
         for window in self.windows:
             if window.kind == "cell":
-                label = window.text.partition(":")[0]
-                found += [each for each in (label, window.column) if _names_something(each)]
-        return Lexicon(found)
+                labels = (window.text.partition(":")[0], window.column)
+                names += filter(_names_something, labels)
+        return Lexicon(names)
 
     @cached_property
     def context(self) -> Reading:
@@ -265,7 +254,7 @@ class SourceText:
         return sorted(whole, key=lambda e: -share(words, e.words))
 
     @cached_property
-    def told(self) -> tuple[frozenset[str], ...]:
+    def words_of_places(self) -> tuple[frozenset[str], ...]:
         """The words of each place under title and headings."""
         return tuple(place.words | self.context.content for place in self.places)
 
@@ -275,8 +264,8 @@ class SourceText:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        said = (name for place in self.places for name in place.own.names + place.around.names)
-        return tuple(dict.fromkeys((*self.context.names, *said)))
+        names = (name for place in self.places for name in place.own.names + place.around.names)
+        return tuple(dict.fromkeys((*self.context.names, *names)))
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
@@ -301,6 +290,6 @@ def _names_something(label: str) -> bool:
 # ── Shares ───────────────────────────────────────────────────────────────────────────────────
 
 
-def share(said: Sequence[str], there: frozenset[str]) -> float:
+def share(words: Sequence[str], there: frozenset[str]) -> float:
     """The share of some words that others hold."""
-    return sum(map(there.__contains__, said)) / len(said) if said else 1.0
+    return sum(map(there.__contains__, words)) / len(words) if words else 1.0

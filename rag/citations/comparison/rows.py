@@ -100,21 +100,18 @@ def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
     Of several rows that may be meant, those under the same lead-in that tell of most cells.
     """
     row_lists = [table_rows for table in _tables(source) for table_rows in (table, table.turned())]
-    told = [
-        ((_shared(row.lead, table.lead), -found.count(None)), found)
+    lead = frozenset(read_alone(row.lead).words)
+    compared = [
+        ((len(lead.intersection(read_alone(table.lead).words)), -cells.count(None)), cells)
         for table in row_lists
-        for found in _compared(row, table)
+        for cells in _compared(row, table)
     ]
-    best = max((near for near, _ in told), default=None)
-    nearest = [found for near, found in told if near == best]
-    if any(all(each is True for each in found) for found in nearest):
+    best = max((near for near, _ in compared), default=None)
+    nearest = [cells for near, cells in compared if near == best]
+    if any(all(cell is True for cell in cells) for cells in nearest):
         return True
-    wrong = [next((e for e in found if isinstance(e, RowDifference)), None) for found in nearest]
+    wrong = [next((c for c in cells if isinstance(c, RowDifference)), None) for cells in nearest]
     return wrong[0] if wrong and all(wrong) else None
-
-
-def _shared(text: str, there: str) -> int:
-    return len(set(read_alone(text).words) & set(read_alone(there).words))
 
 
 def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
@@ -122,57 +119,54 @@ def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool
     columns = [_called(column, table.columns[1:]) for column, _ in row.cells]
     for position in _called(row.label, [row[0] for row in table.rows]):
         results = [
-            _of_cell(value, table, table.rows[position], own[0] + 1) if own else None
-            for (_, value), own in zip(row.cells, columns, strict=True)
+            _of_cell(value, table, table.rows[position], places[0] + 1) if places else None
+            for (_, value), places in zip(row.cells, columns, strict=True)
         ]
         if any(result is not None for result in results):
             yield results
 
 
 def _of_cell(
-    text: str, table: _TableRows, own: Sequence[str], column: int
+    text: str, table: _TableRows, cells: Sequence[str], column: int
 ) -> RowDifference | bool | None:
-    if column >= len(own):
+    if column >= len(cells):
         return None
-    there = own[column]
+    there = cells[column]
     if _says(text, there):
         return True
-    others = [*own[1:], *(row[column] for row in table.rows if column < len(row))]
+    others = [*cells[1:], *(row[column] for row in table.rows if column < len(row))]
     stands_elsewhere = any(_says(text, cell) for cell in others if not _says(cell, there))
     if stands_elsewhere or _gives_another(text, there):
-        return RowDifference(text, there, f"{own[0]}, {table.columns[column]}")
+        return RowDifference(text, there, f"{cells[0]}, {table.columns[column]}")
     return None
 
 
 def _called(name: str, names: Sequence[str]) -> list[int]:
     """Which of them are called so: by the same words, else the one that shares most of them."""
-    spelled = [index for index, each in enumerate(names) if each.lower() == name.lower()]
+    spelled = [index for index, other in enumerate(names) if other.lower() == name.lower()]
     if spelled:
         return spelled
-    said = _keys(name)
-    shares = [_share(said, _keys(name)) for name in names]
+    keys = _keys(name)
+    shares = [len(keys & there) / max(1, len(keys | there)) for there in map(_keys, names)]
     best = max(shares, default=0.0)
     fits = [index for index, share in enumerate(shares) if share == best]
     return [] if best < _SAME or (best < 1.0 and len(fits) > 1) else fits
 
 
-def _share(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / max(1, len(one | other))
-
-
 @lru_cache(maxsize=8192)
 def _keys(name: str) -> frozenset[str]:
     """Its words, and all that tells one model or amount from another."""
-    signs = (each for each in _SIGN.findall(name.lower()) if len(each) < _WORD or each.isdigit())
+    signs = (sign for sign in _SIGN.findall(name.lower()) if len(sign) < _WORD or sign.isdigit())
     return frozenset(read_alone(name).words).union(signs) or frozenset(name.lower().split())
 
 
 @lru_cache(maxsize=8192)
-def _says(said: str, there: str) -> bool:
+def _says(cell: str, there: str) -> bool:
     """Whether two cells say the same: each figure and each word of one stands in the other."""
-    one, other = read_alone(said), read_alone(there)
+    one, other = read_alone(cell), read_alone(there)
     figures = all(any(agree(figure, e) for e in other.figures) for figure in one.figures)
-    words = _telling_words(one) <= _telling_words(other) and _denials(one) == _denials(other)
+    denials = [sum(term.denies for term in reading.terms) for reading in (one, other)]
+    words = _telling_words(one) <= _telling_words(other) and denials[0] == denials[1]
     counted = len(one.figures) == len(other.figures)
     bare = one.text.lower() == other.text.lower()
     return bare or (bool(one.figures or one.words) and figures and words and counted)
@@ -182,10 +176,6 @@ def _telling_words(reading: Reading) -> set[str]:
     """Its words, and numbers that are part of a name: `Wi-Fi 6` is not `Wi-Fi 5`."""
     keys = (str(term.key) for term in reading.terms if not isinstance(term.key, Figure))
     return {*reading.words, *(key for key in keys if key[0].isdigit())}
-
-
-def _denials(reading: Reading) -> int:
-    return sum(term.denies for term in reading.terms)
 
 
 def _gives_another(text: str, there: str) -> bool:

@@ -65,22 +65,19 @@ def nearest_windows(statement: ComparedStatement, source: SourceText) -> Iterato
     ).words
     heading = source.source.document_title
     near = (place.window for place in source.nearest(words)[:_NEAREST])
-    return (" · ".join(filter(None, (heading, each.around, each.text))) for each in near)
+    return (" · ".join(filter(None, (heading, w.around, w.text))) for w in near)
 
 
 class _Deciding(Case):
-    """The first that is wrong, or how it is carried."""
-
     @cached_property
     def _worked_out(self) -> Computation:
         return Computation(self)
 
     def judgement(self) -> Judgement:
-        """The first that is wrong, else how it is carried."""
         if not self.says_something:
             return Judgement(Verdict.OPEN)
-        if self.said.row is not None:
-            return self._of_row(self.said.row)
+        if self.statement.row is not None:
+            return self._of_row(self.statement.row)
         if any(is_carried(self.reading, self.names, source) for source in self.sources):
             return Judgement(Verdict.SUPPORTED, near=1.0)
         wrong = next(filter(None, self._what_is_wrong()), None)
@@ -90,17 +87,16 @@ class _Deciding(Case):
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
         if self.is_silent and not any(
-            self._worked_out.how(figure.said.figure) for figure in self.weighed
+            self._worked_out.how(weighed.stated.figure) for weighed in self.weighed
         ):
             return _SILENT
         return Judgement(Verdict.OPEN, near=self.near)
 
     def _of_row(self, row: Row) -> Judgement:
-        """By the cells of the same row and column."""
-        told = [compare(row, source) for source in self.sources]
-        if any(each is True for each in told):
+        compared = [compare(row, source) for source in self.sources]
+        if True in compared:
             return Judgement(Verdict.SUPPORTED, near=1.0)
-        wrong = next((each for each in told if isinstance(each, RowDifference)), None)
+        wrong = next((result for result in compared if isinstance(result, RowDifference)), None)
         if wrong is not None:
             return _contradicted(
                 f"The source gives {wrong.given}: “{wrong.place}”", wrong.stated, wrong.given
@@ -108,7 +104,7 @@ class _Deciding(Case):
         return _SILENT if self.is_silent else Judgement(Verdict.OPEN, near=self.near)
 
     def _what_is_wrong(self) -> Iterator[Judgement | None]:
-        refuses = _REFUSES.match(self.said.text)  # what it denies is what was asked
+        refuses = _REFUSES.match(self.statement.text)  # what it denies is what was asked
         repeated = None if refuses else altered(self.reading, self.sources)
         if repeated is not None:
             place, figure = repeated
@@ -125,15 +121,15 @@ class _Deciding(Case):
             )
 
     def _wrong_figure(self, weighed: WeighedFigure) -> Judgement | None:
-        figure, instead = weighed.said.figure, weighed.instead
+        figure, instead = weighed.stated.figure, weighed.instead
         if weighed.carried is not None or instead is None or self._worked_out.is_used(figure):
             return None
         stated = self.reading.text[figure.start : figure.end]
         return _gives(instead.figure, instead.place, stated)
 
 
-def _contradicted(reason: str, stated: str = "", given: str = "") -> Judgement:
-    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=given)
+def _contradicted(reason: str, stated: str = "", instead: str = "") -> Judgement:
+    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=instead)
 
 
 def _gives(figure: Figure, place: Place, stated: str = "") -> Judgement:
@@ -205,22 +201,20 @@ def parts(reading: Reading) -> tuple[DenialPart, ...]:
 def _denial_part(
     reading: Reading, start: int, end: int, before: Sequence[DenialPart]
 ) -> DenialPart:
-    terms, tokens = (
-        stretches_between(reading.terms, start, end),
-        stretches_between(reading.tokens, start, end),
-    )
+    terms = stretches_between(reading.terms, start, end)
+    tokens = stretches_between(reading.tokens, start, end)
     order = tuple(str(term.key) for term in terms if term.is_word)
-    own = frozenset(order)
+    keys = frozenset(order)
     raw = frozenset(token.lowered for token in tokens)
     than = next((token.start for token in tokens if token.lowered in _THAN), end)
-    behind = sum(each.is_word for each in stretches_between(terms, than, end))
-    beyond = own.difference(order[: len(order) - behind])
+    behind = sum(term.is_word for term in stretches_between(terms, than, end))
+    beyond = keys.difference(order[: len(order) - behind])
     is_denied = any(term.denies for term in terms)
     is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((part for part in before if not part.is_unsure), None)
-    words = own | main.own if main else own
-    return DenialPart(own, words, raw, order, beyond, is_denied, is_unsure)
+    words = keys | main.own if main else keys
+    return DenialPart(keys, words, raw, order, beyond, is_denied, is_unsure)
 
 
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
@@ -228,32 +222,29 @@ def wrong_wording(case: Case) -> tuple[str, Place] | None:
     whole = parts(case.reading)
     if not whole or whole[0].is_unsure:
         return None
-    said = [part for part in whole if not part.is_unsure]
-    return next(filter(None, (_against(case, part) for part in said if len(part.own) > 1)), None)
+    for part in whole:
+        nearest = _nearest(case, part) if not part.is_unsure and len(part.own) > 1 else []
+        ways = [_is_otherwise(case, part, near) for near in nearest]
+        if ways and all(ways):
+            return ways[0], nearest[0].place
+    return None
 
 
-def _against(case: Case, part: DenialPart) -> tuple[str, Place] | None:
-    nearest = _nearest(case, part)
-    told = [_is_otherwise(case, part, each) for each in nearest]
-    return (told[0], nearest[0].place) if nearest and all(told) else None
-
-
-def _nearest(case: Case, said: DenialPart) -> list[_Near]:
+def _nearest(case: Case, stated: DenialPart) -> list[_Near]:
     """The parts of the sources that share most words with one of the statement, if most of it."""
     results: list[_Near] = []
-    longest = 2 * len(said.words)  # to say little else
+    longest = 2 * len(stated.words)  # to say little else
     for source in case.sources:
         for place in source.places:
             if place.window.kind in ("row", "code") or not place.own.words:
                 continue
-            there = place.words | source.context.content
-            if _share(said, there) < _MANY:
+            if _share(stated, place.words | source.context.content) < _MANY:
                 continue
             above = source.context.words + place.around.words
             for part in parts(place.own):
-                near = _share(said, part.words.union(above))
+                near = _share(stated, part.words.union(above))
                 if near >= _MANY and len(part.own) <= longest:
-                    results.append(_Near(near, len(said.words & part.own), place, part))
+                    results.append(_Near(near, len(stated.words & part.own), place, part))
     best = max((result[:2] for result in results), default=None)
     return [result for result in results if result[:2] == best]
 
@@ -267,14 +258,14 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
     there, place = nearest.part, nearest.place
     if _is_widened(part, place, case.reading.figures):
         return "limits"
-    narrows = [each.raw & _LIMITING for each in (part, there)]
-    if there.is_unsure or nearest.share < _MOST or narrows[0] != narrows[1]:
+    is_as_narrow = part.raw & _LIMITING == there.raw & _LIMITING
+    if there.is_unsure or nearest.share < _MOST or not is_as_narrow:
         return ""
     if part.is_denied and not _is_of_the_same(case.reading, there, place):
         return ""
     if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
-    ends = [each in there.beyond for each in part.order if each in there.own]
+    ends = [word in there.beyond for word in part.order if word in there.own]
     if ends and ends[0] and not ends[-1]:
         return ""  # compared the other way round: A is louder than B, so B is not louder than A
     return "denies" if part.is_denied != there.is_denied else ""
@@ -284,8 +275,8 @@ def _is_of_the_same(reading: Reading, part: DenialPart, place: Place) -> bool:
     """Whether a denial would deny what the window says: that, no other amount, no other time."""
     if reading.raw & _LIMITING != place.own.raw & _LIMITING:
         return False
-    is_said = len(part.own & frozenset(reading.words)) >= _MANY * len(part.own)
-    return is_said and all(any(agree(e, o) for o in place.own.figures) for e in reading.figures)
+    is_stated = len(part.own & frozenset(reading.words)) >= _MANY * len(part.own)
+    return is_stated and all(any(agree(e, o) for o in place.own.figures) for e in reading.figures)
 
 
 def _is_widened(part: DenialPart, place: Place, figures: Sequence[Figure]) -> bool:

@@ -20,7 +20,7 @@ from urllib.parse import urljoin
 from rag.connectors.kinds import hidden, revealed
 from rag.documents.cleaning import decode, one_line
 from rag.documents.limits import LoadLimits
-from rag.documents.readers.html import CHARSET, DATES, check_depth, said_in_head
+from rag.documents.readers.html import CHARSET, DATES, check_depth, properties_of
 from rag.documents.sandbox import GuardedLoader
 from rag.documents.sandbox_worker import answered, opened, serve
 
@@ -59,7 +59,7 @@ def read_page(data: bytes, url: str, declared: str | None = None) -> WebPage:
     title = tree.css_first("title")
     name = one_line(title.text()) if title else ""
     return WebPage(
-        _document(name, said_in_head(tree), _main_text(tree, markup, url)),
+        _document(name, properties_of(tree), _main_text(tree, markup, url)),
         tuple(dict.fromkeys(filter(None, (_joined(base, link) for link in links)))),
         _joined(base, canonical) if canonical else "",
     )

@@ -3,6 +3,7 @@
 import csv
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 
 from rag.documents.cleaning import clean, decode
 from rag.documents.limits import LoadLimits
@@ -60,9 +61,8 @@ class _AsciiDoc:
             if attribute:
                 self.attributes[attribute[1]] = attribute[2] or ""
             return
-        if self._is_block(line, rest):
-            return
-        self.paragraph.append(line.strip())
+        if not self._is_block(line, rest):
+            self.paragraph.append(line.strip())
 
     def _is_block(self, line: str, rest: Iterator[str]) -> bool:
         heading, fence = HEADING.fullmatch(line), FENCE.fullmatch(line)
@@ -78,18 +78,13 @@ class _AsciiDoc:
         elif fence:
             _until(line, rest)
         elif STYLE.fullmatch(line) and not self.paragraph:
-            self._styled(line)
+            self.style = line
+            self.paragraph += [f"{kind.capitalize()}:" for kind in ADMONITIONS.findall(line)]
         elif CAPTION.fullmatch(line) and not self.paragraph:
             self.outline.paragraph(self._plain(line[1:]))
         else:
             return self._is_entry(line)
         return True
-
-    def _styled(self, line: str) -> None:
-        self.style = line
-        match = ADMONITIONS.fullmatch(line)
-        if match:
-            self.paragraph.append(f"{match[1].capitalize()}:")
 
     def _is_entry(self, line: str) -> bool:
         entry = ENTRY.fullmatch(line.strip())
@@ -114,11 +109,11 @@ class _AsciiDoc:
 
     def _table(self, fence: str, rest: Iterator[str]) -> None:
         lines = _until(fence, rest)
-        rows = _separated(lines, fence[0]) if fence[0] in ",:" else _cells(lines, self.style)
+        separated = csv.reader(lines, delimiter=fence[0])
+        rows = filter(None, separated) if fence[0] in ",:" else _cells(lines, self.style)
         self.style = ""
-        kept = [[self._plain(cell) for cell in row] for row in rows]
-        if kept:
-            self.outline.table(kept)
+        if cells := [list(map(self._plain, row)) for row in rows]:
+            self.outline.table(cells)
 
     def _plain(self, text: str) -> str:
         text = USED.sub(lambda match: self.attributes.get(match[1], match[0]), text)
@@ -127,17 +122,7 @@ class _AsciiDoc:
 
 
 def _until(fence: str, rest: Iterator[str]) -> list[str]:
-    """The lines of a block, without its end."""
-    lines: list[str] = []
-    for line in rest:
-        if line.rstrip() == fence:
-            return lines
-        lines.append(line)
-    return lines
-
-
-def _separated(lines: list[str], mark: str) -> list[list[str]]:
-    return [row for row in csv.reader(lines, delimiter=mark) if row]
+    return list(takewhile(lambda line: line.rstrip() != fence, rest))
 
 
 def _cells(lines: list[str], style: str) -> list[list[str]]:
@@ -160,9 +145,6 @@ def _stated_columns(style: str) -> int:
     match = COLUMNS.search(style)
     if not match:
         return 0
-    stated = next(filter(None, match.groups()), "")
-    count = 0
-    for part in stated.split(","):
-        times = re.match(r"(\d{1,3})\*", part.strip())
-        count += int(times[1]) if times else 1
-    return min(count, MOST_COLUMNS)
+    stated = next(filter(None, match.groups()), "").split(",")
+    times = (re.match(r"(\d{1,3})\*", part.strip()) for part in stated)
+    return min(sum(int(count[1]) if count else 1 for count in times), MOST_COLUMNS)

@@ -3,7 +3,7 @@
 XML may be a text as well (DocBook, DITA, TEI, FB2, JATS, subtitles in TTML, drawings)."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rag.documents.cleaning import clean, decode, one_line
@@ -30,7 +30,8 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
             root = fromstring(text)
             if is_prose(root):
-                write_prose(root, outline)
+                outline.fallback_title = outline.stem
+                _write_element(root, outline, 1)
                 return
             value: Any = {local_name(root.tag): _element(root, 0)}
         else:
@@ -80,23 +81,21 @@ def _no_aliases(yaml: Any) -> Any:
 
 def _element(element: Any, depth: int) -> Any:
     """An element as its text, or as its attributes and children by their names."""
-    own = one_line(element.text or "")
+    text = one_line(element.text or "")
     if depth > DEEPEST * 4:
         raise ValueError("its elements are nested too deeply")
     if not len(element) and not element.attrib:
-        return own
+        return text
     results: dict[str, Any] = {local_name(name): value for name, value in element.attrib.items()}
-    if own:
-        results["text"] = own
+    if text:
+        results["text"] = text
     for child in element:
         inner = _element(child, depth + 1)
         name = local_name(child.tag)
-        if name not in results:
-            results[name] = inner
-        elif isinstance(results[name], list):
+        if isinstance(results.get(name), list):
             results[name].append(inner)
         else:
-            results[name] = [results[name], inner]
+            results[name] = [results[name], inner] if name in results else inner
     return results
 
 
@@ -118,53 +117,41 @@ class _DataWalk:
             self.outline.paragraph(_plain(value))
 
     def mapping(self, value: Mapping[Any, Any], level: int) -> None:
-        plain = [(key, each) for key, each in value.items() if _is_plain(each)]
-        for key, each in plain:
-            self.outline.entry(f"{key}: {_plain(each)}")
-        for key, each in value.items():
-            if _is_plain(each):
-                continue
-            if level > HEADINGS:
-                self.outline.entry(f"{key}: {_in_line(each)}")
-                continue
-            self.outline.heading(level, str(key))
-            self.value(each, level + 1)
-            self.outline.end_heading(level - 1)
+        for key, inner in sorted(value.items(), key=lambda pair: not _is_plain(pair[1])):
+            self.part(str(key), f"{key}: ", inner, level)
 
     def sequence(self, value: Sequence[Any], level: int) -> None:
-        for number, each in enumerate(value, start=1):
-            if _is_plain(each):
-                self.outline.entry(_plain(each))
-            elif level > HEADINGS:
-                self.outline.entry(_in_line(each))
-            else:
-                self.outline.heading(level, _name_of(each) or f"Entry {number}")
-                self.value(each, level + 1)
-                self.outline.end_heading(level - 1)
+        for number, inner in enumerate(value, start=1):
+            self.part(_name_of(inner) or f"Entry {number}", "", inner, level)
+
+    def part(self, heading: str, lead: str, value: Any, level: int) -> None:
+        """An entry behind its lead, or what stands below a heading."""
+        if _is_plain(value):
+            self.outline.entry(f"{lead}{_plain(value)}")
+        elif level > HEADINGS:
+            self.outline.entry(f"{lead}{_in_line(value)}")
+        else:
+            self.outline.heading(level, heading)
+            self.value(value, level + 1)
+            self.outline.end_heading(level - 1)
 
     def records(self, value: Sequence[Mapping[str, Any]]) -> None:
-        keys = list(dict.fromkeys(key for each in value for key in each))[:WIDEST]
-        rows = [(1, [str(key) for key in keys]), *self._rows(value, keys)]
-        write_rows(list(self.cells.counted(rows)), self.outline, place="records")
-
-    def _rows(
-        self, value: Sequence[Mapping[str, Any]], keys: Sequence[str]
-    ) -> Iterator[tuple[int, list[str]]]:
-        for number, each in enumerate(value, start=1):
-            place = f"record {number}"
-            yield (
-                number,
-                [typed_cell(_plain(value), value, place) for value in map(each.get, keys)],
-            )
+        keys = list(dict.fromkeys(key for record in value for key in record))[:WIDEST]
+        rows = (
+            (number, [typed_cell(_plain(cell), cell, f"record {number}") for cell in cells])
+            for number, cells in enumerate((map(record.get, keys) for record in value), start=1)
+        )
+        counted = self.cells.counted([(1, [str(key) for key in keys]), *rows])
+        write_rows(list(counted), self.outline, place="records")
 
 
 def _are_records(value: Any) -> bool:
     """Whether they are rows of one table: mappings of plain values that share most keys."""
     if not isinstance(value, list) or len(value) < FEWEST_RECORDS:
         return False
-    if not all(isinstance(each, Mapping) and all(map(_is_plain, each.values())) for each in value):
+    if not all(isinstance(row, Mapping) and all(map(_is_plain, row.values())) for row in value):
         return False
-    keys = {key for each in value for key in each}
+    keys = {key for record in value for key in record}
     return 0 < len(keys) <= WIDEST and sum(map(len, value)) >= len(keys) * len(value) / 2
 
 
@@ -179,11 +166,10 @@ def _plain(value: Any) -> str:
 
 
 def _name_of(value: Any) -> str:
-    """What a record calls itself."""
     if not isinstance(value, Mapping):
         return ""
-    named = (value.get(key) for key in ("title", "name", "id", "key"))
-    return next((str(each) for each in named if isinstance(each, str | int) and str(each)), "")
+    names = (value.get(key) for key in ("title", "name", "id", "key"))
+    return next((str(name) for name in names if isinstance(name, str | int) and str(name)), "")
 
 
 def _in_line(value: Any, depth: int = 0) -> str:
@@ -209,17 +195,11 @@ def is_prose(root: Any) -> bool:
     return is_mixed or local_name(root.tag) == "svg"
 
 
-def write_prose(root: Any, outline: Outline) -> None:
-    """Fill the outline in reading order."""
-    outline.fallback_title = outline.stem
-    _write_element(root, outline, 1)
-
-
 def _write_element(element: Any, outline: Outline, level: int) -> None:
     name = local_name(element.tag)
     if name in UNSEEN:
         return
-    has_words = any(map(str.strip, [element.text or "", *(each.tail or "" for each in element)]))
+    has_words = any(map(str.strip, [element.text or "", *(child.tail or "" for child in element)]))
     if not has_words and level < DEEPEST_PROSE:
         for child in element:
             _write_element(child, outline, level + 1)

@@ -9,13 +9,13 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers import packages
-from rag.documents.readers.packages import check_package, damage_message, numeral
-from rag.documents.runs import Mark, Run, written
+from rag.documents.readers.packages import check_package, damage_message, numeral, read_drawings
+from rag.documents.runs import ALIGNED, NO_MARKS, Mark, Run, marks_of, written
 from rag.documents.tables import spread
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -31,6 +31,7 @@ TRANSPARENT = {
 NOTES = re.compile(r"(?:foot|end)notes\d*\.xml")
 RUNNING = re.compile(r"(header|footer)\d*\.xml")
 COMMENTS = re.compile(r"comments\d*\.xml")
+LISTS = re.compile(r"numbering\d*\.xml")
 OTHER_KINDS = (
     "application/vnd.ms-word.document.macroEnabled.main+xml",
     "application/vnd.ms-word.template.macroEnabledTemplate.main+xml",
@@ -73,7 +74,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         outline.take_properties(document.core_properties)
         styles = Styles(document)
         body = document.element.body
-        behind = [*_notes(document), *_running(document), *_comments(document)]
+        behind = list(_behind(document))
         walk = _DocxWalk(outline, styles, Numbers(document, styles))
     if body is not None:
         walk.blocks(body, 0)
@@ -81,7 +82,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
             outline.paragraph(text)
         outline.count_unseen(_runs(body))
         outline.pictures = sum(1 for _picture in body.iter(PICTURE))
-    packages.read_drawings(data, outline, PARTS)
+    read_drawings(data, outline, PARTS)
 
 
 def _opened(data: bytes) -> Any:
@@ -98,30 +99,18 @@ def _line(element: Any) -> str:
     return " ".join(written(_runs(element)).split())
 
 
-def _notes(document: Any) -> Iterator[str]:
-    """Footnotes and endnotes, behind the text."""
+def _behind(document: Any) -> Iterator[str]:
+    """Footnotes and endnotes; what stands above and below every page, each once; comments."""
     for _kind, part in _parts(document, NOTES):
-        for note in part.iterchildren(f"{WORD}footnote", f"{WORD}endnote"):
-            text = _line(note)
-            if text:
-                yield text
-
-
-def _running(document: Any) -> Iterator[str]:
-    """What stands above and below every page, each once."""
-    results: set[str] = set()
-    for kind, part in _parts(document, RUNNING):
-        text = _line(part)
-        if text and text not in results and not text.isdecimal():
-            results.add(text)
-            yield f"{kind[1].capitalize()}: {text}"
-
-
-def _comments(document: Any) -> Iterator[str]:
+        notes = part.iterchildren(f"{WORD}footnote", f"{WORD}endnote")
+        yield from filter(None, map(_line, notes))
+    running = {_line(part): kind[1] for kind, part in reversed([*_parts(document, RUNNING)])}
+    for text, kind in reversed(running.items()):
+        if text and not text.isdecimal():
+            yield f"{kind.capitalize()}: {text}"
     for _kind, part in _parts(document, COMMENTS):
         for comment in part.iterchildren(f"{WORD}comment"):
-            text = _line(comment)
-            if text:
+            if text := _line(comment):
                 yield f"Comment by {comment.get(f'{WORD}author') or 'somebody'}: {text}"
 
 
@@ -138,8 +127,8 @@ class Styles:
     """Of each style its name, what it is based on, and what it says of headings and lists."""
 
     def __init__(self, document: Any) -> None:
-        found = document.styles.element.iterchildren(f"{WORD}style")
-        self._styles = {style.get(f"{WORD}styleId"): style for style in found}
+        styles = document.styles.element.iterchildren(f"{WORD}style")
+        self._styles = {style.get(f"{WORD}styleId"): style for style in styles}
 
     def _line(self, style_id: str) -> Iterator[Any]:
         """The style and those that it is based on, the nearest first."""
@@ -172,9 +161,10 @@ def _named_level(name: str) -> int | None:
 
 def _outline_level(element: Any) -> int | None:
     """From 1; 0 of body text; None where nothing is said."""
-    found = element.find(f"{WORD}pPr/{WORD}outlineLvl")
-    value = found.get(f"{WORD}val", "9") if found is not None else ""
-    return None if not value else int(value) + 1 if value in "012345678" else 0
+    if element.find(f"{WORD}pPr/{WORD}outlineLvl") is None:
+        return None
+    value = _value(element, "pPr/outlineLvl")
+    return int(value) + 1 if value and value in "012345678" else 0
 
 
 class _DocxWalk:
@@ -196,17 +186,17 @@ class _DocxWalk:
         text = written(_runs(element)).strip()
         if not text:
             return
-        style_id = _style_id(element)
-        style = self.styles.name(style_id)
-        own = _outline_level(element)
-        level = self.styles.level(style_id) if own is None else own
+        style_id = _value(element, "pPr/pStyle")
+        style, level = self.styles.name(style_id), _outline_level(element)
+        level = self.styles.level(style_id) if level is None else level
         label = self.numbers.label(element, style_id)
         if style.lower() == "title" and not self.outline.title:
             self.outline.title = text
         elif level and len(text) < 250:
             self.outline.heading(level, f"{label or ''} {text}")
         elif label is not None or LIST_STYLE.match(style):
-            self.outline.entry(text, depth=_list_depth(element), mark=f"- {label or ''}".strip())
+            depth = _number(_value(element, "pPr/numPr/ilvl"), 0)
+            self.outline.entry(text, depth=depth, mark=f"- {label or ''}".strip())
         else:
             self.outline.paragraph(text)
 
@@ -224,10 +214,9 @@ class _DocxWalk:
         """Tables that stand in cells, each under what its row is called."""
         for row in _opened_controls(element, f"{WORD}tr"):
             cells = list(_opened_controls(row, f"{WORD}tc"))
-            for table in (
-                control for cell in cells for control in _opened_controls(cell, f"{WORD}tbl")
-            ):
-                name = next(filter(None, map(_cell_text, cells)), "")
+            tables = [table for cell in cells for table in _opened_controls(cell, f"{WORD}tbl")]
+            name = next(filter(None, map(_cell_text, cells)), "") if tables else ""
+            for table in tables:
                 self.outline.paragraph(f"{name}:" if name else "")
                 if depth < DEEPEST:
                     self.table(table, depth + 1)
@@ -244,12 +233,7 @@ def _opened_controls(parent: Any, tag: str = f"{WORD}*") -> Iterator[Any]:
             yield child
 
 
-def _style_id(element: Any) -> str:
-    found = element.find(f"{WORD}pPr/{WORD}pStyle")
-    return found.get(f"{WORD}val", "") if found is not None else ""
-
-
-def _runs(element: Any, marks: frozenset[Mark] = frozenset()) -> Iterator[Run]:
+def _runs(element: Any, marks: frozenset[Mark] = NO_MARKS) -> Iterator[Run]:
     """With tabs, breaks and signs; fall-back copies left out."""
     for child in element.iterchildren():
         name = str(child.tag).removeprefix(WORD)
@@ -269,13 +253,13 @@ def _runs(element: Any, marks: frozenset[Mark] = frozenset()) -> Iterator[Run]:
 def _marks(run: Any) -> frozenset[Mark]:
     properties = run.find(f"{WORD}rPr")
     if properties is None:
-        return frozenset()
-    align = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}
-    marks = {align.get(_value(properties, "vertAlign"))}
-    for name, mark in (("strike", Mark.STRUCK), ("dstrike", Mark.STRUCK), ("vanish", Mark.HIDDEN)):
-        said = properties.find(f"{WORD}{name}")
-        marks |= {mark} if said is not None and said.get(f"{WORD}val", "1") not in OFF else set()
-    return frozenset(mark for mark in marks if mark)
+        return NO_MARKS
+    switched = (mark for name, mark in SWITCHES if _is_on(properties.find(f"{WORD}{name}")))
+    return marks_of(ALIGNED.get(_value(properties, "vertAlign")), *switched)
+
+
+def _is_on(switch: Any) -> bool:
+    return switch is not None and switch.get(f"{WORD}val", "1") not in OFF
 
 
 def _symbol(element: Any) -> str:
@@ -291,17 +275,16 @@ def _field(element: Any) -> str:
     if box is None:
         return ""
     state = box.find(f"{WORD}checked")
-    state = box.find(f"{WORD}default") if state is None else state
-    return "☑ " if state is not None and state.get(f"{WORD}val", "1") not in OFF else "☐ "
+    return "☑ " if _is_on(box.find(f"{WORD}default") if state is None else state) else "☐ "
 
 
 def _of_row(row: Any) -> frozenset[Mark]:
     if row.find(f"{WORD}trPr/{WORD}hidden") is not None:
-        return frozenset({Mark.HIDDEN})
-    return DELETED if row.find(f"{WORD}trPr/{WORD}del") is not None else frozenset()
+        return marks_of(Mark.HIDDEN)
+    return DELETED if row.find(f"{WORD}trPr/{WORD}del") is not None else NO_MARKS
 
 
-DELETED = frozenset({Mark.DELETED})
+DELETED = marks_of(Mark.DELETED)
 MARKED: dict[str, Callable[[Any], frozenset[Mark]]] = {
     "r": _marks,
     "tr": _of_row,
@@ -310,13 +293,8 @@ MARKED: dict[str, Callable[[Any], frozenset[Mark]]] = {
 }
 SIMPLE = {"t": "", "delText": "", "tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "-"}
 SIGNS = {"sym": _symbol, "fldChar": _field}
+SWITCHES = (("strike", Mark.STRUCK), ("dstrike", Mark.STRUCK), ("vanish", Mark.HIDDEN))
 OFF = {"0", "false", "off"}
-
-
-def _list_depth(element: Any) -> int:
-    level = element.find(f"{WORD}pPr/{WORD}numPr/{WORD}ilvl")
-    value = level.get(f"{WORD}val", "0") if level is not None else "0"
-    return int(value[:2]) if value.isdecimal() else 0
 
 
 def _rows(table: Any) -> list[list[list[Any]]]:
@@ -324,10 +302,10 @@ def _rows(table: Any) -> list[list[list[Any]]]:
     rows: list[list[list[Any]]] = []
     last: dict[int, list[Any]] = {}  # cell of each column
     for row in _opened_controls(table, f"{WORD}tr"):
-        position = min(_number(_value_of(row, "trPr/gridBefore"), 0), 200)
+        position = min(_number(_value(row, "trPr/gridBefore"), 0), 200)
         rows.append([["", 1, 1] for _column in range(position)])
         for cell in _opened_controls(row, f"{WORD}tc"):
-            width = min(max(1, _number(_value_of(cell, "tcPr/gridSpan"), 1)), 200)
+            width = min(max(1, _number(_value(cell, "tcPr/gridSpan"), 1)), 200)
             merged = cell.find(f"{WORD}tcPr/{WORD}vMerge")
             if merged is not None and merged.get(f"{WORD}val") != "restart" and position in last:
                 last[position][2] += 1
@@ -356,23 +334,19 @@ class Numbers:
         self._restarts: dict[str, dict[int, int]] = {}  # levels that a list begins anew, once
         self._styles = styles
         self._counts: dict[str, list[Any]] = defaultdict(lambda: [None] * LEVELS)
-        part = next((p for p in document.part.package.iter_parts() if _holds_lists(p)), None)
-        if part is not None:
-            self._read(part)
+        for _kind, lists in islice(_parts(document, LISTS), 1):
+            self._read(lists)
 
-    def _read(self, part: Any) -> None:
-        from docx.oxml import parse_xml
-
-        lists = parse_xml(part.blob)
-        for each in lists.iterchildren(f"{WORD}abstractNum"):
-            levels = {_level(level): level for level in each.iterchildren(f"{WORD}lvl")}
-            self._levels[each.get(f"{WORD}abstractNumId", "")] = levels
-        for each in lists.iterchildren(f"{WORD}num"):
-            name = each.get(f"{WORD}numId", "")
-            self._lists[name] = _value(each, "abstractNumId")
+    def _read(self, lists: Any) -> None:
+        for kind in lists.iterchildren(f"{WORD}abstractNum"):
+            levels = {_level(level): level for level in kind.iterchildren(f"{WORD}lvl")}
+            self._levels[kind.get(f"{WORD}abstractNumId", "")] = levels
+        for entries in lists.iterchildren(f"{WORD}num"):
+            name = entries.get(f"{WORD}numId", "")
+            self._lists[name] = _value(entries, "abstractNumId")
             self._restarts[name] = {
                 _level(level): _number(_value(level, "startOverride"), 1)
-                for level in each.iterchildren(f"{WORD}lvlOverride")
+                for level in entries.iterchildren(f"{WORD}lvlOverride")
                 if level.find(f"{WORD}startOverride") is not None
             }
 
@@ -392,46 +366,31 @@ class Numbers:
         if _value(levels[level], "numFmt") in ("bullet", "none"):
             return ""
 
-        def written(place: re.Match[str]) -> str:
+        def counted(place: re.Match[str]) -> str:
             position = int(place[1]) - 1
-            return numeral(
-                max(counts[position] or 1, 1), _value(levels.get(position, levels[level]), "numFmt")
-            )
+            kind = _value(levels.get(position, levels[level]), "numFmt")
+            return numeral(max(counts[position] or 1, 1), kind)
 
-        return PLACE.sub(written, _value(levels[level], "lvlText")).strip()
-
-
-def _holds_lists(part: Any) -> bool:
-    return bool(re.search(r"/numbering\d*\.xml$", part.partname))
+        return PLACE.sub(counted, _value(levels[level], "lvlText")).strip()
 
 
 def _numbering(element: Any) -> Numbering | None:
-    found = element.find(f"{WORD}pPr/{WORD}numPr")
-    if found is None or not _value(found, "numId"):
-        return None
-    return _value(found, "numId"), _level_of(_value(found, "ilvl"))
+    name, level = (_value(element, f"pPr/numPr/{part}") for part in ("numId", "ilvl"))
+    return (name, min(_number(level, 0), LEVELS - 1)) if name else None
 
 
 def _level(element: Any) -> int:
-    return _level_of(element.get(f"{WORD}ilvl", ""))
-
-
-def _level_of(value: str) -> int:
-    return min(_number(value, 0), LEVELS - 1)
+    return min(_number(element.get(f"{WORD}ilvl", ""), 0), LEVELS - 1)
 
 
 def _number(value: str, otherwise: int) -> int:
     return int(value[:9]) if value.isdecimal() else otherwise
 
 
-def _value(element: Any, name: str) -> str:
-    found = element.find(f"{WORD}{name}")
-    return found.get(f"{WORD}val", "") if found is not None else ""
-
-
-def _value_of(element: Any, path: str) -> str:
-    found = element.find("/".join(f"{WORD}{name}" for name in path.split("/")))
-    return found.get(f"{WORD}val", "") if found is not None else ""
+def _value(element: Any, path: str) -> str:
+    """What the element at a path below this one says; "" where there is none."""
+    part = element.find("/".join(f"{WORD}{name}" for name in path.split("/")))
+    return part.get(f"{WORD}val", "") if part is not None else ""
 
 
 # ── Equations ────────────────────────────────────────────────────────────────────────────────
@@ -455,25 +414,14 @@ def latex(element: Any, depth: int = 0) -> str:
         return "".join(MATH_SIGNS.get(sign, sign) for sign in element.text or "")
     if name not in (*MATH_FORMS, "rad", "nary"):
         return "".join(latex(child, depth + 1) for child in element)
-    parts = _MathParts({child.tag.removeprefix(MATH): latex(child, depth + 1) for child in element})
+    parts = defaultdict[str, str](str)
+    parts |= {child.tag.removeprefix(MATH): latex(child, depth + 1) for child in element}
     if name == "rad":
         return rf"\sqrt{'[' + parts['deg'] + ']' if parts['deg'] else ''}{{{parts['e']}}}"
     if name == "nary":
         limits = ((mark, parts[key]) for mark, key in (("_", "sub"), ("^", "sup")))
-        told = "".join(f"{mark}{{{limit}}}" for mark, limit in limits if limit)
-        return f"{_sign(element)}{told} {parts['e']}"
+        ends = "".join(f"{mark}{{{limit}}}" for mark, limit in limits if limit)
+        signs = element.iterfind(f"{MATH}naryPr/{MATH}chr")
+        sign = next((sign.get(f"{MATH}val", "∫") for sign in signs), "∫")
+        return f"{MATH_SIGNS.get(sign, sign)}{ends} {parts['e']}"
     return MATH_FORMS[name].format_map(parts)
-
-
-class _MathParts(dict[str, str]):
-    """Parts that are not there are empty."""
-
-    def __missing__(self, key: str) -> str:
-        return ""
-
-
-def _sign(element: Any) -> str:
-    """Of a sum, a product or an integral; without a word of it, an integral."""
-    found = element.find(f"{MATH}naryPr/{MATH}chr")
-    sign = found.get(f"{MATH}val", "∫") if found is not None else "∫"
-    return MATH_SIGNS.get(sign, sign)

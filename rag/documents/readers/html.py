@@ -8,7 +8,7 @@ from typing import Any
 from rag.documents.cleaning import decode, one_line, word_set
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.runs import NO_MARKS, Mark, Run, written
+from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
 from rag.documents.tables import Spanning, spread
 from rag.errors import TooLarge
 
@@ -48,20 +48,20 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     tree = LexborHTMLParser(markup)
     title = tree.css_first("title")
     outline.fallback_title = one_line(title.text()) if title else ""
-    named = said_in_head(tree)
-    outline.author = named.get("author") or named.get("article:author", "")
-    outline.date = next((named[key] for key in DATES if key in named), "")
-    outline.tags.extend(named.get("keywords", "").split(","))
+    properties = properties_of(tree)
+    outline.author = properties.get("author") or properties.get("article:author", "")
+    outline.date = next((properties[key] for key in DATES if key in properties), "")
+    outline.tags.extend(properties.get("keywords", "").split(","))
     if tree.body is not None:
         _HtmlWalk(outline).children(tree.body, 0)
 
 
-def said_in_head(tree: Any) -> dict[str, str]:
+def properties_of(tree: Any) -> dict[str, str]:
     """What a page says of itself, by name."""
     return {
-        (each.attributes.get("name") or each.attributes.get("property") or "").lower(): content
-        for each in tree.css("meta")
-        if (content := each.attributes.get("content"))
+        (meta.attributes.get("name") or meta.attributes.get("property") or "").lower(): content
+        for meta in tree.css("meta")
+        if (content := meta.attributes.get("content"))
     }
 
 
@@ -89,14 +89,8 @@ def check_depth(markup: str, name: str) -> None:
 
 
 MARKS = {
-    tag: frozenset({mark})
-    for mark, tags in (
-        (Mark.RAISED, "sup"),
-        (Mark.LOWERED, "sub"),
-        (Mark.STRUCK, "s strike"),
-        (Mark.DELETED, "del"),
-    )
-    for tag in tags.split()
+    **{"sup": marks_of(Mark.RAISED), "sub": marks_of(Mark.LOWERED), "del": marks_of(Mark.DELETED)},
+    **dict.fromkeys(("s", "strike"), marks_of(Mark.STRUCK)),
 }
 STYLES = (
     (re.compile(r"vertical-align:super"), Mark.RAISED),
@@ -106,7 +100,7 @@ STYLES = (
 )
 UNSEEN = re.compile(r"display:none|visibility:(?:hidden|collapse)")
 NOTE = re.compile(r"\d{1,3}|[*†‡]{1,3}")  # what a link to a note below is called
-UNSEEN_MARK = frozenset({Mark.HIDDEN})
+UNSEEN_MARK = marks_of(Mark.HIDDEN)
 GOES_ON = frozenset({"dt", "dd", "p", "div"})  # behind a term
 
 
@@ -174,14 +168,13 @@ class _HtmlWalk:
         self.inline.append(Run(text, self.marks))
 
     def _block(self, element: Any, depth: int) -> None:
-        tag = element.tag
-        if tag in HEADINGS:
-            self.outline.heading(HEADINGS[tag], _text(element, ""))
-        elif tag in {"ul", "ol"}:
+        if element.tag in HEADINGS:
+            self.outline.heading(HEADINGS[element.tag], _text(element, ""))
+        elif element.tag in {"ul", "ol"}:
             self._list(element, depth)
-        elif tag == "table" and _is_grid(element):
+        elif element.tag == "table" and _is_grid(element):
             self._table(element)
-        elif tag == "pre":
+        elif element.tag == "pre":
             self.outline.code(element.text(deep=True, separator=""))
         else:
             self.children(element, depth + 1)
@@ -237,9 +230,12 @@ def _is_dropped(element: Any) -> bool:
     )
 
 
+def _style(element: Any) -> str:
+    return (element.attributes.get("style") or "").replace(" ", "").lower()
+
+
 def _is_unseen(element: Any) -> bool:
-    style = element.attributes.get("style") or ""
-    return "hidden" in element.attributes or bool(UNSEEN.search(style.replace(" ", "").lower()))
+    return "hidden" in element.attributes or bool(UNSEEN.search(_style(element)))
 
 
 def _is_note(link: Any) -> bool:
@@ -263,19 +259,14 @@ def _rows(table: Any) -> list[list[str]]:
 
 
 def _cell(cell: Any) -> Spanning:
-    spans = (cell.attributes.get(name) or "" for name in ("colspan", "rowspan"))
-    columns, deep = (
-        min(max(1, int(span[:4])), WIDEST) if span.isdecimal() else 1 for span in spans
-    )
+    columns, deep = (min(max(1, _number(cell, side, 1)), WIDEST) for side in ("colspan", "rowspan"))
     return _text(cell), columns, deep
 
 
 def _marks(element: Any) -> frozenset[Mark]:
-    marks = MARKS.get(element.tag, NO_MARKS)
-    if element.tag == "a" and _is_note(element):
-        marks = MARKS["sup"]
-    style = (element.attributes.get("style") or "").replace(" ", "").lower()
-    if style:
+    is_note = element.tag == "a" and _is_note(element)
+    marks = MARKS["sup"] if is_note else MARKS.get(element.tag, NO_MARKS)
+    if style := _style(element):
         marks |= {mark for shape, mark in STYLES if shape.search(style)}
     return marks
 

@@ -92,11 +92,11 @@ def _write_text(text: str, outline: Outline) -> None:
     history = HISTORY.search(text)
     lines = ATTRIBUTION.sub(r"> \1\n", text[: history.start() if history else None]).split("\n")
     quoted = [line.lstrip("> ") for line in lines if line.startswith(">")]
-    own = "\n".join(line for line in lines if not line.startswith(">"))
+    newest = "\n".join(line for line in lines if not line.startswith(">"))
     older = text[history.start() :].split("\n\n") if history else []
-    if not own.strip():  # it only hands on
-        own, older = "\n\n".join([own, *older]), []
-    for paragraph in own.split("\n\n"):
+    if not newest.strip():  # it only hands on
+        newest, older = "\n\n".join([newest, *older]), []
+    for paragraph in newest.split("\n\n"):
         outline.paragraph(paragraph)
     if any(map(str.strip, [*quoted, *older])):
         outline.place(QUOTED)
@@ -140,13 +140,11 @@ def _is_inside(element: Any, others: Container[int]) -> bool:
 
 
 def _behind(element: Any) -> list[Any]:
-    """What comes after it in the mail."""
     results = []
     while element is not None and element.tag != "body":
-        following = element.next
-        while following is not None:
+        following = element
+        while (following := following.next) is not None:
             results.append(following)
-            following = following.next
         element = element.parent
     return results
 
@@ -197,11 +195,7 @@ def _of_outlook(data: bytes) -> _Mail:
     import oxmsg
 
     message = oxmsg.Message.load(io.BytesIO(data))
-    to = ", ".join(
-        filter(
-            None, (recipient.name or recipient.email_address for recipient in message.recipients)
-        )
-    )
+    recipients = (recipient.name or recipient.email_address for recipient in message.recipients)
     date = message.sent_date.isoformat(" ", "minutes") if message.sent_date else ""
     attached = (
         (one_line(attachment.file_name or f"attachment {number}"), attachment.file_bytes)
@@ -210,7 +204,11 @@ def _of_outlook(data: bytes) -> _Mail:
     )
     return _Mail(
         subject=message.subject or "",
-        facts=(("From", message.sender or ""), ("To", to), ("Date", date)),
+        facts=(
+            ("From", message.sender or ""),
+            ("To", ", ".join(filter(None, recipients))),
+            ("Date", date),
+        ),
         text=message.body or "",
         markup=message.html_body or "",
         attached=tuple(attached),

@@ -5,6 +5,7 @@ templates."""
 
 import re
 import tomllib
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.data import DEEPEST, parsed, write_properties
 from rag.documents.readers.html import MARKS
-from rag.documents.runs import Mark, Run, written
+from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
 
 FENCED = re.compile(
     r"\A(?:---|(\+{3}))[ \t]*\n(.*?)\n(?(1)\+{3}|(?:---|\.\.\.))[ \t]*(?:\n|\Z)", re.DOTALL
@@ -35,7 +36,7 @@ PROPERTY_KEYS = {
     "date": ("date", "published", "created", "updated", "lastmod", "modified", "last_updated"),
     "tags": ("tags", "tag", "categories", "category", "keywords"),
 }
-PRODUCT_KEYS = {"product", "products", "model", "models"}
+PRODUCT_KEYS = ("model", "models", "product", "products")
 NESTED = re.compile(r"^(?:[ \t]+\S|- |\[)", re.MULTILINE)
 FEWEST_WORDS = 3  # of what is said and not set
 
@@ -63,20 +64,19 @@ def split_front_matter(text: str) -> tuple[FrontMatter, str]:
     if not match or not KEY.search(match.group(2)):
         return FrontMatter(), text
     values = _values(match.group(2).split("\n"))
-    title = (values.get("title") or [""])[0]
-    products = [name for key in sorted(PRODUCT_KEYS) for name in values.get(key, [])]
-    named = {
+    properties = {
         name: tuple(value for key in keys for value in values.get(key, []) if value)
         for name, keys in PROPERTY_KEYS.items()
     }
+    parse = tomllib.loads if match.group(1) else lambda text: parsed(text, FileKind.YAML)
     front = FrontMatter(
-        title,
-        tuple(products),
-        tuple(_facts(values)),
-        ", ".join(named["author"]),
-        max(map(day_in, named["date"]), default=""),
-        named["tags"],
-        _records(match.group(2), tomllib.loads if match.group(1) else _read_yaml),
+        title=(values.get("title") or [""])[0],
+        products=tuple(name for key in PRODUCT_KEYS for name in values.get(key, [])),
+        facts=tuple(_facts(values)),
+        author=", ".join(properties["author"]),
+        date=max(map(day_in, properties["date"]), default=""),
+        tags=properties["tags"],
+        records=_records(match.group(2), parse),
     )
     return front, text.lstrip("\n")[match.end() :]
 
@@ -103,10 +103,6 @@ def _records(text: str, parse: Callable[[str], Any]) -> dict[str, Any]:
     }
 
 
-def _read_yaml(text: str) -> Any:
-    return parsed(text, FileKind.YAML)
-
-
 def _in_words(value: Any, parser: Any) -> Any:
     """With what is Markdown in its texts as a reader sees it."""
     if isinstance(value, Mapping):
@@ -128,9 +124,9 @@ def _texts(value: Any, depth: int) -> Iterator[str]:
 
 def _facts(values: dict[str, list[str]]) -> Iterator[str]:
     for key, entries in values.items():
-        told = [entry for entry in entries if not MACHINE_VALUE.fullmatch(entry)]
-        if told and not MACHINE_KEY.match(key):
-            yield f"{key.replace('_', ' ')}: {', '.join(told)}"
+        words = [entry for entry in entries if not MACHINE_VALUE.fullmatch(entry)]
+        if words and not MACHINE_KEY.match(key):
+            yield f"{key.replace('_', ' ')}: {', '.join(words)}"
 
 
 def _values(lines: list[str]) -> dict[str, list[str]]:
@@ -152,10 +148,9 @@ def _values(lines: list[str]) -> dict[str, list[str]]:
 
 
 def _inline_values(text: str) -> list[str]:
-    if text.startswith("[") and text.endswith("]"):
-        parts = re.findall(r"\"[^\"]*\"|'[^']*'|[^,]+", text[1:-1])
-        return [_unquote(part) for part in parts if part.strip()]
-    return [_unquote(text)] if text else []
+    is_list = text.startswith("[") and text.endswith("]")
+    parts = re.findall(r"\"[^\"]*\"|'[^']*'|[^,]+", text[1:-1]) if is_list else [text]
+    return [_unquote(part) for part in parts if part.strip()]
 
 
 def _unquote(text: str) -> str:
@@ -171,14 +166,14 @@ TEMPLATE = re.compile(r"\{%[^%]{0,500}%\}|\{\{[<%][^{}]{0,500}[%>]\}\}")
 LINKED = re.compile(
     r"\[([^\[\]]{1,500})\]\(\s*(?:\{%[^%]{0,500}%\}|\{\{[^{}]{0,500}\}\})[^()\s]{0,200}\s*\)"
 )
-GIVEN = re.compile(r"(?<=\w )\{%-? *\w+ +[\"']([^\"'/.%]{1,80})[\"'] *-?%\}")
+TEMPLATE_WORD = re.compile(r"(?<=\w )\{%-? *\w+ +[\"']([^\"'/.%]{1,80})[\"'] *-?%\}")
 # Of a heading or paragraph: "{#setup .wide}".
 ATTRIBUTES = re.compile(r"(?<![ \t])[ \t]*\{:?[ \t]*[#.][^{}]{0,200}\}[ \t]*$")
 IMPORTED = re.compile(r" from ['\"][^'\"]{1,500}['\"];?$")
 ALERT = re.compile(r"\[!([A-Z]+)\]\s*")
 BOX = re.compile(r"\{?([A-Za-z]+)\}?[ \t]*(.*)")  # "note Title", "{note} Title"
 MARKING_TAG = re.compile(rf"<(/?)({'|'.join(MARKS)})(?:\s[^<>]*)?>", re.IGNORECASE)
-STRUCK = frozenset({Mark.STRUCK})
+STRUCK = marks_of(Mark.STRUCK)
 MAX_NESTING = 40
 
 
@@ -218,13 +213,12 @@ def _parser() -> Any:
 
 def _footnotes(tokens: Sequence[Any]) -> dict[int, str]:
     """Their texts; they stand at the end of the stream."""
-    notes: dict[int, str] = {}
-    note = None
+    notes, note = defaultdict[int, str](str), None
     for token in tokens:
         if token.type in ("footnote_open", "footnote_close"):
             note = token.meta["id"] if token.type == "footnote_open" else None
         elif token.type == "inline" and note is not None:
-            notes[note] = f"{notes.get(note, '')} {inline_text(token)}".strip()
+            notes[note] = f"{notes[note]} {inline_text(token)}".strip()
     return notes
 
 
@@ -233,7 +227,7 @@ class _MarkdownWalk:
 
     def __init__(self, outline: Outline, notes: dict[int, str]) -> None:
         self.outline = outline
-        self.notes = notes  # footnotes that were not told yet
+        self.notes = notes  # footnotes that were not written yet
         self.noted: list[str] = []  # those of the table that is open
         self.in_footnotes = False
         self.lists: list[int | None] = []  # next number of each open list; None for bullets
@@ -281,7 +275,7 @@ class _MarkdownWalk:
     def _table_close(self, _token: Any) -> None:
         self.outline.table(self.rows or [])
         self.rows = None
-        self._tell_notes()
+        self._write_notes()
 
     def _container_box_open(self, token: Any) -> None:
         if box := BOX.fullmatch(token.info.strip()):
@@ -290,18 +284,15 @@ class _MarkdownWalk:
     def _dt_open(self, _token: Any) -> None:
         self.outline.begin_entry()
 
-    def _dt_close(self, _token: Any) -> None:
-        self.outline.end_entry()
-
     def _dd_open(self, _token: Any) -> None:
         self.outline.begin_entry(" ")
 
-    _dd_close = _dt_close
+    _dt_close = _dd_close = _list_item_close
 
     def _footnote_block_open(self, _token: Any) -> None:
-        self.in_footnotes = True  # each was told behind what refers to it
+        self.in_footnotes = True  # each was written behind what refers to it
 
-    def _tell_notes(self) -> None:
+    def _write_notes(self) -> None:
         for note in self.noted:
             self.outline.paragraph(note)
         self.noted = []
@@ -310,18 +301,17 @@ class _MarkdownWalk:
         text = inline_text(token)
         if self.in_footnotes or (text.startswith("import ") and IMPORTED.search(text)):
             return
-        children = token.children or []
-        references = [child.meta["id"] for child in children if child.type == "footnote_ref"]
-        self.noted += [
-            self.notes.pop(reference) for reference in references if reference in self.notes
-        ]
+        references = (
+            child.meta["id"] for child in token.children or () if child.type == "footnote_ref"
+        )
+        self.noted += [self.notes.pop(note) for note in references if note in self.notes]
         if self.rows is not None:
             self.rows[-1].append(text)
         elif self.heading_level:
             self.outline.heading(self.heading_level, text)
         else:
             self.outline.paragraph(text)
-            self._tell_notes()
+            self._write_notes()
 
     def _fence(self, token: Any) -> None:
         self.outline.code(token.content)
@@ -342,7 +332,7 @@ def inline_text(token: Any) -> str:
 
 def _runs(children: Sequence[Any]) -> Iterator[Run]:
     """In code the tags are meant: `<name>`."""
-    marks: frozenset[Mark] = frozenset()
+    marks = NO_MARKS
     pieces: list[str] = []
     for child in children:
         changed = _marks_behind(child, marks)
@@ -359,14 +349,13 @@ def _runs(children: Sequence[Any]) -> Iterator[Run]:
 
 
 def _marks_behind(child: Any, marks: frozenset[Mark]) -> frozenset[Mark]:
-    """Those that hold behind a tag or a sign."""
     if child.type in ("s_open", "s_close"):
         return marks | STRUCK if child.type == "s_open" else marks - STRUCK
     tag = MARKING_TAG.fullmatch(child.content) if child.type == "html_inline" else None
     if tag is None:
         return marks
-    own = MARKS[tag[2].lower()]
-    return marks - own if tag[1] else marks | own
+    changed = MARKS[tag[2].lower()]
+    return marks - changed if tag[1] else marks | changed
 
 
 def _visible(child: Any) -> str:
@@ -383,5 +372,5 @@ def _visible(child: Any) -> str:
 
 def _without_tags(text: str) -> str:
     """Neither of HTML nor of templates."""
-    named = GIVEN.sub(r"\1", LINKED.sub(r"\1", text))
-    return ATTRIBUTES.sub("", TAG.sub("", TEMPLATE.sub("", named)))
+    plain = TEMPLATE_WORD.sub(r"\1", LINKED.sub(r"\1", text))
+    return ATTRIBUTES.sub("", TAG.sub("", TEMPLATE.sub("", plain)))

@@ -13,6 +13,7 @@ from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
 from rag.documents.readers.packages import (
+    NEEDS_PASSWORD,
     ZIP_START,
     check_package,
     damage_message,
@@ -29,7 +30,7 @@ from rag.documents.readers.sheets import (
     text_of,
     write_sheets,
 )
-from rag.documents.runs import Mark, Run, written
+from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
 from rag.documents.tables import TypedCell, spread, typed_cell
 from rag.errors import Unreadable
 
@@ -43,6 +44,7 @@ CONTENT = "content.xml"
 READ_PARTS = re.compile(r"content\.xml|styles\.xml|meta\.xml|Object [^/]*/content\.xml")
 BREAKS = {f"{TEXT}tab": "\t", f"{TEXT}line-break": "\n"}
 CITED = f"{TEXT}note-citation"
+COVERED = f"{TABLE}covered-table-cell"
 SIDES = ("columns", "rows")
 SVG = f"{{{NAMES}:svg-compatible:1.0}}"
 PLACES = ("x", "y", "width", "height")
@@ -50,7 +52,7 @@ EMU = {"cm": 360_000, "mm": 36_000, "in": 914_400, "pt": 12_700}
 LENGTH = re.compile(r"(-?\d{1,6}(?:\.\d{1,9})?)(cm|mm|in|pt)")
 NUMERALS = {"a": "lowerLetter", "A": "upperLetter", "i": "lowerRoman", "I": "upperRoman"}
 SKIPPED = {f"{TEXT}tracked-changes", f"{OFFICE}annotation", f"{TEXT}note-citation"}
-HIDDEN = frozenset({Mark.HIDDEN})
+HIDDEN, DELETED = marks_of(Mark.HIDDEN), marks_of(Mark.DELETED)
 DEEPEST = 40  # frames, lists and tables inside each other
 MOST_REPEATED = 100_000  # rows that one stands for
 
@@ -75,20 +77,19 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     outline.pictures = sum(1 for _image in content.iter(f"{DRAW}image"))
     for part in parts.values():
         _take_properties(outline, part)
-    titles = (one_line(each.text or "") for part in parts.values() for each in part.iter(TITLE))
+    titles = (one_line(title.text or "") for part in parts.values() for title in part.iter(TITLE))
     outline.fallback_title = next(filter(None, titles), outline.fallback_title)
 
 
 def _take_properties(outline: Outline, part: Any) -> None:
-    """Who wrote it, when, and its keywords."""
-    for each in (each for meta in part.iter(f"{OFFICE}meta") for each in meta):
-        word = each.tag.rpartition("}")[2] if isinstance(each.tag, str) else ""
-        if word == "creator" or (word == "initial-creator" and not outline.author):
-            outline.author = each.text or ""
-        elif word == "date":
-            outline.date = each.text or ""
-        elif word == "keyword":
-            outline.tags.append(each.text or "")
+    for entry in part.iterfind(f".//{OFFICE}meta/*"):
+        name, text = entry.tag.rpartition("}")[2], entry.text or ""
+        if name == "creator" or (name == "initial-creator" and not outline.author):
+            outline.author = text
+        elif name == "date":
+            outline.date = text
+        elif name == "keyword":
+            outline.tags.append(text)
 
 
 def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
@@ -100,10 +101,8 @@ def _parts(data: bytes, outline: Outline, limits: LoadLimits) -> dict[str, Any]:
     check_package(outline.name, data, limits)
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         if b"encryption-data" in archive.read("META-INF/manifest.xml"):
-            raise Unreadable(
-                outline.name, "the file is encrypted and needs a password. Save it without one."
-            )
-        names = [each for each in archive.namelist() if READ_PARTS.fullmatch(each)]
+            raise Unreadable(outline.name, NEEDS_PASSWORD)
+        names = list(filter(READ_PARTS.fullmatch, archive.namelist()))
         report_unread(archive, outline, names)
         return {name: fromstring(archive.read(name)) for name in dict.fromkeys([CONTENT, *names])}
 
@@ -119,13 +118,11 @@ class _Placed(NamedTuple):
 
     @classmethod
     def of(cls, element: Any) -> "_Placed":
-        left, top, width, height = (_emu(element.get(f"{SVG}{side}", "")) for side in PLACES)
+        lengths = (LENGTH.fullmatch(element.get(f"{SVG}{side}", "")) for side in PLACES)
+        left, top, width, height = (
+            round(float(length[1]) * EMU[length[2]]) if length else 0 for length in lengths
+        )
         return cls(left, top, width, height, element)
-
-
-def _emu(length: str) -> int:
-    match = LENGTH.fullmatch(length)
-    return round(float(match[1]) * EMU[match[2]]) if match else 0
 
 
 class _OdfWalk:
@@ -229,10 +226,10 @@ class _OdfWalk:
 
     def words(self, element: Any) -> str:
         """The text of an element, its footnotes apart."""
-        return written(self.runs(element, frozenset())).strip("\n")
+        return written(self.runs(element, NO_MARKS)).strip("\n")
 
     def runs(self, element: Any, marks: frozenset[Mark]) -> Iterator[Run]:
-        marks |= self.styles.get(element.get(f"{TEXT}style-name", ""), frozenset())
+        marks |= self.styles.get(element.get(f"{TEXT}style-name", ""), NO_MARKS)
         yield Run(element.text or "", marks)
         for child in element:
             if child.tag == f"{TEXT}s":
@@ -250,7 +247,7 @@ class _OdfWalk:
         """Of each cell the text, and over how many columns and rows it reaches."""
         cells: list[tuple[str, int, int]] = []
         for cell in row.iterfind(f"{TABLE}table-cell"):
-            text = " ".join(self.words(each) for each in _direct_children(cell, f"{TEXT}p"))
+            text = " ".join(map(self.words, _direct_children(cell, f"{TEXT}p")))
             across, down = (_number(cell, f"number-{side}-spanned") for side in SIDES)
             again = _number(cell, "number-columns-repeated") if text else 1
             cells += [(text, across, down)] * again
@@ -259,18 +256,18 @@ class _OdfWalk:
     def comments(self, body: Any) -> None:
         """What people noted; deleted text is only counted."""
         for note in body.iter(f"{OFFICE}annotation"):
-            words = " ".join(self.words(each) for each in note.iter(f"{TEXT}p"))
+            words = " ".join(map(self.words, note.iter(f"{TEXT}p")))
             self.outline.paragraph(f"Comment: {words}" if words else "")
-        gone = " ".join(" ".join(each.itertext()) for each in body.iter(f"{TEXT}tracked-changes"))
-        self.outline.count_unseen([Run(gone, frozenset({Mark.DELETED}))])
+        for changes in body.iter(f"{TEXT}tracked-changes"):
+            self.outline.count_unseen([Run(" ".join(changes.itertext()), DELETED)])
 
     def running(self, part: Any) -> None:
         """What stands above and below every page, once."""
         lines = (
             (place.capitalize(), one_line(self.words(line)))
             for place in ("header", "footer")
-            for each in part.iter(f"{STYLE}{place}")
-            for line in each.iter(f"{TEXT}p")
+            for area in part.iter(f"{STYLE}{place}")
+            for line in area.iter(f"{TEXT}p")
         )
         self.outline.leave_headings()
         for place, line in dict.fromkeys(lines):
@@ -306,7 +303,7 @@ class _SheetReader:
         self._content = parts[CONTENT]
         self._walk = _OdfWalk(outline, parts.values())
         self._is_scaled = any(  # it shows thousands
-            each.get(SCALED) for part in parts.values() for each in part.iter()
+            style.get(SCALED) for part in parts.values() for style in part.iter()
         )
         self._unseen = {
             style.get(f"{STYLE}name")
@@ -323,7 +320,7 @@ class _SheetReader:
             cells = [
                 (column, number, cell)
                 for number, row in _numbered(table, "row")
-                for column, cell in _numbered(row, "cell", f"{TABLE}covered-table-cell")
+                for column, cell in _numbered(row, "cell", COVERED)
                 if len(cell)
             ]
             formulas: list[str] = []
@@ -354,7 +351,7 @@ class _SheetReader:
                 yield number, cells
 
     def _cells(self, row: Any, number: int, formulas: list[str]) -> Iterator[str]:
-        for first, cell in _numbered(row, "cell", f"{TABLE}covered-table-cell"):
+        for first, cell in _numbered(row, "cell", COVERED):
             count = _count(cell.get(f"{TABLE}number-columns-repeated", "1"))
             formula = cell.get(f"{TABLE}formula", "").partition("=")[2]
             for column in range(first, min(first + count, WIDEST)):
@@ -389,11 +386,9 @@ class _SheetReader:
         return f"{before}{lead}{figure}{' ' * (after not in ('', '%'))}{after}"
 
     def _words(self, element: Any) -> str:
-        marks = self._walk.styles.get(element.get(f"{TABLE}style-name", ""), frozenset())
-        paragraphs = element.iterfind(f"{TEXT}p")
-        return " ".join(
-            one_line(written(self._walk.runs(paragraph, marks))) for paragraph in paragraphs
-        )
+        marks = self._walk.styles.get(element.get(f"{TABLE}style-name", ""), NO_MARKS)
+        lines = (written(self._walk.runs(line, marks)) for line in element.iterfind(f"{TEXT}p"))
+        return " ".join(map(one_line, lines))
 
 
 def _numbered(parent: Any, kind: str, *others: str) -> Iterator[tuple[int, Any]]:
@@ -401,19 +396,19 @@ def _numbered(parent: Any, kind: str, *others: str) -> Iterator[tuple[int, Any]]
     number = 1
     names = {f"{TABLE}table-{kind}", *others}
     repeated = f"{TABLE}number-{'rows' if kind == 'row' else 'columns'}-repeated"
-    for each in parent.iter():
-        if each.tag in names:
-            yield number, each
-            number += _count(each.get(repeated, "1"))
+    for element in parent.iter():
+        if element.tag in names:
+            yield number, element
+            number += _count(element.get(repeated, "1"))
 
 
 def _unseen(table: Any, kind: str) -> set[int]:
     repeated = f"{TABLE}number-{kind}s-repeated"
     return {
         place
-        for first, each in _numbered(table, kind)
-        if each.get(f"{TABLE}visibility", "visible") != "visible"
-        for place in range(first, first + min(_count(each.get(repeated, "1")), MOST_REPEATED))
+        for first, line in _numbered(table, kind)
+        if line.get(f"{TABLE}visibility", "visible") != "visible"
+        for place in range(first, first + min(_count(line.get(repeated, "1")), MOST_REPEATED))
     }
 
 
@@ -423,19 +418,21 @@ def _unseen(table: Any, kind: str) -> set[int]:
 def _styles(content: Any) -> Iterator[tuple[str, frozenset[Mark]]]:
     """What styles of characters say of raised, lowered, struck and hidden text."""
     for style in content.iter(f"{STYLE}style"):
-        said = style.find(f"{STYLE}text-properties")
-        if said is None:
+        properties = style.find(f"{STYLE}text-properties")
+        if properties is None:
             continue
-        place = said.get(f"{STYLE}text-position", "")
-        height = place.split(" ")[0].rstrip("%")
+        place = properties.get(f"{STYLE}text-position", "")
         is_low = place.startswith(("sub", "-"))
-        is_moved = place.startswith(("sup", "sub")) or height.lstrip("-").strip("0") != ""
-        marks = {Mark.LOWERED if is_low else Mark.RAISED} if place and is_moved else set()
-        if said.get(f"{STYLE}text-line-through-style", "none") != "none":
-            marks.add(Mark.STRUCK)
-        if said.get(f"{TEXT}display") == "none":
-            marks.add(Mark.HIDDEN)
-        yield style.get(f"{STYLE}name", ""), frozenset(marks)
+        is_moved = place.split(" ")[0].rstrip("%").lstrip("-").strip("0") != ""
+        is_struck = properties.get(f"{STYLE}text-line-through-style", "none") != "none"
+        yield (
+            style.get(f"{STYLE}name", ""),
+            marks_of(
+                (Mark.LOWERED if is_low else Mark.RAISED) if is_moved else None,
+                Mark.STRUCK if is_struck else None,
+                Mark.HIDDEN if properties.get(f"{TEXT}display") == "none" else None,
+            ),
+        )
 
 
 def _direct_children(element: Any, tag: str) -> Iterator[Any]:

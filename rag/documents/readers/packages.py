@@ -12,22 +12,20 @@ from typing import Any
 
 from rag.documents.limits import MEBIBYTE, LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.reports import counted
+from rag.documents.reports import counted, first_of
 from rag.errors import TooLarge, Unreadable
 
 # A document type that says something itself brings entity bombs and external entities; one that
 # only names a file is written by LibreOffice about macros, and in books, and is not fetched.
 DOCTYPE = re.compile(rb"<!\s*(?:ENTITY|DOCTYPE[^>\[]*\[)", re.IGNORECASE)
+ENCODINGS = ("utf-16-le", "utf-16-be")
 WIDE_DOCTYPE = re.compile(
-    b"|".join(
-        word.encode(encoding)
-        for word in ("<!DOCTYPE", "<!ENTITY")
-        for encoding in ("utf-16-le", "utf-16-be")
-    )
+    b"|".join(word.encode(name) for word in ("<!DOCTYPE", "<!ENTITY") for name in ENCODINGS)
 )
 ZIP_START = b"PK"
-SMALL_BYTES = 1024 * 1024  # of a part, whatever its ratio
-PROLOGUE_BYTES = 1024 * 1024
+NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
+SMALL_BYTES = MEBIBYTE  # of a part, whatever its ratio
+PROLOGUE_BYTES = MEBIBYTE
 MAX_PARTS = 20_000
 XML_ENDINGS = (".xml", ".rels", ".vml")
 NO_MEMORY = 2  # as libxml2 counts its errors, which says "unknown error" of it
@@ -68,24 +66,22 @@ def damage_message(name: str, *errors: type[Exception]) -> Iterator[None]:
         ) from error
 
 
-def _bomb(name: str, size: int, limits: LoadLimits) -> TooLarge:
-    return TooLarge(
-        f"{name}: unpacks to {size / MEBIBYTE:,.0f} MiB or more, the limit is "
-        f"{limits.max_unpacked_bytes / MEBIBYTE:,.0f} MiB and {limits.max_unpacked_ratio} times "
-        "its packed size. It looks like a zip bomb; save the document again or split it."
-    )
-
-
 def _check_directory(name: str, parts: list[zipfile.ZipInfo], limits: LoadLimits) -> None:
     if any(part.flag_bits & 1 for part in parts):
-        raise Unreadable(name, "the file is encrypted and needs a password. Save it without one.")
-    total = sum(part.file_size for part in parts)
-    if total > limits.max_unpacked_bytes or len(parts) > MAX_PARTS:
-        raise _bomb(name, total, limits)
-    for part in parts:
-        packed = limits.max_unpacked_ratio * max(1, part.compress_size)
-        if part.file_size > max(SMALL_BYTES, packed):
-            raise _bomb(name, part.file_size, limits)
+        raise Unreadable(name, NEEDS_PASSWORD)
+    total, ratio = sum(part.file_size for part in parts), limits.max_unpacked_ratio
+    bombs = (
+        part.file_size
+        for part in parts
+        if part.file_size > max(SMALL_BYTES, ratio * max(1, part.compress_size))
+    )
+    is_over = total > limits.max_unpacked_bytes or len(parts) > MAX_PARTS
+    if size := total if is_over else next(bombs, 0):
+        raise TooLarge(
+            f"{name}: unpacks to {size / MEBIBYTE:,.0f} MiB or more, the limit is "
+            f"{limits.max_unpacked_bytes / MEBIBYTE:,.0f} MiB and {ratio} times its packed size. "
+            "It looks like a zip bomb; save the document again or split it."
+        )
 
 
 def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
@@ -99,10 +95,7 @@ def _refuse_doctype(name: str, part: str, piece: bytes) -> None:
 
 # ── Drawings, and what was not read ──────────────────────────────────────────────────────────
 
-DIAGRAM = re.compile(r"(?:.*/)?diagrams/data\d*\.xml")
-CHART_PART = re.compile(r"(word|xl)/charts/chart\d*\.xml")
 EMBEDDED = re.compile(r".*/embeddings/[^/]+|.*\.(?:html?|mht|rtf|txt|pdf|(?:doc|xls|ppt)x?)", re.I)
-MOST_NAMED = 8
 MARKUP = (".xml", ".xhtml", ".html", ".htm", ".svg")
 TAGS = re.compile(rb"<[^>]*>")
 HEADS = re.compile(rb"<(head|style|script)\b.*?</\1>|<!--.*?-->", re.DOTALL)
@@ -114,9 +107,6 @@ LETTERS_IN_XML = re.compile(rb"<(?:\w+:)?(?:t|text)(?:\s[^>]*)?>([^<]*[^\s<][^<]
 CHART, DRAWING = (
     f"{{http://schemas.openxmlformats.org/drawingml/2006/{name}}}" for name in ("chart", "main")
 )
-PARENTS = (None, "parOf")
-COMMENTS = re.compile(r"ppt/comments/[^/]*\.xml")
-SHEET_DRAWING = re.compile(r"xl/drawings/drawing[^/]*\.xml")
 DIAGRAM_NAMES = "{http://schemas.openxmlformats.org/drawingml/2006/diagram}"
 CATEGORIES, VALUES = ("cat", "xVal"), ("val", "yVal")
 
@@ -131,15 +121,9 @@ def read_drawings(data: bytes, outline: Outline, read: re.Pattern[str]) -> None:
             if read.fullmatch(name) or NO_TEXT.fullmatch(name) or not name.endswith(".xml"):
                 continue
             part = archive.read(name)
-            if DIAGRAM.fullmatch(name):
-                write_diagram(fromstring(part), outline)
-            elif place := CHART_PART.fullmatch(name):
-                write_chart(fromstring(part), outline, has_cells=place[1] == "xl")
-            elif COMMENTS.fullmatch(name):
-                _write_comments(fromstring(part), outline)
-            elif SHEET_DRAWING.fullmatch(name):
-                for paragraph in fromstring(part).iter(f"{DRAWING}p"):
-                    outline.paragraph("".join(_texts(paragraph, f"{DRAWING}t")))
+            write = next((write for kind, write in DRAWINGS if kind.fullmatch(name)), None)
+            if write:
+                write(fromstring(part), outline)
             else:
                 _report(name, b" ".join(LETTERS_IN_XML.findall(part)), outline)
 
@@ -150,8 +134,8 @@ def _report_embedded(archive: zipfile.ZipFile, outline: Outline) -> None:
     of_charts = b"".join(archive.read(name) for name in names if "/charts/_rels/" in name)
     files = [posixpath.basename(name) for name in filter(EMBEDDED.fullmatch, names)]
     if files := [file for file in files if file.encode() not in of_charts]:
-        some = ", ".join(files[:MOST_NAMED]) + " …" * (len(files) > MOST_NAMED)
-        outline.left_out.append(f"{counted(len(files), 'embedded file')} ({some}): not read")
+        files_counted = counted(len(files), "embedded file")
+        outline.left_out.append(f"{files_counted} ({first_of(files)}): not read")
 
 
 def report_unread(archive: zipfile.ZipFile, outline: Outline, read: Container[str]) -> None:
@@ -171,17 +155,18 @@ def _report(name: str, part: bytes, outline: Outline) -> None:
 
 
 def _write_comments(comments: Any, outline: Outline) -> None:
-    for comment in (each for each in comments.iter() if each.tag.endswith("}cm")):
-        own = (each.text or "" for each in comment.iter() if each.tag.endswith(("}text", "}t")))
-        outline.paragraph("Comment: " + " ".join(own))
+    for comment in comments.iterfind(".//{*}cm"):
+        outline.paragraph(
+            " ".join(["Comment:", *texts_within(comment, "text"), *texts_within(comment, "t")])
+        )
 
 
 def write_diagram(model: Any, outline: Outline) -> None:
     """SmartArt: the text of each of its points, below those that they belong to."""
     points = {}
     for point in model.iter(f"{DIAGRAM_NAMES}pt"):
-        text = " ".join("".join(_texts(each, f"{DRAWING}t")) for each in point.iter(f"{DRAWING}p"))
-        points[point.get("modelId")] = " ".join(text.split())
+        lines = ("".join(texts_within(line, "t")) for line in point.iter(f"{DRAWING}p"))
+        points[point.get("modelId")] = " ".join(" ".join(lines).split())
     links = [
         link for link in model.iter(f"{DIAGRAM_NAMES}cxn") if link.get("type", "parOf") == "parOf"
     ]
@@ -193,23 +178,22 @@ def write_diagram(model: Any, outline: Outline) -> None:
         outline.entry(points.get(name, ""), depth=depth)
 
 
-def write_chart(space: Any, outline: Outline, *, has_cells: bool = False) -> None:
-    """The figures of any kind of chart, as they are stored beside the picture of it.
+def _write_chart_title(space: Any, outline: Outline) -> None:
+    title = "".join(texts_within(space.find(f"{CHART}chart/{CHART}title"), "t"))
+    outline.paragraph(f"Chart: {title}" if title else "")
 
-    Of those that stand in cells only the title is written.
-    """
-    title = "".join(_texts(space.find(f"{CHART}chart/{CHART}title"), f"{DRAWING}t"))
-    outline.paragraph(f"Chart: {title}" if has_cells and title else title)
-    if has_cells:
-        return
+
+def write_chart(space: Any, outline: Outline) -> None:
+    """The figures of any kind of chart, as they are stored beside the picture of it."""
+    outline.paragraph("".join(texts_within(space.find(f"{CHART}chart/{CHART}title"), "t")))
     series = list(space.iter(f"{CHART}ser"))
     categories = max((_points(sery, CATEGORIES) for sery in series), key=len, default={})
     columns = [_points(sery, VALUES) for sery in series]
     if not any(columns):
         outline.left_out.append("a chart without stored figures")
         return
-    header = ["", *(" ".join(_texts(sery.find(f"{CHART}tx"), f"{CHART}v")) for sery in series)]
-    places = sorted({at for column in columns for at in column})
+    header = ["", *(" ".join(texts_within(sery.find(f"{CHART}tx"), "v")) for sery in series)]
+    places = sorted({place for column in columns for place in column})
     rows = [
         [categories.get(place, str(place + 1)), *(column.get(place, "") for column in columns)]
         for place in places
@@ -220,23 +204,40 @@ def write_chart(space: Any, outline: Outline, *, has_cells: bool = False) -> Non
 def _points(series: Any, names: tuple[str, ...]) -> dict[int, str]:
     """The stored texts of categories, or of values, by their places."""
     for name in names:
-        found = series.find(f"{CHART}{name}")
-        if found is not None:
-            points = (each for each in found.iter(f"{CHART}pt"))
+        stored = series.find(f"{CHART}{name}")
+        if stored is not None:
             return {
-                int(point.get("idx", "0")): " ".join(_texts(point, f"{CHART}v")) for point in points
+                int(point.get("idx", "0")): " ".join(texts_within(point, "v"))
+                for point in stored.iter(f"{CHART}pt")
             }
     return {}
 
 
-def _texts(element: Any, tag: str) -> list[str]:
-    return [] if element is None else [each.text or "" for each in element.iter(tag)]
+def _write_drawn_text(drawing: Any, outline: Outline) -> None:
+    for paragraph in drawing.iter(f"{DRAWING}p"):
+        outline.paragraph("".join(texts_within(paragraph, "t")))
+
+
+DRAWINGS = (
+    (re.compile(r"(?:.*/)?diagrams/data\d*\.xml"), write_diagram),
+    (re.compile(r"word/charts/chart\d*\.xml"), write_chart),
+    (re.compile(r"xl/charts/chart\d*\.xml"), _write_chart_title),
+    (re.compile(r"ppt/comments/[^/]*\.xml"), _write_comments),
+    (re.compile(r"xl/drawings/drawing[^/]*\.xml"), _write_drawn_text),
+)
+
+
+def texts_within(element: Any, tag: str) -> list[str]:
+    """The texts of all elements of a name, in whatever namespace."""
+    ending = "}" + tag
+    parts = () if element is None else element.iter()
+    return [part.text or "" for part in parts if str(part.tag).endswith(ending)]
 
 
 # ── What Office and OpenDocument have in common ──────────────────────────────────────────────
 
 SLACK = 60_000  # EMU by which shapes may overlap, about five points
-ROMAN = ((10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"))
+ROMAN = ("", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix")
 
 
 def numeral(count: int, kind: str) -> str:
@@ -244,10 +245,7 @@ def numeral(count: int, kind: str) -> str:
     if kind.endswith("Letter"):
         text = chr(ord("a") + (count - 1) % 26) * (1 + (count - 1) // 26 % 4)
     elif kind.endswith("Roman") and count < 40:
-        text, rest = "", count
-        for value, letters in ROMAN:
-            text += letters * (rest // value)
-            rest %= value
+        text = "x" * (count // 10) + ROMAN[count % 10]
     else:
         text = str(count)
     return text.upper() if kind.startswith("upper") else text

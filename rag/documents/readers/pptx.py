@@ -7,18 +7,12 @@ from typing import Any
 
 from defusedxml.ElementTree import fromstring
 
-from rag.documents.limits import LoadLimits
+from rag.documents.limits import LoadLimits, check_pages
 from rag.documents.outline import Outline
 from rag.documents.readers import packages
-from rag.documents.readers.packages import (
-    DRAWING,
-    check_package,
-    damage_message,
-    in_reading_order,
-)
-from rag.documents.runs import Mark, Run, written
-from rag.documents.tables import spread
-from rag.errors import TooLarge
+from rag.documents.readers.packages import DRAWING, check_package, damage_message, in_reading_order
+from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
+from rag.documents.tables import Spanning, spread
 
 OTHER_KINDS = (
     "application/vnd.ms-powerpoint.slideshow.macroEnabled.main+xml",
@@ -41,7 +35,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         presentation = _opened(data)
         slides = list(presentation.slides)
         outline.take_properties(presentation.core_properties)
-        _check_count(outline.name, len(slides), limits)
+        check_pages(outline.name, len(slides), "slides", limits)
         outline.pages = len(slides)
         for number, slide in enumerate(slides, start=1):
             if slide.element.get("show") == "0":
@@ -61,13 +55,6 @@ def _opened(data: bytes) -> Any:
     return Package.open(io.BytesIO(data)).main_document_part.presentation
 
 
-def _check_count(name: str, count: int, limits: LoadLimits) -> None:
-    if count > limits.max_pages:
-        raise TooLarge(
-            f"{name}: has {count:,} slides, the limit is {limits.max_pages:,}. Split it."
-        )
-
-
 def _write_slide(number: int, slide: Any, outline: Outline) -> None:
     outline.leave_headings()
     outline.place(f"slide {number}", page=number)
@@ -80,10 +67,9 @@ def _write_slide(number: int, slide: Any, outline: Outline) -> None:
     below = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
     for shape in _flat(below, 0):
         _write_shape(shape, outline)
-    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
-        notes = slide.notes_slide.notes_text_frame.text.strip()
-        if notes:
-            outline.paragraph(f"Notes: {notes}")
+    notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
+    if notes is not None and notes.text.strip():
+        outline.paragraph(f"Notes: {notes.text.strip()}")
 
 
 def _flat(shapes: Any, depth: int) -> Iterator[Any]:
@@ -97,12 +83,8 @@ def _flat(shapes: Any, depth: int) -> Iterator[Any]:
 
 def _write_shape(shape: Any, outline: Outline) -> None:
     if getattr(shape, "has_table", False) and shape.has_table:
-        rows = [[cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows]
-        outline.table(
-            spread(
-                [[(_cell(cell), cell.span_width, cell.span_height) for cell in row] for row in rows]
-            )
-        )
+        cells = [[cell for cell in row.cells if not cell.is_spanned] for row in shape.table.rows]
+        outline.table(spread([[_cell(cell) for cell in row] for row in cells]))
     elif getattr(shape, "has_chart", False) and shape.has_chart:
         packages.write_chart(shape.chart_part._element, outline)
     elif (diagram := shape.element.find(f".//{packages.DIAGRAM_NAMES}relIds")) is not None:
@@ -124,8 +106,9 @@ def _write_text(shape: Any, outline: Outline) -> None:
             outline.paragraph(text)
 
 
-def _cell(cell: Any) -> str:
-    return " ".join(filter(None, map(_words, cell.text_frame.paragraphs)))
+def _cell(cell: Any) -> Spanning:
+    text = " ".join(filter(None, map(_words, cell.text_frame.paragraphs)))
+    return text, cell.span_width, cell.span_height
 
 
 def _words(paragraph: Any) -> str:
@@ -145,9 +128,9 @@ def _runs(paragraph: Any) -> Iterator[Run]:
 def _marks(run: Any) -> frozenset[Mark]:
     properties = run.find(f"{DRAWING}rPr")
     if properties is None:
-        return frozenset()
-    baseline = properties.get("baseline", "0").rstrip("%")
-    marks = {Mark.STRUCK} if properties.get("strike", "noStrike") != "noStrike" else set()
+        return NO_MARKS
+    baseline, align = properties.get("baseline", "0").rstrip("%"), None
     if baseline.lstrip("-").isdecimal() and int(baseline):
-        marks.add(Mark.LOWERED if baseline.startswith("-") else Mark.RAISED)
-    return frozenset(marks)
+        align = Mark.LOWERED if baseline.startswith("-") else Mark.RAISED
+    is_struck = properties.get("strike", "noStrike") != "noStrike"
+    return marks_of(align, Mark.STRUCK if is_struck else None)

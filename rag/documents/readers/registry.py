@@ -32,17 +32,9 @@ READERS = {
     FileKind.PARQUET: "sheets:read_parquet",
     FileKind.RTF: "text:read_rtf",
     FileKind.NOTEBOOK: "text:read_notebook",
-    FileKind.JSON: "data",
-    FileKind.JSON_LINES: "data",
-    FileKind.YAML: "data",
-    FileKind.XML: "data",
+    **dict.fromkeys((FileKind.JSON, FileKind.JSON_LINES, FileKind.YAML, FileKind.XML), "data"),
     FileKind.SUBTITLES: "text:read_subtitles",
-    FileKind.PNG: "pictures",
-    FileKind.JPEG: "pictures",
-    FileKind.TIFF: "pictures",
-    FileKind.GIF: "pictures",
-    FileKind.WEBP: "pictures",
-    FileKind.BMP: "pictures",
+    **{kind: "pictures" for kind in FileKind if kind.startswith("image/")},
 }
 MOST_INSIDE = 50  # files that stand in another one
 DEEPEST_INSIDE = 3  # a mail in a mail in a mail
@@ -79,12 +71,9 @@ class AttachedFiles:
             outline.heading(1, name)
             reader_of(kind)(data, outline, self._limits)
         except Unreadable as error:
-            outline.left_out.append(f"attachment {name}: {_reason(error)}")
+            reason = error.reason.partition(" Supported are ")[0]
+            outline.left_out.append(f"attachment {name}: {reason}")
         except TooLarge as error:
             outline.left_out.append(f"attachment {name}: {error}")
         finally:
             outline.title, outline.author, outline.date = title, author, date
-
-
-def _reason(error: Unreadable) -> str:
-    return error.reason.partition(" Supported are ")[0]

@@ -5,7 +5,7 @@ No other file is read and nothing raw is let through; what docutils complains of
 
 import re
 from collections.abc import Callable, Container
-from typing import Any, ClassVar
+from typing import Any
 
 from docutils import nodes, utils
 from docutils.core import publish_doctree, publish_from_doctree
@@ -75,8 +75,8 @@ class _Lenient(Directive):  # type: ignore[misc]  # docutils has no types
         return node
 
     def inline(self, text: str) -> list[Any]:
-        found, messages = self.state.inline_text(text, self.lineno)
-        return [*found, *messages]
+        inline, messages = self.state.inline_text(text, self.lineno)
+        return [*inline, *messages]
 
 
 class _Hidden(_Lenient):
@@ -101,8 +101,8 @@ class _Picture(_Lenient):
     """Its words: what it shows, and its caption."""
 
     def run(self) -> list[Any]:
-        shown = nodes.image(uri="", alt=self.options.get("alt") or "")
-        return [shown, *self.nested(nodes.container()).children]
+        picture = nodes.image(uri="", alt=self.options.get("alt") or "")
+        return [picture, *self.nested(nodes.container()).children]
 
 
 class _Note(_Lenient):
@@ -155,16 +155,8 @@ class _Titled(_Lenient):
         return list(body)
 
 
-class _ListTable(ListTable):  # type: ignore[misc]
-    option_spec: ClassVar[Any] = _AnyOptions(ListTable.option_spec)
-
-
-class _CsvTable(CSVTable):  # type: ignore[misc]
-    option_spec: ClassVar[Any] = _AnyOptions(CSVTable.option_spec)
-
-
-class _RstTable(RSTTable):  # type: ignore[misc]
-    option_spec: ClassVar[Any] = _AnyOptions(RSTTable.option_spec)
+def _lenient(table: type[Directive]) -> type[Directive]:
+    return type(table.__name__, (table,), {"option_spec": _AnyOptions(table.option_spec)})
 
 
 KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
@@ -173,9 +165,9 @@ KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
     (NOTES, _Note),
     (SINCE, _Since),
     (PICTURES, _Picture),
-    ({"list-table"}, _ListTable),
-    ({"csv-table"}, _CsvTable),
-    ({"table"}, _RstTable),
+    ({"list-table"}, _lenient(ListTable)),
+    ({"csv-table"}, _lenient(CSVTable)),
+    ({"table"}, _lenient(RSTTable)),
     (OBJECTS, _Object),
     ({"admonition"}, _Titled),
 )
@@ -183,7 +175,7 @@ KINDS: tuple[tuple[Container[str], type[Directive]], ...] = (
 
 def register(text: str) -> None:
     """Make docutils know every directive and role that a text uses."""
-    for name in {found.lower() for found in DIRECTIVE.findall(text)}:
+    for name in set(map(str.lower, DIRECTIVE.findall(text))):
         kind = _kind(name)
         if kind is not None:
             directives.register_directive(name, kind)
@@ -198,18 +190,12 @@ def _kind(name: str) -> type[Directive] | None:
     bare = name.rpartition(":")[2]
     if bare.startswith("auto"):
         return _Hidden
-    found = next((kind for names, kind in KINDS if bare in names), None)
-    return found or (None if name in english.directives else _Titled)
+    unknown = None if name in english.directives else _Titled
+    return next((kind for names, kind in KINDS if bare in names), unknown)
 
 
 def _role(
-    name: str,
-    _raw: str,
-    text: str,
-    _line: int,
-    _inliner: Any,
-    _options: Any = None,
-    _body: Any = (),
+    name: str, _raw: str, text: str, *_rest: Any, **_more: Any
 ) -> tuple[list[Any], list[Any]]:
     """The words that a reader sees; where they are another section's title, it is looked up."""
     plain = utils.unescape(text).strip()
@@ -220,10 +206,10 @@ def _role(
         return [nodes.inline("", words_of_label(plain), label=plain.lower())], []
     if name == "doc":
         return [nodes.inline("", words_of_label(plain.rpartition("/")[2]))], []
-    shown = plain.lstrip("!.")
-    if shown.startswith("~"):
-        shown = shown.rpartition(".")[2].lstrip("~")
-    return [nodes.inline("", shown)], []
+    words = plain.lstrip("!.")
+    if words.startswith("~"):
+        words = words.rpartition(".")[2].lstrip("~")
+    return [nodes.inline("", words)], []
 
 
 def words_of_label(label: str) -> str:
@@ -252,15 +238,8 @@ SETTINGS = {
     "math_output": "LaTeX",
 }
 UNSEEN = (
-    nodes.comment,
-    nodes.target,
-    nodes.substitution_definition,
-    nodes.pending,
-    nodes.raw,
-    nodes.decoration,
-    nodes.footnote_reference,
-    nodes.label,
-    nodes.transition,
+    *(nodes.comment, nodes.target, nodes.substitution_definition, nodes.pending, nodes.raw),
+    *(nodes.decoration, nodes.footnote_reference, nodes.label, nodes.transition),
 )
 # docutils reads a paragraph anew from each mark in it that closes nothing: the time grows with the
 # square of the marks. Manuals have some hundred thousand of these units, a hostile line 10^8.
@@ -293,7 +272,7 @@ def _make_readable(document: Any) -> None:
     for node in list(document.findall(nodes.inline)):
         if node.get("label", "") in titles:
             node.children = [nodes.Text(titles[node["label"]])]
-    for node in list(document.findall(lambda each: isinstance(each, UNSEEN))):
+    for node in list(document.findall(lambda node: isinstance(node, UNSEEN))):
         node.parent.remove(node)
     for kind, rewrite in REWRITTEN:
         for node in list(document.findall(kind)):
@@ -379,8 +358,8 @@ def _table(node: Any) -> list[Any]:
     entries = nodes.bullet_list()
     for row in node.findall(nodes.row):
         cells = [cell.astext() for cell in row.children]
-        said = (": " if len(cells) == 2 else "; ").join(filter(None, cells))
-        entries += nodes.list_item("", nodes.paragraph("", said))
+        text = (": " if len(cells) == 2 else "; ").join(filter(None, cells))
+        entries += nodes.list_item("", nodes.paragraph("", text))
     return [*(nodes.paragraph("", title.astext()) for title in node.findall(nodes.title)), entries]
 
 

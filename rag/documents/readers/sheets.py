@@ -16,7 +16,7 @@ from typing import Any
 from rag.documents.cleaning import clean, decode, one_line
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.reports import counted
+from rag.documents.reports import counted, first_of
 from rag.documents.runs import Mark, Run, written
 from rag.documents.tables import typed_cell
 from rag.errors import TooLarge, Unreadable
@@ -40,23 +40,21 @@ def write_rows(
     filled = [(number, [*row, *[""] * (width - len(row))]) for number, row in filled]
     outline.rows(filled, name=name)
     single = place.removesuffix("s")
-    told = 0
+    last = 0  # row that was written
     for grid in grids(filled):
-        first = grid.rows[0][0]
-        above = [row for row in filled if told < row[0] < min(first, grid.first)]
-        _write_lines(above, outline, single)
+        first = min(grid.rows[0][0], grid.first)
+        _write_lines([row for row in filled if last < row[0] < first], outline, single)
         body = _sample(grid.rows)
-        for at in range(0, len(body), SECTION_ROWS):
-            part = body[at : at + SECTION_ROWS]
+        for position in range(0, len(body), SECTION_ROWS):
+            part = body[position : position + SECTION_ROWS]
             start, end = part[0][0], part[-1][0]
             outline.place(f"{place} {start}–{end}" if end > start else f"{single} {start}")
             outline.part_of_table([grid.names, *(row for _number, row in part)])
-        told = max(told, grid.rows[-1][0])
-    _write_lines([row for row in filled if row[0] > told], outline, single)
+        last = max(last, grid.rows[-1][0])
+    _write_lines([row for row in filled if row[0] > last], outline, single)
 
 
 def _write_lines(rows: Sequence[NumberedRow], outline: Outline, place: str) -> None:
-    """Titles, notes and what is no table."""
     for number, row in rows:
         outline.place(f"{place} {number}")
         outline.paragraph(" ; ".join(filter(None, map(str.strip, row))))
@@ -89,12 +87,12 @@ def _sample(body: Sequence[NumberedRow]) -> Sequence[NumberedRow]:
 
 
 DELIMITERS = ",;\t|^~"
-SAID = re.compile(r"sep=([,;\t|^~])\n", re.IGNORECASE)  # as Excel writes and wants it
+STATED = re.compile(r"sep=([,;\t|^~])\n", re.IGNORECASE)  # as Excel writes and wants it
 SAMPLE_LINES = 30
 
 
 def read_csv(data: bytes, outline: Outline, limits: LoadLimits) -> None:
-    """Fill the outline from CSV or TSV; broken rows are read_csv as far as they go."""
+    """Fill the outline from CSV or TSV; broken rows are read as far as they go."""
     csv.field_size_limit(max(limits.max_characters, 131_072))
     cells = CellCount(outline.name, limits)
     rows = cells.counted(_parsed(clean(decode(data)), outline.name))
@@ -103,13 +101,14 @@ def read_csv(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Rows with the number of the line on which each begins, counted from 1."""
-    match = SAID.match(text)
+    match = STATED.match(text)
     text = text[match.end() :] if match else text
     delimiter = match[1] if match else sniff_delimiter(text)
-    if _quotes_close(text, delimiter):
-        reader = csv.reader(io.StringIO(text), delimiter=delimiter)
-    else:
-        reader = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=csv.QUOTE_NONE)
+    reader = csv.reader(
+        io.StringIO(text),
+        delimiter=delimiter,
+        quoting=csv.QUOTE_MINIMAL if _quotes_close(text, delimiter) else csv.QUOTE_NONE,
+    )
     above = 1 if match else 0
     first = 1 + above
     try:
@@ -117,7 +116,7 @@ def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
             yield first, row
             first = reader.line_num + 1 + above
     except csv.Error as error:
-        raise Unreadable(name, f"row {reader.line_num} cannot be read_csv: {error}.") from error
+        raise Unreadable(name, f"row {reader.line_num} cannot be read: {error}.") from error
 
 
 def sniff_delimiter(text: str) -> str:
@@ -140,15 +139,11 @@ def _quotes_close(text: str, delimiter: str) -> bool:
     """Whether quoting can be trusted: one quote left open would swallow the rest of the file."""
     if text.count('"') % 2 == 0:
         return True
-    longest = max(
-        (sum(map(len, row)) for row in csv.reader(io.StringIO(text), delimiter=delimiter)),
-        default=0,
-    )
-    return longest < len(text) / 3
+    rows = csv.reader(io.StringIO(text), delimiter=delimiter)
+    return max((sum(map(len, row)) for row in rows), default=0) < len(text) / 3
 
 
 WIDEST = 2_000  # columns: a sheet that claims more has them empty
-NAMED_CELLS = 8
 ZEROS = re.compile(r"0{2,}")
 FORMAT_TOKEN = re.compile(
     r"""\[\$([^\]-]*)[^\]]*\]|"([^"]*)"|\\(.)|([€$£¥%])|\[[^\]]*\]|[_*]."""
@@ -175,26 +170,25 @@ def write_sheets(sheets: Sequence[Sheet], outline: Outline, limits: LoadLimits) 
 
     What nobody sees is counted in the report and not read.
     """
-    count, found = CellCount(outline.name, limits), False
+    count, has_values = CellCount(outline.name, limits), False
     for sheet in sheets:
         title = one_line(sheet.title)
         if sheet.is_hidden:
             outline.left_out.append(f"sheet {title}: hidden")
             continue
         rows = list(count.counted(sheet.rows))
-        found = found or any(cell and cell[0] != "=" for _number, row in rows for cell in row)
+        has_values |= any(cell and cell[0] != "=" for _number, row in rows for cell in row)
         _fill_merged(rows, sheet.merged)
         rows = _visible(rows, sheet, title, outline)
         if cells := list(sheet.formulas):
-            some = ", ".join(cells[:NAMED_CELLS]) + " …" * (len(cells) > NAMED_CELLS)
             formulas = f"{counted(len(cells), 'formula')} without a stored result"
-            outline.left_out.append(f"sheet {title}: {formulas} ({some})")
+            outline.left_out.append(f"sheet {title}: {formulas} ({first_of(cells)})")
         outline.leave_headings()
         if rows and len(sheets) > 1:
             outline.heading(1, title)
         write_rows(rows, outline, place=f"sheet {title}, rows", name=title)
         _write_notes(sheet, rows, outline)
-    return found
+    return has_values
 
 
 def _visible(
@@ -310,8 +304,8 @@ def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         path.write_bytes(data)
         try:
             with closing(duckdb.connect(":memory:", config=config)) as connection:
-                found = _parquet_rows(connection, f"read_parquet('{path}')")
-                rows = list(CellCount(outline.name, limits).counted(found))
+                stored = _parquet_rows(connection, f"read_parquet('{path}')")
+                rows = list(CellCount(outline.name, limits).counted(stored))
         except duckdb.Error as error:
             raise Unreadable(outline.name, "the table is damaged or was cut off.") from error
     write_rows(rows, outline, place="rows")
@@ -320,13 +314,13 @@ def read_parquet(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 def _parquet_rows(connection: Any, table: str) -> Iterator[tuple[int, list[str]]]:
     columns = connection.execute(f"DESCRIBE FROM {table}").fetchall()
     yield 1, [name for name, *_kind in columns]
-    shown = ", ".join(_selected(name, kind) for name, kind, *_rest in columns)
-    selected = connection.execute(f"SELECT {shown} FROM {table}")
+    texts = ", ".join(_selected(name, kind) for name, kind, *_rest in columns)
+    selected = connection.execute(f"SELECT {texts} FROM {table}")
     number = 1
     while batch := selected.fetchmany(1_000):
         for row in batch:
             number += 1
-            yield number, [cell_of(value, number, at) for at, value in enumerate(row, 1)]
+            yield number, [cell_of(value, number, column) for column, value in enumerate(row, 1)]
 
 
 def _selected(name: str, kind: str) -> str:

@@ -50,7 +50,11 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     if title and headings[0] is None:
         outline.heading(1, title)
         del blocks[0][1][0]
-    _write_under_headings(blocks, headings, outline)
+    writing = _TextWriting(outline)
+    for (_first, block), heading in zip(blocks, headings, strict=True):
+        if heading:
+            outline.heading(heading.level, heading.text)
+        writing.write(block[heading.lines :] if heading else block)
 
 
 def _headings(blocks: list[list[str]]) -> list[TextHeading | None]:
@@ -66,18 +70,7 @@ def _headings(blocks: list[list[str]]) -> list[TextHeading | None]:
     if numbered:
         return numbered
     leads = [_lead_heading(block) for block in blocks]
-    enough = sum(map(bool, leads[1:])) > 1
-    return [None, *leads[1:]] if enough else [None] * len(blocks)
-
-
-def _write_under_headings(
-    blocks: list[tuple[int, list[str]]], headings: list[TextHeading | None], outline: Outline
-) -> None:
-    writing = _TextWriting(outline)
-    for (_first, block), heading in zip(blocks, headings, strict=True):
-        if heading:
-            outline.heading(heading.level, heading.text)
-        writing.write(block[heading.lines :] if heading else block)
+    return [None, *leads[1:]] if sum(map(bool, leads[1:])) > 1 else [None] * len(blocks)
 
 
 def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> None:
@@ -95,7 +88,7 @@ def _write_by_lines(blocks: list[tuple[int, list[str]]], outline: Outline) -> No
 
 def _title(blocks: list[tuple[int, list[str]]]) -> str:
     """A first line that stands alone, or in capitals, and is no sentence."""
-    if not blocks or len(blocks) < 2:
+    if len(blocks) < 2:
         return ""
     block = blocks[0][1]
     line = block[0].strip()
@@ -190,7 +183,8 @@ class _TextWriting:
         if not block:
             return
         self.before = block[-1].rstrip()
-        if _has_bullets(block) or _is_set_in(block):
+        starts = {len(line) - len(line.lstrip()) for line in block}
+        if _has_bullets(block) or len(starts) > 1:  # as those of programs and settings
             self.outline.lines(text)
         else:
             self.outline.paragraph(text.removesuffix(":") if text.endswith("::") else text)
@@ -200,13 +194,8 @@ class _TextWriting:
             return False
         if self.before.endswith("::"):
             return True
-        is_told = _has_bullets(block) or block[-1].rstrip()[-1] in ".!?"
-        return self.before.endswith(":") and not is_told
-
-
-def _is_set_in(block: list[str]) -> bool:
-    """Whether its lines begin at different places, as those of programs and settings do."""
-    return len({len(line) - len(line.lstrip()) for line in block}) > 1
+        is_prose = _has_bullets(block) or block[-1].rstrip()[-1] in ".!?"
+        return self.before.endswith(":") and not is_prose
 
 
 def _has_bullets(block: list[str]) -> bool:
@@ -221,7 +210,7 @@ RTF_MARKS = {
 RTF_ENDS = {"nosupersub": {Mark.RAISED, Mark.LOWERED}, "plain": {*Mark}}
 RTF_UNREAD = re.compile(r"\\(footnote|annotation|header|footer)[lrf]?\b")
 RTF_STATES = tuple(
-    frozenset(m for at, m in enumerate(Mark) if state >> at & 1) for state in range(32)
+    frozenset(mark for bit, mark in enumerate(Mark) if state >> bit & 1) for state in range(32)
 )
 FIRST_STATE = 0xE000  # of the letters for private use: no font of text has them
 
@@ -309,18 +298,14 @@ def _cues(text: str) -> Iterator[tuple[str, str, str]]:
         lines = block.strip().split("\n")
         for index, line in enumerate(lines[:2]):
             if span := SPAN.match(line.strip()):
-                said = "\n".join(lines[index + 1 :])
-                words = CUE_MARKUP.sub("", SPEAKER.sub(r"\1: ", said))
-                if words.strip():
-                    yield span[1], span[2], " ".join(words.split())
+                speech = SPEAKER.sub(r"\1: ", "\n".join(lines[index + 1 :]))
+                if words := " ".join(CUE_MARKUP.sub("", speech).split()):
+                    yield span[1], span[2], words
                 break
 
 
 def _seconds(time: str) -> int:
-    seconds = 0
-    for part in time.split(":"):
-        seconds = seconds * 60 + int(part)
-    return seconds
+    return sum(int(part) * 60**power for power, part in enumerate(reversed(time.split(":"))))
 
 
 PRINTED_CHARS = 4_000  # of one cell's output: a page of it says what it is
@@ -351,9 +336,9 @@ def _cells(data: bytes, name: str) -> list[dict[str, Any]]:
 def _write_output(output: Any, outline: Outline) -> None:
     if not isinstance(output, dict):
         return
-    held = output.get("data") or {}
-    outline.pictures += sum(1 for kind in held if str(kind).startswith("image/"))
-    printed = _joined(output.get("text") or held.get("text/plain"))
+    data = output.get("data") or {}
+    outline.pictures += sum(1 for kind in data if str(kind).startswith("image/"))
+    printed = _joined(output.get("text") or data.get("text/plain"))
     if printed.strip():
         outline.code(printed[:PRINTED_CHARS])
 

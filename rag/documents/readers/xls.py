@@ -9,7 +9,7 @@ from typing import Any
 
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers.packages import ZIP_START, check_package, damage_message
+from rag.documents.readers.packages import NEEDS_PASSWORD, ZIP_START, check_package, damage_message
 from rag.documents.readers.sheets import (
     WIDEST,
     NumberedRow,
@@ -20,11 +20,10 @@ from rag.documents.readers.sheets import (
     write_sheets,
 )
 from rag.documents.reports import counted
-from rag.documents.runs import Mark, Run, written
+from rag.documents.runs import Mark, Run, marks_of, written
 from rag.documents.tables import typed_cell
 from rag.errors import Unreadable
 
-NEEDS_PASSWORD = "the file is encrypted and needs a password. Save it without one."
 BEGINS, END = (0x809, 0x409, 0x209, 0x009), 0x0A
 OBJECT, TEXT, FORMULA, GOES_ON = 0x5D, 0x1B6, 0x06, 0x3C  # records
 CHART, NOTE = 5, 25  # objects
@@ -69,9 +68,8 @@ class _Records:
 
     def uncounted(self, sheet: int) -> list[str]:
         """Formulas without a result; one that says nothing beside others has said it."""
-        return [cell for own, cell in self.empty if own == sheet] * (
-            len(self.empty) == self.formulas
-        )
+        is_sure = len(self.empty) == self.formulas
+        return [cell for place, cell in self.empty if is_sure and place == sheet]
 
     def read(self, data: bytes) -> "_Records":
         stream, end = _workbook(data)
@@ -92,9 +90,8 @@ class _Records:
                 (shape,) = struct.unpack_from("<H", body, 4)
                 self.charts += shape == CHART
             elif kind == TEXT and shape != NOTE and size >= 12:
-                self.texts.append(
-                    _text_of_shape(stream, position, struct.unpack_from("<H", body, 10)[0])
-                )
+                (count,) = struct.unpack_from("<H", body, 10)
+                self.texts.append(_text_of_shape(stream, position, count))
             elif kind == FORMULA and size >= 16:
                 row, column = struct.unpack_from("<HH", body)
                 self.formulas += 1
@@ -104,29 +101,24 @@ class _Records:
 
 
 def _workbook(data: bytes) -> tuple[bytes, int]:
-    """The stream of records, and its length."""
     from xlrd.compdoc import SIGNATURE, CompDoc
 
     if not data.startswith(SIGNATURE):
         return data, len(data)
     document = CompDoc(data, logfile=io.StringIO(), ignore_workbook_corruption=True)
     streams = (document.locate_named_stream(name) for name in ("Workbook", "Book"))
-    memory, start, size = next((found for found in streams if found[0]), (b"", 0, 0))
+    memory, start, size = next((stream for stream in streams if stream[0]), (b"", 0, 0))
     return memory[start : start + size], size
 
 
-def _text_of_shape(stream: bytes, at: int, count: int) -> str:
+def _text_of_shape(stream: bytes, position: int, count: int) -> str:
     """It stands in the record behind, in bytes or in pairs of them."""
-    kind, size = struct.unpack_from("<HH", stream, at)
-    body = stream[at + 4 : at + 4 + size]
-    if kind != GOES_ON or not count or not body:
+    kind, size = struct.unpack_from("<HH", stream, position)
+    body = stream[position + 4 : position + 4 + size]
+    if kind != GOES_ON or not body:
         return ""
-    is_wide, text = body[0] & 1, body[1:]
-    return (
-        text[: count * 2].decode("utf-16-le", "ignore")
-        if is_wide
-        else text[:count].decode("latin-1")
-    )
+    width, encoding = (2, "utf-16-le") if body[0] & 1 else (1, "latin-1")
+    return body[1 : 1 + count * width].decode(encoding, "ignore")
 
 
 def _opened(data: bytes, name: str) -> Any:
@@ -210,15 +202,14 @@ def _rich(book: Any, text: str, style: Any, runs: Iterable[tuple[int, int]]) -> 
 
 
 def _marks(font: Any) -> frozenset[Mark]:
-    struck = Mark.STRUCK if font.struck_out else None
-    return frozenset(filter(None, (HEIGHTS.get(font.escapement), struck)))
+    return marks_of(HEIGHTS.get(font.escapement), Mark.STRUCK if font.struck_out else None)
 
 
 def _read_xlsb(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     from python_calamine import CalamineError, CalamineWorkbook
 
     check_package(outline.name, data, limits)
-    with damage_message(outline.name, CalamineError), _panics_told(outline.name):
+    with damage_message(outline.name, CalamineError), _refused_panics(outline.name):
         book = CalamineWorkbook.from_filelike(io.BytesIO(data))
         write_sheets(list(_binary_sheets(book)), outline, limits)
     outline.left_out.append(
@@ -249,7 +240,7 @@ def _stored_rows(sheet: Any) -> Iterator[NumberedRow]:
 
 
 @contextmanager
-def _panics_told(name: str) -> Iterator[None]:
+def _refused_panics(name: str) -> Iterator[None]:
     """Of sheets that others open and calamine gives up: its panics are no Exception."""
     try:
         yield

@@ -5,23 +5,20 @@ import io
 import posixpath
 import re
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from rag.documents.limits import LoadLimits
 from rag.documents.outline import Outline
-from rag.documents.readers import packages
-from rag.documents.readers.packages import check_package, damage_message
-from rag.documents.readers.sheets import (
-    WIDEST,
-    NumberedRow,
-    Sheet,
-    letters_of,
-    shown,
-    write_sheets,
+from rag.documents.readers.packages import (
+    check_package,
+    damage_message,
+    read_drawings,
+    texts_within,
 )
-from rag.documents.runs import Mark, Run, written
+from rag.documents.readers.sheets import WIDEST, NumberedRow, Sheet, letters_of, shown, write_sheets
+from rag.documents.runs import ALIGNED, Mark, Run, marks_of, written
 from rag.documents.tables import TypedCell, typed_cell
 from rag.errors import Unreadable
 
@@ -56,9 +53,9 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         outline.fallback_title = ""
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             sheets = [_sheet(sheet, archive) for sheet in book.worksheets]
-            found = write_sheets(sheets, outline, limits)
-    packages.read_drawings(data, outline, PARTS)
-    if not found and b"<f" in _sheet_xml(data):
+            has_values = write_sheets(sheets, outline, limits)
+    read_drawings(data, outline, PARTS)
+    if not has_values and b"<f" in _sheet_xml(data):
         raise Unreadable(
             outline.name,
             "its cells hold formulas without stored results. Open it in a spreadsheet program, "
@@ -101,10 +98,9 @@ def _uncounted(markup: bytes) -> dict[str, str]:
     """The formulas whose result is not stored, by their cells."""
     if b"<f" not in markup:
         return {}
-    results = (
-        (match[1].decode(), html.unescape(match[2].decode())) for match in BARE.finditer(markup)
-    )
-    return {cell: f"={formula}" for cell, formula in results}
+    return {
+        match[1].decode(): f"={html.unescape(match[2].decode())}" for match in BARE.finditer(markup)
+    }
 
 
 def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, int, str]]:
@@ -116,20 +112,18 @@ def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, int, str
     relations = f"{folder}/_rels/{name}.rels"
     if relations not in archive.namelist():
         return
-    for each in fromstring(archive.read(relations)):
-        target = posixpath.normpath(posixpath.join(folder, each.get("Target", "")))
-        target = each.get("Target", "").lstrip("/") if each.get("Target", "")[:1] == "/" else target
-        if "omment" not in each.get("Type", "") or target not in archive.namelist():
+    for relation in fromstring(archive.read(relations)):
+        place = posixpath.join("/", folder, relation.get("Target", ""))  # may begin at the top
+        target = posixpath.normpath(place).lstrip("/")
+        if "omment" not in relation.get("Type", "") or target not in archive.namelist():
             continue
         for note in fromstring(archive.read(target)).iter():
             if note.tag.endswith(("}comment", "}threadedComment")) and note.get("ref"):
-                texts = (part.text or "" for part in note.iter() if part.tag[-2:] == "}t")
-                own = "".join(texts) or "".join(
-                    part.text or "" for part in note.iter() if part.tag.endswith("}text")
-                )
-                if not own.startswith("[Threaded comment]"):
+                texts = ("".join(texts_within(note, name)) for name in ("t", "text"))
+                text = next(filter(None, texts), "")
+                if not text.startswith("[Threaded comment]"):
                     row, column = coordinate_to_tuple(str(note.get("ref")))
-                    yield column, row, own
+                    yield column, row, text
 
 
 def _filled_rows(sheet: Any, formulas: Mapping[str, str]) -> Iterator[NumberedRow]:
@@ -148,33 +142,25 @@ def _filled_rows(sheet: Any, formulas: Mapping[str, str]) -> Iterator[NumberedRo
 
 
 def _text(cell: Any, marks: dict[int, frozenset[Mark]]) -> str:
-    value = cell.value
-    if value is None:
+    value, style = cell.value, cell._style_id if cell.value is not None else None
+    if style is None:
         return ""
-    style = cell._style_id
     if style not in marks:
         marks[style] = _marks(cell.font)
-    return shown(
-        _rich(value) if isinstance(value, list) else value, cell.number_format, marks[style]
-    )
-
-
-def _rich(pieces: Iterable[Any]) -> str:
-    """A text of which parts are raised, lowered or struck."""
-    return written(
-        Run(piece) if isinstance(piece, str) else Run(piece.text, _marks(piece.font))
-        for piece in pieces
-    )
+    if isinstance(value, list):  # a text of which parts are raised, lowered or struck
+        value = written(
+            Run(piece) if isinstance(piece, str) else Run(piece.text, _marks(piece.font))
+            for piece in value
+        )
+    return shown(value, cell.number_format, marks[style])
 
 
 def _marks(font: Any) -> frozenset[Mark]:
-    align = {"superscript": Mark.RAISED, "subscript": Mark.LOWERED}
     struck = Mark.STRUCK if getattr(font, "strike", False) else None
-    return frozenset(filter(None, (align.get(getattr(font, "vertAlign", None) or ""), struck)))
+    return marks_of(ALIGNED.get(getattr(font, "vertAlign", None) or ""), struck)
 
 
 def _sheet_xml(data: bytes) -> bytes:
-    """The beginning of every sheet."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = [each for each in archive.namelist() if each.startswith("xl/worksheets/")]
-        return b"".join(archive.open(name).read(200_000) for name in names if name.endswith(".xml"))
+        names = filter(re.compile(r"xl/worksheets/.*\.xml").fullmatch, archive.namelist())
+        return b"".join(archive.open(name).read(200_000) for name in names)

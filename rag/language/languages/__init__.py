@@ -48,13 +48,12 @@ def read_lists(name: str) -> dict[str, Any]:
 
 def read_language(code: str) -> Language:
     """A language from its file."""
-    told = read_lists(code)
-    for section, read in (
-        ("words", words), ("groups", _groups), ("meanings", meanings), ("patterns", any_pattern)
-    ):  # fmt: skip
-        told[section] = {name: read(text) for name, text in told[section].items()}
-    told["forms"] = _forms(told["forms"], told.pop("parts"))
-    return Language(**told)
+    lists = read_lists(code)
+    readers = {"words": words, "groups": _groups, "meanings": meanings, "patterns": any_pattern}
+    for section, read in readers.items():
+        lists[section] = {name: read(text) for name, text in lists[section].items()}
+    lists["forms"] = _forms(lists["forms"], lists.pop("parts"))
+    return Language(**lists)
 
 
 def _forms(
@@ -65,7 +64,7 @@ def _forms(
     def filled(form: str) -> str:
         return re.sub(r"\{([a-z_]+)\}", lambda match: filled(parts[match[1]]), form)
 
-    return {kind: tuple(map(filled, each)) for kind, each in forms.items()}
+    return {kind: tuple(map(filled, some)) for kind, some in forms.items()}
 
 
 def words(text: str) -> frozenset[str]:
@@ -76,19 +75,19 @@ def words(text: str) -> frozenset[str]:
 def _groups(text: str) -> tuple[tuple[str, ...], ...]:
     """Expressions have commas between, groups of them semicolons."""
     groups = (group.split(",") for group in text.split(";"))
-    return tuple(tuple(" ".join(each.split()) for each in group) for group in groups)
+    return tuple(tuple(" ".join(one.split()) for one in group) for group in groups)
 
 
 def meanings(text: str) -> dict[str, Any]:
     """Groups of expressions, each behind a colon and what they stand for, a number or a sign."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for group in text.split(";"):
-        value, _, told = group.partition(":")
+        value, _, expressions = group.partition(":")
         value = value.strip()
         is_number = re.fullmatch(r"-?\d[\d./]*", value)
-        meant = int(value) if value.isdigit() else float(Fraction(value)) if is_number else value
-        found |= dict.fromkeys(_groups(told)[0], meant)
-    return found
+        meaning = int(value) if value.isdigit() else float(Fraction(value)) if is_number else value
+        results |= dict.fromkeys(_groups(expressions)[0], meaning)
+    return results
 
 
 def any_pattern(text: str) -> str:
@@ -123,10 +122,10 @@ def all_words(name: str) -> frozenset[str]:
 def all_meanings(name: str) -> dict[str, Any]:
     """What the expressions of a class stand for, in any language."""
     return {
-        each: of
-        for one in LANGUAGES
-        for each, of in one.meanings[name].items()
-        if each not in one.words["only_in_it"]
+        words: meaning
+        for language in LANGUAGES
+        for words, meaning in language.meanings[name].items()
+        if words not in language.words["only_in_it"]
     }
 
 
@@ -137,13 +136,15 @@ def phrases(name: str) -> str:
 
 # ── Which language a text is surely in: for telling people, not for reading it ────────────────────
 
-_TOLD = read_lists("spoken")
+_SPOKEN = read_lists("spoken")
 _USUAL: dict[str, frozenset[str]] = {
     language.code: language.function_words | language.words["question_words"]
     for language in LANGUAGES
-} | {code: words(usual) for code, usual in _TOLD["usual"].items()}
-_ASKS: dict[str, frozenset[str]] = {code: words(openers) for code, openers in _TOLD["asks"].items()}
-_SCRIPTS: dict[str, str] = _TOLD["scripts"]
+} | {code: words(usual) for code, usual in _SPOKEN["usual"].items()}
+_ASKS: dict[str, frozenset[str]] = {
+    code: words(openers) for code, openers in _SPOKEN["asks"].items()
+}
+_SCRIPTS: dict[str, str] = _SPOKEN["scripts"]
 _WORD = re.compile(r"[^\W\d_]+")
 _READ = 2_000  # characters
 _SURELY = 2  # usual words of it
@@ -152,15 +153,14 @@ _WRITTEN_IN = 0.25  # share of the letters; product names are in Latin ones
 
 def spoken(text: str) -> str:
     """The code of a language, or of letters that several use; "" where neither is sure."""
-    said = _WORD.findall(text[:_READ].casefold())
-    written = "" if text.isascii() else _script("".join(said))
-    if written:
-        return written
-    counts = {code: sum(map(usual.__contains__, said)) for code, usual in _USUAL.items()}
+    lowered = _WORD.findall(text[:_READ].casefold())
+    if not text.isascii() and (script := _script("".join(lowered))):
+        return script
+    counts = {code: sum(map(usual.__contains__, lowered)) for code, usual in _USUAL.items()}
     best, second = sorted(counts, key=lambda code: -counts[code])[:2]
     if counts[best] >= max(_SURELY, counts[second] + 1):
         return best
-    asks = [code for code, openers in _ASKS.items() if said and said[0] in openers]
+    asks = [code for code, openers in _ASKS.items() if lowered and lowered[0] in openers]
     return asks[0] if len(asks) == 1 and sum(counts.values()) <= counts[asks[0]] else ""
 
 

@@ -4,7 +4,7 @@ Where every cell has its border, nothing has to be guessed from gaps: a word is 
 stands in, a border that is missing joins two cells.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -46,10 +46,9 @@ def lattices_of(rules: Rules, lines: Sequence[PdfLine]) -> tuple["Lattice", ...]
 
 
 def _is_strike(rule: Rule, lines: Sequence[PdfLine]) -> bool:
-    near = [line for line in lines if 0 < rule.place - line.bottom < line.size]
     return any(
         struck(rule, [(word.left, word.right) for word in line.words], line.bottom, line.size)
-        for line in near
+        for line in lines
     )
 
 
@@ -57,19 +56,18 @@ def page_rules(page: Any) -> Rules:
     """The horizontal and the vertical lines that are drawn on a page."""
     from pypdfium2 import raw
 
-    flat: list[Rule] = []
-    upright: list[Rule] = []
-    thin: list[Rule] = []
+    rules = Rules([], [], [])
     for count, part in enumerate(page.get_objects(filter=[raw.FPDF_PAGEOBJ_PATH], max_depth=3)):
         if count > MOST_OBJECTS:
             return Rules([], [], [])
         for left, bottom, right, top in _boxes(part):
             if right - left > THIN:
-                flat += [Rule(y, left, right) for y in _edges(bottom, top)]
-                thin += flat[-1:] if top - bottom <= THIN and not _is_shape(part) else []
+                rules.flat.extend(Rule(y, left, right) for y in _edges(bottom, top))
+                if top - bottom <= THIN and not _is_shape(part):
+                    rules.thin.append(rules.flat[-1])
             if top - bottom > THIN:
-                upright += [Rule(x, bottom, top) for x in _edges(left, right)]
-    return Rules(_merged(flat), _merged(upright), _merged(thin))
+                rules.upright.extend(Rule(x, bottom, top) for x in _edges(left, right))
+    return Rules(*map(_merged, rules))
 
 
 def _edges(low: float, high: float) -> tuple[float, ...]:
@@ -129,16 +127,15 @@ def ruled_tables(
     for lattice in lattices:
         inside = [line for line in ordered if lattice.holds(line)]
         if inside and lattice.is_filled(inside):
-            first = ordered.index(inside[0])
-            rest = [line for line in ordered if not any(line is each for each in inside)]
+            first, taken = ordered.index(inside[0]), set(map(id, inside))
+            rest = [line for line in ordered if id(line) not in taken]
             ordered = [*rest[:first], *inside, *rest[first:]]
             results.append((inside, lattice))
-    places = [
-        next(i for i, line in enumerate(ordered) if line is inside[0]) for inside, _l in results
-    ]
+    places = {id(line): place for place, line in enumerate(ordered)}
     tables = [
         RuledTable(start, start + len(inside), lattice.rows(inside), lattice.columns)
-        for start, (inside, lattice) in zip(places, results, strict=True)
+        for inside, lattice in results
+        for start in [places[id(inside[0])]]
     ]
     return ordered, sorted(tables, key=lambda table: table.start)
 
@@ -174,19 +171,18 @@ class Lattice:
 
     def rows(self, lines: Sequence[PdfLine]) -> list[list[str]]:
         """One header row, and the others."""
-        words: dict[tuple[int, int], list[tuple[float, PdfCell]]] = {}
+        words = defaultdict[tuple[int, int], list[tuple[float, PdfCell]]](list)
         for line in lines:
             for word in line.words:
-                words.setdefault(self._owner(*self.place(line, word)), []).append(
-                    (line.bottom, word)
-                )
-        rows: list[list[Spanning]] = []
-        for row in range(len(self.heights) - 1):
-            rows.append([])
-            for column in range(len(self.columns) - 1):
-                if self._owner(row, column) == (row, column):
-                    across, down = self._reach(row, column)
-                    rows[-1].append((_text(words.get((row, column), [])), across, down))
+                words[self._owner(*self.place(line, word))].append((line.bottom, word))
+        rows: list[list[Spanning]] = [
+            [
+                (_text(words[row, column]), *self._reach(row, column))
+                for column in range(len(self.columns) - 1)
+                if self._owner(row, column) == (row, column)
+            ]
+            for row in range(len(self.heights) - 1)
+        ]
         return [row for row in spread(rows) if any(row)]
 
     def _owner(self, row: int, column: int) -> tuple[int, int]:
@@ -208,25 +204,23 @@ class Lattice:
     def _is_parted(self, row: int, column: int) -> bool:
         """Whether a border stands before a cell."""
         middle = (self.heights[row] + self.heights[row + 1]) / 2
-        return any(
-            abs(rule.place - self.columns[column]) <= NEAR and rule.start < middle < rule.end
-            for rule in self.upright
-        )
+        return _is_border(self.upright, self.columns[column], middle)
 
     def _is_below(self, row: int, column: int) -> bool:
         """Whether a border stands above a cell."""
         middle = (self.columns[column] + self.columns[column + 1]) / 2
-        return any(
-            abs(rule.place - self.heights[row]) <= NEAR and rule.start < middle < rule.end
-            for rule in self.flat
-        )
+        return _is_border(self.flat, self.heights[row], middle)
+
+
+def _is_border(rules: Sequence[Rule], place: float, middle: float) -> bool:
+    return any(abs(rule.place - place) <= NEAR and rule.start < middle < rule.end for rule in rules)
 
 
 def _text(words: Sequence[tuple[float, PdfCell]]) -> str:
     """The lines of a cell, from the top down."""
-    lines: dict[float, list[PdfCell]] = {}
+    lines = defaultdict[int, list[PdfCell]](list)
     for bottom, word in words:
-        lines.setdefault(round(bottom), []).append(word)
+        lines[round(bottom)].append(word)
     whole = join_lines([_line(lines[bottom]) for bottom in sorted(lines, reverse=True)])
     return whole.replace("\n", " ").replace("~~ ~~", " ")
 
@@ -234,13 +228,12 @@ def _text(words: Sequence[tuple[float, PdfCell]]) -> str:
 def _line(words: Sequence[PdfCell]) -> str:
     """In the order in which they are read: of Arabic and Hebrew from the right."""
     ordered = sorted(words, key=lambda word: word.left)
-    ways = Counter(map(bidirectional, "".join(word.text for word in words)))
-    is_from_right = ways["R"] + ways["AL"] > ways["L"]
+    counts = Counter(map(bidirectional, "".join(word.text for word in words)))
+    is_from_right = counts["R"] + counts["AL"] > counts["L"]
     return " ".join(word.text for word in (reversed(ordered) if is_from_right else ordered))
 
 
 def _places(rules: Sequence[Rule]) -> list[float]:
-    """The places of rules, each once."""
     places: list[float] = []
     for place in sorted(rule.place for rule in rules):
         if not places or place - places[-1] > NEAR:
@@ -252,19 +245,18 @@ def _lattices(flat: Sequence[Rule], upright: Sequence[Rule]) -> Iterator[Lattice
     """Rules that touch each other, at least two cells wide."""
     groups: list[tuple[list[Rule], list[Rule]]] = []
     for rule in flat:
-        crossing = [each for each in upright if _touch(rule, each)]
-        if not crossing:
+        columns = [other for other in upright if _touch(rule, other)]
+        if not columns:
             continue
-        own = ([rule], crossing)
-        apart = []
+        joined, apart = ([rule], columns), []
         for group in groups:
-            if any(each in group[1] for each in crossing):
-                own = (own[0] + group[0], list(dict.fromkeys(own[1] + group[1])))
-            else:
+            if set(columns).isdisjoint(group[1]):
                 apart.append(group)
-        groups = [*apart, own]
-    for rows, columns in groups:
-        lattice = Lattice(rows, columns)
+            else:
+                joined = (joined[0] + group[0], list(dict.fromkeys(joined[1] + group[1])))
+        groups = [*apart, joined]
+    for group in groups:
+        lattice = Lattice(*group)
         is_wide = len(lattice.columns) > 2 and len(lattice.heights) > 1
         if is_wide and min(b - a for a, b in pairwise(lattice.columns)) > NEAR:
             yield lattice

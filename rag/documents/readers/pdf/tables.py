@@ -13,14 +13,14 @@ up as lines go on that stand over columns.
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine, join_lines
 from rag.language.grids import YEAR, is_amount
 from rag.language.languages import read_lists
 
-SAID = read_lists("filings")
-UNITS = re.compile(rf"\(?[^().]{{0,40}}\b{SAID['in_units']}\b[^().]{{0,90}}\)?", re.I)
+IN_UNITS = read_lists("filings")["in_units"]
+UNITS = re.compile(rf"\(?[^().]{{0,40}}\b{IN_UNITS}\b[^().]{{0,90}}\)?", re.I)
 LABEL_WORDS = 18
 LABELS_IN_A_ROW = 3
 HEADER_WORDS = 9
@@ -76,7 +76,7 @@ class HeaderPlace:
             words = [w for w in line.words if cell.left <= w.left and w.right <= cell.right]
             parts = [
                 PdfCell(" ".join(word.text for word in run), run[0].left, run[-1].right)
-                for run in (list(group) for _at, group in groupby(words, key=self._nearest))
+                for run in (list(group) for _column, group in groupby(words, key=self._nearest))
             ]
             is_labelled = len(parts) > 1 and self._nearest(parts[0]) < 0
             over = parts[1:] if is_labelled else parts
@@ -120,14 +120,10 @@ class HeaderPlace:
 
 def header_start(lines: Sequence[PdfLine], free: int, start: int, place: HeaderPlace) -> int:
     """The first line of the header; labels that open the first group stand below it."""
-    position = start
-    while (
-        position > free
-        and start - position < LABELS_IN_A_ROW
-        and _is_opening(lines, position, place)
-    ):
-        position -= 1
-    first, top = position, lines[position].bottom
+    lowest = max(free, start - LABELS_IN_A_ROW)
+    openings = takewhile(lambda above: _is_opening(lines, above, place), range(start, lowest, -1))
+    position = first = start - sum(1 for _opening in openings)
+    top = lines[position].bottom
     while position > free and first - position < HEADER_LINES:
         line = lines[position - 1]
         is_near = lines[start].bottom < line.bottom <= top + 2.3 * line.size
@@ -147,9 +143,8 @@ def _is_opening(lines: Sequence[PdfLine], position: int, place: HeaderPlace) -> 
 
 def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
     """Without a header, only what ends in a colon opens a group, if it ends no paragraph."""
-    position = start
-    while position > first and lines[position - 1].text.endswith(":"):
-        position -= 1
+    labels = takewhile(lambda line: line.text.endswith(":"), reversed(lines[first:start]))
+    position = start - sum(1 for _label in labels)
     above = lines[position - 1] if position else None
     is_tail = above and above.right > lines[start].right - 60 and len(above.cells) == 1
     return start if is_tail else position
@@ -157,14 +152,14 @@ def _labels_start(lines: Sequence[PdfLine], first: int, start: int) -> int:
 
 def _is_header(line: PdfLine, place: HeaderPlace) -> bool:
     """Words that stand over the columns; the first of several may be over the labels."""
-    found = place.cells(line)
-    is_labelled = len(found) > 1 and place.is_before(found[0])
-    cells = found[1:] if is_labelled else found
+    cells = place.cells(line)
+    if len(cells) > 1 and place.is_before(cells[0]):
+        cells = cells[1:]
     if not cells or (len(cells) == 1 and place.is_caption(cells[0])):
         return False
     words = sum(bool(YEAR.fullmatch(cell.text)) or not is_figure(cell) for cell in cells)
-    is_said = words * 2 > len(cells) and not line.text.endswith(".")
-    return is_said and all(map(place.is_over, cells))
+    is_named = words * 2 > len(cells) and not line.text.endswith(".")
+    return is_named and all(map(place.is_over, cells))
 
 
 def _centre(cell: PdfCell) -> float:
@@ -212,23 +207,23 @@ def _spread(cells: Sequence[PdfCell], columns: Columns) -> list[str]:
         covered = [
             index for index, centre in enumerate(centres) if cell.left <= centre <= cell.right
         ]
-        closest = min(range(len(columns)), key=lambda at: abs(centres[at] - _centre(cell)))
-        for at in covered or [closest]:
-            texts[at] = f"{texts[at]} {cell.text}".strip()
+        distances = [abs(centre - _centre(cell)) for centre in centres]
+        for index in covered or [distances.index(min(distances))]:
+            texts[index] = f"{texts[index]} {cell.text}".strip()
     return texts
 
 
 def _is_balanced(cell: PdfCell, nearest: Sequence[PdfCell], centres: Sequence[float]) -> bool:
     """Whether a cell stands over the middle of the columns that are nearest to it."""
-    own = [centre for centre, each in zip(centres, nearest, strict=True) if each is cell]
+    under = [centre for centre, other in zip(centres, nearest, strict=True) if other is cell]
     pitch = (centres[-1] - centres[0]) / max(1, len(centres) - 1) or 60.0
-    return bool(own) and abs(_centre(cell) - (own[0] + own[-1]) / 2) < 0.42 * pitch
+    return bool(under) and abs(_centre(cell) - (under[0] + under[-1]) / 2) < 0.42 * pitch
 
 
 def units_in(lines: Sequence[PdfLine]) -> str:
     """What is said above of the unit: "(in millions)"."""
-    said = UNITS.findall(" ".join(line.text for line in lines))
-    return said[-1].strip() if said else ""
+    units = UNITS.findall(" ".join(line.text for line in lines))
+    return units[-1].strip() if units else ""
 
 
 AMOUNT = re.compile(r"[$€£¥%]|\d[,.]\d|\(\d+\)")
@@ -293,12 +288,11 @@ def find_tables(lines: Sequence[PdfLine], levels: Sequence[int]) -> Iterator[Pdf
 def _figure_tables(lines: Sequence[PdfLine]) -> Iterator[PdfTable]:
     position = free = 0
     while position < len(lines):
-        end = _run_end(lines, position) if _is_row(lines[position]) else position
-        table = _figure_table(lines, free, position, end) if end > position else None
-        if table is not None:
+        end = _run_end(lines, position) if _is_row(lines[position]) else position + 1
+        if end > position + 1 and (table := _figure_table(lines, free, position, end)):
             yield table
             free = table.end
-        position = max(end, position + 1)
+        position = end
 
 
 def _is_row(line: PdfLine) -> bool:
@@ -353,7 +347,8 @@ def _figure_table(lines: Sequence[PdfLine], free: int, start: int, end: int) -> 
     rows = _labelled([_row(line) for line in lines[start:end]])
     columns = columns_of([cell for row in rows for cell in row.values])
     full = [row for row in rows if row.values]
-    if len(full) < 2 or not all(_fits(row, columns) for row in full):
+    places = [[place_in(cell, columns) for cell in row.values] for row in full]
+    if len(full) < 2 or any(len(set(row)) < len(row) for row in places):
         return None
     place = HeaderPlace(lines[start], columns)
     first = header_start(lines, free, start, place)
@@ -385,11 +380,6 @@ def _labelled(rows: Sequence[_FigureRow]) -> list[_FigureRow]:
             row = _FigureRow(cells[:1], row.bottom, cells[1:])
         labelled.append(row)
     return labelled
-
-
-def _fits(row: _FigureRow, columns: Columns) -> bool:
-    places = [place_in(cell, columns) for cell in row.values]
-    return len(set(places)) == len(places)
 
 
 def _written(rows: Sequence[_FigureRow], columns: Columns) -> list[list[str]]:
@@ -494,9 +484,9 @@ def _region_end(lines: Sequence[PdfLine], start: int) -> int:
 
 def _may_be_fragment(region: Sequence[PdfLine], line: PdfLine) -> bool:
     """Whether a line without gaps may be of a wrapped cell: narrow, or below a later column."""
-    left = min(each.left for each in region)
-    width = max(each.right for each in region) - left
-    starts = (cell.left for each in region for cell in each.cells[1:])
+    left = min(other.left for other in region)
+    width = max(other.right for other in region) - left
+    starts = (cell.left for other in region for cell in other.cells[1:])
     is_below = any(abs(start - line.left) < line.size for start in starts)
     is_narrow = line.right - line.left < width * 0.5
     return (is_narrow or is_below) and left - 5 < line.left < left + width
@@ -526,19 +516,14 @@ def _rows(region: Sequence[PdfLine], columns: Columns) -> list[list[str]]:
 
 def _blocks(region: Sequence[PdfLine], columns: Columns, *, pitch: float) -> list[_Block]:
     blocks: list[_Block] = []
-    placed = [
-        (place_in(cell, columns), -line.bottom, line, cell)
-        for line in region
-        for cell in line.cells
-    ]
-    for column, _height, line, cell in sorted(placed, key=lambda each: each[:2]):
+    placed = [(place_in(cell, columns), line, cell) for line in region for cell in line.cells]
+    for column, line, cell in sorted(placed, key=lambda place: (place[0], -place[1].bottom)):
         last = blocks[-1] if blocks else None
         if last and last.column == column and last.bottom - line.bottom <= pitch * line.size:
             last.texts.append(cell.text)
             last.bottom = line.bottom
         else:
-            top = line.bottom + line.size * 0.8
-            blocks.append(_Block(column, [cell.text], top, line.bottom))
+            blocks.append(_Block(column, [cell.text], line.bottom + line.size * 0.8, line.bottom))
     return blocks
 
 
