@@ -252,7 +252,6 @@ class TestWordsThatAreAlmostThere:
         ("question", "plan"),
         [
             ("How many fast bikes are by Birch?", "count of rows with mfr Birch"),
-            ("Which manufacturer has the most fast bikes?", "count of rows by mfr, highest 1"),
             ("How many fast bikes have red seats?", "count of rows with seat color red"),
             ("What is the average number of track laps?", "average total track laps"),
         ],
