@@ -16,7 +16,7 @@ from rag.chat.composition import (
     unchecked,
 )
 from rag.chat.decision import decide
-from rag.chat.draft import Draft, RegisteredNumbers, cut_at_stop, through_gate
+from rag.chat.draft import Draft, RegisteredNumbers, composed, cut_at_stop, through_gate
 from rag.chat.evidence import COMPUTED, EvidenceReader
 from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.tool_loop import ToolRoom
@@ -44,7 +44,6 @@ from rag.records import (
     ToolUsed,
     Verdict,
 )
-from rag.render.gate import AnswerGate
 from rag.runtime.budget import has_hung_up, planning
 from rag.seams import (
     DirectAnswer,
@@ -165,11 +164,8 @@ class Answering:
         self, session: SessionHandle, direct: DirectAnswer, draft: "Draft"
     ) -> Generator[Event, None, Answer]:
         """An answer without a writer, through the gate like any other; nothing is added to it."""
-        gate = AnswerGate(RegisteredNumbers(session, direct.sources))
-        for delta in cut_at_stop([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens):
-            draft.note(delta)
-            yield from draft.take(gate, gate.feed(delta.text))
-        yield from draft.take(gate, gate.finish())
+        deltas = cut_at_stop([ModelDelta(text=direct.text)], draft.wishes, count=count_tokens)
+        yield from composed(deltas, RegisteredNumbers(session, direct.sources), draft)
         verdict = Verdict.SUPPORTED if direct.result is None else Verdict.COMPUTED
         verdict = Verdict.OPEN if direct.is_denied else verdict
         return Answer(
@@ -199,7 +195,8 @@ class Answering:
         draft.writer = writer = self._writer_of(session)
         asked_again = False
         with closing(self._deltas(writer, session, request)) as deltas:
-            for delta in through_gate(deltas, registered, draft):
+            passed = through_gate if writer.reads_context else composed
+            for delta in passed(deltas, registered, draft):
                 asked_again = asked_again or isinstance(delta, ToolUsed | Discarded)
                 yield delta
         if draft.usage is not None and not asked_again:
@@ -239,9 +236,8 @@ class Answering:
         draft.writer, draft.usage = fallback, None
         if not is_by_words:
             draft.notices.append(Notice(NoticeKind.WITHOUT_MODEL, f"Without the model: {error}"))
-        yield from through_gate(
-            fallback.write(request), RegisteredNumbers(session, evidence.sources), draft
-        )
+        registered = RegisteredNumbers(session, evidence.sources)
+        yield from composed(fallback.write(request), registered, draft)
         if draft.remains:
             yield Text(quotation(draft.remains, REMAINS))
 

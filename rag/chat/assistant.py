@@ -124,9 +124,14 @@ class Assistant:
         self._metrics = metrics or Metrics()
 
     def ask(
-        self, session: SessionHandle, question: str, wishes: AnswerOptions = NO_OPTIONS
-    ) -> Iterator[Event]:
-        """Answer a question with citations and remember the turn.
+        self,
+        session: SessionHandle,
+        question: str,
+        wishes: AnswerOptions = NO_OPTIONS,
+        *,
+        note: Callable[[OpenTurn], None] = lambda turn: None,
+    ) -> Generator[Event, None, None]:
+        """Answer a question with citations and remember the turn; `note` is told that it is begun.
 
         The question is checked at once; everything else happens while the events are read. Closing
         the iterator stops the model and keeps what was written, marked as interrupted.
@@ -135,17 +140,34 @@ class Assistant:
             UserError: the question is empty or too long; nothing was stored.
         """
         self._limits.check(unwrapped(question).question)
-        return self._metrics.watched(self._turn(session, lambda: session.begin(question), wishes))
+        return self._metrics.watched(self._begun(session, question, wishes, note))
+
+    def _begun(
+        self,
+        session: SessionHandle,
+        question: str,
+        wishes: AnswerOptions,
+        note: Callable[[OpenTurn], None],
+    ) -> Generator[Event, None, None]:
+        turn = session.begin(question)
+        note(turn)
+        yield from self._turn(session, turn, wishes)
 
     def regenerate(
-        self, session: SessionHandle, index: int, wishes: AnswerOptions = NO_OPTIONS
-    ) -> Iterator[Event]:
+        self,
+        session: SessionHandle,
+        index: int,
+        wishes: AnswerOptions = NO_OPTIONS,
+        *,
+        note: Callable[[OpenTurn], None] = lambda turn: None,
+    ) -> Generator[Event, None, None]:
         """Write the last answer anew, or go on with its turn where it called the asker's tools.
 
         The earlier one is kept as a revision.
         """
         turn = session.begin_again(index)
-        return self._metrics.watched(self._turn(session, lambda: turn, wishes))
+        note(turn)
+        return self._metrics.watched(self._turn(session, turn, wishes))
 
     def search(
         self,
@@ -213,10 +235,9 @@ class Assistant:
     def _turn(
         self,
         session: SessionHandle,
-        begin: Callable[[], OpenTurn],
+        turn: OpenTurn,
         wishes: AnswerOptions = NO_OPTIONS,
     ) -> Generator[Event, None, None]:
-        turn = begin()
         notices = [Notice(NoticeKind.PASSED_OVER, notice) for notice in wishes.notices]
         deadline = Deadline(self._limits.answer_seconds)
         draft = Draft(turn.answer, wishes=wishes, notices=notices, deadline=deadline)

@@ -8,6 +8,7 @@ from typing import Any
 import regex
 
 from rag.citations.gate import JsonGate
+from rag.citations.markers import cited_numbers, find_markers, marker_text
 from rag.records import (
     Answer,
     Card,
@@ -26,7 +27,7 @@ from rag.records import (
     ToolUsed,
     Usage,
 )
-from rag.render.gate import AnswerGate
+from rag.render.gate import AnswerGate, sanitise
 from rag.runtime.metrics import Span
 from rag.seams import AnswerOptions, ModelDelta, SessionHandle, TokenCounter, Writer
 from rag.seams.models import Deadline
@@ -49,14 +50,36 @@ def through_gate(
             gate, watched = draft.gate(registered), 0
             yield draft.discard("The model had not begun its answer yet.")
         draft.note(delta)
-        yield from draft.take(gate, gate.feed(delta.text))
+        yield from draft.take(gate.feed(delta.text), gate.cited)
         if len(draft.text) >= watched + LOOKED_AT_EVERY and not draft.wishes.wants_json:
             watched = len(draft.text)
             if draft.end_loop():
                 return
-    yield from draft.take(gate, gate.finish())
+    yield from draft.take(gate.finish(), gate.cited)
     if isinstance(gate, AnswerGate):
         draft.text = gate.settle(draft.text)
+
+
+def composed(
+    deltas: Iterable[ModelDelta | ToolUsed], registered: "RegisteredNumbers", draft: "Draft"
+) -> Iterator[Event]:
+    """What code put together, as events: as it is where the gate has nothing to do.
+
+    That is where each citation is spelled `[n]` and its number given, and no Markdown is acted on.
+    """
+    pieces = [delta for delta in deltas if isinstance(delta, ModelDelta)]
+    text = "".join(piece.text for piece in pieces)
+    markers = find_markers(text)
+    is_ours = all(text[m.start : m.end] == marker_text(m.numbers) for m in markers)
+    is_ours = is_ours and all(registered(number) for m in markers for number in m.numbers)
+    if draft.wishes.wants_json or not is_ours or sanitise(text) != text:
+        yield from through_gate(pieces, registered, draft)
+        return
+    cited = list[int]()
+    for piece in pieces:
+        draft.note(piece)
+        cited += [number for number in cited_numbers(piece.text) if number not in cited]
+        yield from draft.take(piece.text, cited)
 
 
 class RegisteredNumbers:
@@ -102,14 +125,14 @@ class Draft:
         """What the writer's text passes."""
         return JsonGate(registered) if self.wishes.wants_json else AnswerGate(registered)
 
-    def take(self, gate: AnswerGate | JsonGate, text: str) -> Iterator[Event]:
-        """Keep and announce what the gate let through."""
+    def take(self, text: str, cited: Sequence[int]) -> Iterator[Event]:
+        """Keep and announce what was let through, with all the numbers that it cites so far."""
         if text:
             if not self.text:
                 self.trace.happened("first words")
             self.text += text
             yield Text(text)
-        for number in gate.cited[len(self.cited) :]:
+        for number in cited[len(self.cited) :]:
             self.cited.append(number)
             yield Cited(number)
 

@@ -85,7 +85,8 @@ class FollowUps:
 
         A name alone ("and the Pro?") takes the place of the name in the last question.
         """
-        texts = (question, False, "unchanged", _searched(question), _searched(question))
+        searched = _searched(question)
+        texts = (question, False, "unchanged", searched, searched)
         own = Resolution(
             *texts,
             source_numbers(question),
@@ -102,7 +103,8 @@ class FollowUps:
         names = typed_names(tuple(self._lexicon(readable)))
         renamed = _renamed(question, last.topic, names)
         if renamed:
-            texts = (renamed, True, "rules", _searched(renamed), _searched(renamed))
+            searched = _searched(renamed)
+            texts = (renamed, True, "rules", searched, searched)
             resolution = Resolution(
                 *texts, before=_before(last), earlier=last.topic, talk=last.talk
             )

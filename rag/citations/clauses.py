@@ -86,12 +86,12 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[C
     opened: _Group | None = None
     for position, group in enumerate(groups):
         following = groups[position + 1].start if position + 1 < len(groups) else end
-        own = _opens(text, taken, group, following, led=opened is not None or not position)
+        opening = _opens(text, taken, group, following, led=opened is not None or not position)
         if opened is not None:
-            stop = own if own is not None else _divided(text, opened.end, group.start)
+            stop = opening if opening is not None else _divided(text, opened.end, group.start)
             results.append(_clause_between(text, opened.markers, opened.end, stop, groups))
             taken = stop
-        if own is not None:
+        if opening is not None:
             opened, taken = group, group.end
         elif opened is not None and not says_enough(text[taken : group.start]):
             # The marker again at the end of its clause: "According to [1], … [1]".

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from rag.citations import grammar
-from rag.citations.scanner import Marker, MarkerGroup, Scanner
+from rag.citations.scanner import FIGURE, Marker, MarkerGroup, Scanner
 from rag.language.languages import phrases
 from rag.language.lazy_patterns import memoised
 
@@ -46,6 +46,8 @@ def keep_markers(text: str, allowed: Callable[[int], bool]) -> FilteredText:
 
     The blank, the comma or the brackets that it would leave behind go with it.
     """
+    if not FIGURE.search(text):
+        return FilteredText(text, ())
     rewriter = Rewriter(allowed)
     kept = rewriter.feed(text) + rewriter.finish()
     return FilteredText(kept, tuple(rewriter.removed))
@@ -108,7 +110,7 @@ def as_it_stands(text: str) -> str:
 
     In code nothing is a marker, wherever the text goes from here.
     """
-    if "`" in text or _STAND_IN in text:
+    if "`" in text or _STAND_IN in text or not _PLAIN.search(text):
         return neutralise(text)
     tokens = (t if isinstance(t, str) else t.text for t in Scanner().scan(text, final=True))
     runs = [(is_apart, "".join(run)) for is_apart, run in groupby(tokens, key=_is_apart)]

@@ -44,16 +44,16 @@ def as_source(hit: Hit, number: int = 0) -> Source:
 def brought_source(number: int, text: str, name: str, **more: Any) -> Source:
     """One that somebody brings along: there is no document of it here. `more` are other fields."""
     passage = more.get("passage") or text
-    known = {"document_id": "", "document_title": name, "locator": "", "heading_path": ()}
+    defaults = {"document_id": "", "document_title": name, "locator": "", "heading_path": ()}
     content = content_hash(passage)
     unnamed = f"imported:{number}:{content[:16]}"  # what says otherwise is another source
-    own = {"chunk_id": more.get("chunk_id") or unnamed, "passage": passage}
+    identity = {"chunk_id": more.get("chunk_id") or unnamed, "passage": passage}
     return Source(
         number=number,
         text=text,
         document_name=name,
         content_hash=content,
-        **known | more | own,
+        **defaults | more | identity,
     )
 
 

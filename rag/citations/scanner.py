@@ -28,7 +28,7 @@ _RAISED_TO = str.maketrans(grammar.SUPERSCRIPT + "⁻–", "0123456789--")
 _TICKS = regex.compile(r"`{1,100}")
 _INVISIBLE = re.compile(f"[{grammar.INVISIBLE}]+")
 _USUAL = re.compile(r"\[([1-9][0-9]{0,4}(?:–[1-9][0-9]{0,4})?)\][^(]")
-_FIGURE = regex.compile(rf"[\d{grammar.SUPERSCRIPT}]|cite_start", regex.IGNORECASE)
+FIGURE = regex.compile(rf"[\d{grammar.SUPERSCRIPT}]|cite_start", regex.IGNORECASE)
 _TELLING = 8  # visible characters of a line that tell a list's entry
 _NOT_ESCAPED = "\n\\" + grammar.OPENING
 
@@ -204,7 +204,7 @@ class Scanner:
         if most > len(self._text) and not self._final:
             return False
         if self._figure < self._offset + position:
-            match = _FIGURE.search(self._text, position)
+            match = FIGURE.search(self._text, position)
             self._figure = self._offset + (match.start() if match else len(self._text))
         return self._figure - self._offset >= min(most, len(self._text))
 

@@ -94,7 +94,7 @@ def _units(text: str) -> Iterator[_StatementDraft]:
         first = position
         while position < len(markers) and markers[position].start < sentence.end:
             position += 1
-        own = tuple(markers[first:position])
+        inside = tuple(markers[first:position])
         kind = sentence.kind
         if (
             kind == "sentence"
@@ -102,7 +102,9 @@ def _units(text: str) -> Iterator[_StatementDraft]:
             and _BOLD.match(text, sentence.start, sentence.end)
         ):
             kind = "heading"
-        yield _StatementDraft(text, sentence.start, sentence.end, kind, own, begins=sentence.begins)
+        yield _StatementDraft(
+            text, sentence.start, sentence.end, kind, inside, begins=sentence.begins
+        )
 
 
 def _joined(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:

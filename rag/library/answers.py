@@ -75,9 +75,10 @@ class LibraryAnswers:
             kind, language = polite
             own = Resolution(question, is_followup=False, method="unchanged")  # nothing is searched
             return replace(_direct(Phrases(language).say(kind)), resolution=own)
-        asked = library_question(question) or library_question(resolution.query)
+        texts = dict.fromkeys((question, resolution.query))
+        asked = next(filter(None, map(library_question, texts)), None)
         if asked is None:
-            return self._empty(session, Phrases(language_of(question, resolution.talk)))
+            return self._empty(session, question, resolution.talk)
         speech = Phrases(asked.language)
         if asked.kind is LibraryTopic.UNREAD:
             return self._not_read(session, asked, speech)
@@ -89,10 +90,11 @@ class LibraryAnswers:
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
 
-    def _empty(self, session: OwnedSession, speech: Phrases) -> DirectAnswer | None:
+    def _empty(self, session: OwnedSession, question: str, talk: str) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
         if not self._is_without_model or not self._documents.is_empty(session.readable()):
             return None
+        speech = Phrases(language_of(question, talk))
         return _direct(speech.say("empty"), declined=True)
 
     # ── What is in it ────────────────────────────────────────────────────────────────────────

@@ -73,29 +73,29 @@ class Context:
 
 def as_messages(past: Sequence[ImportedMessage]) -> list[Message]:
     """What a client sends of a conversation, as turns; an answer alone gets a question unsaid."""
-    told: list[tuple[str, str]] = []
+    parts: list[tuple[str, str]] = []
     for message in past:
-        if message.role == Role.ASSISTANT and (not told or told[-1][0] == Role.ASSISTANT):
-            told.append((Role.USER, UNSAID))
+        if message.role == Role.ASSISTANT and (not parts or parts[-1][0] == Role.ASSISTANT):
+            parts.append((Role.USER, UNSAID))
         if message.role in (Role.USER, Role.ASSISTANT):
-            told.append((message.role, message.content))
-    turns = accumulate(role == Role.USER for role, _ in told)
+            parts.append((message.role, message.content))
+    turns = accumulate(role == Role.USER for role, _ in parts)
     complete, now = MessageStatus.COMPLETE, datetime.now(UTC)
     return [
         Message(index, turn, role, content, complete, now)
-        for index, (turn, (role, content)) in enumerate(zip(turns, told, strict=True))
+        for index, (turn, (role, content)) in enumerate(zip(turns, parts, strict=True))
     ]
 
 
 def pairs_of(messages: Sequence[Message]) -> list[Pair]:
     """Whole pairs whose answer says something; an interrupted answer counts, a failed one not."""
-    said = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED)
+    answered = (MessageStatus.COMPLETE, MessageStatus.INTERRUPTED)
     return [
         Pair(first, second)
         for first, second in pairwise(messages)
         if first.role == Role.USER
         and second.role == Role.ASSISTANT
-        and second.status in said
+        and second.status in answered
         and second.content.strip()
     ]
 
@@ -198,18 +198,12 @@ def _with_requested(
 ) -> ChatMessage:
     """The newest of the requested messages that fit, before the question."""
     for first in range(len(messages)):
-        longer, fits = _put_before(question, _quoted(REQUEST_TITLE, messages[first:]), purse)
-        if fits:
+        lines = [f"Message {m.index} ({m.role}): {m.content}" for m in messages[first:]]
+        text = "\n".join([REQUEST_TITLE, *lines])
+        longer = ChatMessage(Role.USER, f"{text}\n\n{question.content}".rstrip())
+        if purse.swap([question], [longer]):
             return longer
     return question
-
-
-def _put_before(
-    question: ChatMessage, text: str, purse: _TokenAllowance
-) -> tuple[ChatMessage, bool]:
-    longer = ChatMessage(Role.USER, f"{text}\n\n{question.content}".rstrip())
-    fits = purse.swap([question], [longer])
-    return (longer if fits else question), fits
 
 
 def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair]:
@@ -234,8 +228,3 @@ def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pa
             break
         kept.insert(0, pair)
     return kept
-
-
-def _quoted(title: str, messages: Sequence[Message]) -> str:
-    lines = [f"Message {message.index} ({message.role}): {message.content}" for message in messages]
-    return "\n".join([title, *lines])

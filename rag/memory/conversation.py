@@ -88,12 +88,12 @@ class ConversationMemory:
         self, session: SessionMemory, question: str, *, before: int, room: int, beside: str = ""
     ) -> Iterator[ShownParagraphs]:
         """What messages before one say that bears on a question, but for what stands `beside`."""
-        with self._brought_up_to(session, before) as held:
-            yield held.past.recalled(
+        with self._brought_up_to(session, before) as cached:
+            yield cached.past.recalled(
                 question,
                 before=before,
                 room=room,
-                meanings=self._meanings(session, held.past, question),
+                meanings=self._meanings(session, cached.past, question),
                 beside=beside,
             )
 
@@ -123,20 +123,20 @@ class ConversationMemory:
     def found(self, session: SessionMemory, query: str, limit: int) -> list[tuple[int, str, str]]:
         """Index, role and a paragraph of the messages that bear on a query, best first."""
         count = session.read().message_count
-        with self._brought_up_to(session, count) as held:
-            past, first = held.past, dict[int, str]()
+        with self._brought_up_to(session, count) as cached:
+            past, first = cached.past, dict[int, str]()
             best = past.ranked(query, count, self._meanings(session, past, query))
-            for at in islice(best, 4 * limit):
-                first.setdefault(at // PLACES, past.paragraph(at).text)
+            for position in islice(best, 4 * limit):
+                first.setdefault(position // PLACES, past.paragraph(position).text)
             messages = past.said
-            return [(at, messages[at].role, text) for at, text in islice(first.items(), limit)]
+            return [(m, messages[m].role, text) for m, text in islice(first.items(), limit)]
 
     def remember(self, session: SessionMemory, *, embeds: bool = True) -> None:
         """Done in background: write down where the words of old messages are, embed new ones."""
         count = session.read().message_count
-        with self._brought_up_to(session, count) as held:
-            if isinstance(held.past.said.older, StoredMessages):
-                held.past.said.older.write(held.past, held.epoch)
+        with self._brought_up_to(session, count) as cached:
+            if isinstance(cached.past.said.older, StoredMessages):
+                cached.past.said.older.write(cached.past, cached.epoch)
         if embeds:
             self._embed(session)
 
@@ -152,15 +152,15 @@ class ConversationMemory:
         ]
         from rag.memory.embedding import embed_paragraphs, marked, texts_of
 
-        with self._brought_up_to(session, count) as held:
-            texts = texts_of(held.past, missing)
+        with self._brought_up_to(session, count) as cached:
+            texts = texts_of(cached.past, missing)
         try:
             rows = embed_paragraphs(texts, self._embedder.embed)
         except ModelError:
             return  # those that come later catch up
         if rows:
             name = self._embedder.name
-            session.save_vectors({index: marked(each, name) for index, each in rows.items()})
+            session.save_vectors({index: marked(vectors, name) for index, vectors in rows.items()})
 
     def _meanings(self, session: SessionMemory, past: History, question: str) -> Meanings | None:
         """How near paragraphs are; None without an embedder, or while it is away.
@@ -173,7 +173,7 @@ class ConversationMemory:
 
         embed, model = self._embedder.embed, (self._embedder.name, self._embedder.dimensions)
         stored = session.vectors_besides(past.vectors.keys(), past.base)
-        past.vectors |= {at: rows for at, rows in stored.items() if at < len(past.said)}
+        past.vectors |= {m: rows for m, rows in stored.items() if m < len(past.said)}
         self._known = self._known or KnownLanguages(embed)
         try:
             if past.phrases not in self._known:
@@ -183,10 +183,10 @@ class ConversationMemory:
 
         def meanings(older: Sequence[int]) -> dict[int, float]:
             sizes = past.index.sizes
-            recent = {at: rows_of(own, *model) for at, own in past.vectors.items() if at in sizes}
-            rows = {at: own for at, own in recent.items() if len(own) == sizes[at][0]}
+            recent = {m: rows_of(v, *model) for m, v in past.vectors.items() if m in sizes}
+            rows = {m: vectors for m, vectors in recent.items() if len(vectors) == sizes[m][0]}
             read = session.vectors(older) if older else {}
-            rows |= {at: rows_of(own, *model) for at, own in read.items()}
+            rows |= {m: rows_of(v, *model) for m, v in read.items()}
             try:
                 return near(rows, question, embed)
             except ModelError:
@@ -212,11 +212,11 @@ class ConversationMemory:
         Raises:
             SummaryCancelled: the owner asked meanwhile; nothing was stored.
         """
-        epoch, found = session.epoch(), session.overview()
-        active = found.summaries
+        epoch, overview = session.epoch(), session.overview()
+        active = overview.summaries
         draft = draft_of(active)
-        with self._brought_up_to(session, found.session.message_count) as held:
-            past = _since(held.past, found.forgotten, active)
+        with self._brought_up_to(session, overview.session.message_count) as cached:
+            past = _since(cached.past, overview.forgotten, active)
             planned = plan(past, _last_answered(past))
             if planned is None:
                 return None
@@ -224,10 +224,10 @@ class ConversationMemory:
             evidence = past.evidence(past.first, end)
         if self._summariser is not None and not at_once and draft.written_to < end:
             draft = self._written(session, evidence, draft)
-        with self._brought_up_to(session, found.session.message_count) as held:
-            past = _since(held.past, found.forgotten, active)
+        with self._brought_up_to(session, overview.session.message_count) as cached:
+            past = _since(cached.past, overview.forgotten, active)
             summary = _summary(session, past, end, room, draft)
-        replaced = [each.id for each in active if each.id is not None]
+        replaced = [older.id for older in active if older.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
 
     def is_due(self, summaries: Sequence[Summary]) -> bool:
@@ -263,17 +263,17 @@ class ConversationMemory:
                 f"Ask for a range from 0 to {count}, the end not included."
             )
         most = ON_REQUEST * self._max_tokens
-        with self._brought_up_to(session, count) as held:
-            end = min(end, len(held.past.said))
+        with self._brought_up_to(session, count) as cached:
+            end = min(end, len(cached.past.said))
             if end <= start:
                 raise UserError("These messages are being written. Ask again when they are there.")
-            evidence = held.past.evidence(start, end)
+            evidence = cached.past.evidence(start, end)
         draft = replace(NO_SUMMARY_DRAFT, written_to=start)
         if self._summariser is not None:
             draft = self._written(session, evidence, draft)
-        with self._brought_up_to(session, count) as held:
-            held.past.first = start  # a compaction says anew where its own begins
-            summary = _summary(session, held.past, end, Room(most, 2 * most), draft)
+        with self._brought_up_to(session, count) as cached:
+            cached.past.first = start  # a compaction says anew where its own begins
+            summary = _summary(session, cached.past, end, Room(most, 2 * most), draft)
         session.add_requested_summary(summary, epoch=epoch)
         return summary
 
@@ -282,26 +282,24 @@ class ConversationMemory:
 
         None if the summary has no such line (any more).
         """
-        epoch, found = session.epoch(), session.overview()
-        holding = [
-            summary for summary in found.summaries if any(own.text == line for own in summary.lines)
-        ]
-        if not holding:
+        epoch, overview = session.epoch(), session.overview()
+        lines = ((summary, shown) for summary in overview.summaries for shown in summary.lines)
+        holding = next(((summary, shown) for summary, shown in lines if shown.text == line), None)
+        if holding is None:
             return None
-        summary = holding[0]
-        original = next(own for own in summary.lines if own.text == line)
+        summary, original = holding
         draft = draft_of([summary])
         edits = (
             *(e for e in draft.edits if e.text != line),
             LineEdit(original.text, flat(text), original.messages),
         )
         draft = replace(draft, edits=edits)
-        with self._brought_up_to(session, found.session.message_count) as held:
-            past = _since(held.past, found.forgotten, found.summaries)
+        with self._brought_up_to(session, overview.session.message_count) as cached:
+            past = _since(cached.past, overview.forgotten, overview.summaries)
             draft = corrected(draft, original, flat(text), past.evidence(past.first, past.covered))
             room = Room(max(summary.tokens, LEAST_ROOM), max(4 * summary.tokens, LEAST_ROOM))
             made = _summary(session, past, past.covered, room, draft)
-        ids = [summary.id for summary in found.summaries if summary.id is not None]
+        ids = [summary.id for summary in overview.summaries if summary.id is not None]
         return made if session.add_summary(made, epoch=epoch, replaces=ids) else None
 
     def _written(
@@ -324,32 +322,32 @@ class ConversationMemory:
         """What was said in a session before one message; others wait meanwhile."""
         key = (session.owner, session.id)
         with self._turn:
-            held = self._held.pop(key, None) or _CachedSession(History(self._count))
-            self._held[key] = held
+            cached = self._held.pop(key, None) or _CachedSession(History(self._count))
+            self._held[key] = cached
             while len(self._held) > 1 and self._size() > MOST_PARAGRAPHS:
                 self._held.pop(next(iter(self._held)))
-        with held.lock:
+        with cached.lock:
             epoch = session.epoch()
-            if epoch != held.epoch:  # whichever process erased something: nothing of it is held
-                held.past, held.last, held.epoch = History(self._count), "", epoch
-            self._read(session, held, before)
-            yield held
+            if epoch != cached.epoch:  # whichever process erased something: nothing of it is held
+                cached.past, cached.last, cached.epoch = History(self._count), "", epoch
+            self._read(session, cached, before)
+            yield cached
 
     def _size(self) -> int:
         return sum(session.past.index.count for session in self._held.values())
 
-    def _read(self, session: SessionMemory, held: _CachedSession, before: int) -> None:
+    def _read(self, session: SessionMemory, cached: _CachedSession, before: int) -> None:
         """Each message once; the newest that was read may have been written anew since."""
-        past, known = held.past, len(held.past.said)
+        past, count = cached.past, len(cached.past.said)
         if past.said.older is None:  # it begins behind what is written down in the database
             older = StoredMessages(session, self._count, Lexicon(self._names(session.readable())))
-            past.said, past.index.older, known = Messages(older, older.end), older, older.end
-        is_known = known > past.base
-        messages = session.said(known - is_known, max(before, known))
-        if is_known and messages and messages[0].content == held.last:
+            past.said, past.index.older, count = Messages(older, older.end), older, older.end
+        is_known = count > past.base
+        messages = session.said(count - is_known, max(before, count))
+        if is_known and messages and messages[0].content == cached.last:
             messages = messages[1:]
         elif is_known:
-            past.keep(past.base, known - 1)
+            past.keep(past.base, count - 1)
         # of two that are being written at once, what stands behind the first is read when it ends
         ended = list(
             takewhile(
@@ -361,24 +359,19 @@ class ConversationMemory:
             return
         lexicon = Lexicon(self._names(session.readable()))
         for message in ended:
-            _take(past, message, self._count, lexicon)
-        held.last = ended[-1].content
-
-
-def _take(past: History, message: Message, count: TokenCounter, lexicon: Lexicon) -> None:
-    """The next message."""
-    if message.role == Role.USER:
-        past.turns.append(message.index)
-    text = read_of(message)
-    past.read(message.role, text, count(text) + MESSAGE_TOKENS, lexicon)
+            if message.role == Role.USER:
+                past.turns.append(message.index)
+            text = read_of(message)
+            past.read(message.role, text, self._count(text) + MESSAGE_TOKENS, lexicon)
+        cached.last = ended[-1].content
 
 
 def _last_answered(past: History) -> int:
     """Behind the newest answer: an open question is never summarised."""
-    at = len(past.said)
-    while at and past.said[at - 1].role == Role.USER:
-        at -= 1
-    return at
+    end = len(past.said)
+    while end and past.said[end - 1].role == Role.USER:
+        end -= 1
+    return end
 
 
 def draft_of(active: Sequence[Summary]) -> SummaryDraft:
@@ -396,7 +389,7 @@ def _since(past: History, forgotten: int, active: Sequence[Summary]) -> History:
     past.first = forgotten
     for summary in active if past.base > forgotten else ():
         past.carry(summary)
-    past.cover(max((each.end for each in active), default=forgotten))
+    past.cover(max((summary.end for summary in active), default=forgotten))
     return past
 
 

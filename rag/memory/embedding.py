@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple
 from functools import cache
 from hashlib import sha256
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -78,17 +79,17 @@ def _mark(model: str) -> np.float32:
 
 def embed_paragraphs(texts: Mapping[int, Sequence[str]], embed: Embed) -> dict[int, Any]:
     """A row for each text."""
-    every = [text for own in texts.values() for text in own]
+    every = [*chain.from_iterable(texts.values())]
     rows = iter(np.asarray(embed(every), np.float32) if every else ())
-    return {at: np.stack([next(rows) for _ in own]) for at, own in texts.items()}
+    return {m: np.stack([*islice(rows, len(texts[m]))]) for m in texts}
 
 
 def near(vectors: Mapping[int, Any], question: str, embed: Embed) -> dict[int, float]:
     """The nearest paragraphs of messages of which there are vectors, with their cosines."""
-    known = [(message, rows) for message, rows in vectors.items() if len(rows)]
-    if not known:
+    filled = [(message, rows) for message, rows in vectors.items() if len(rows)]
+    if not filled:
         return {}
-    positions = [at * PLACES + place for at, rows in known for place in range(len(rows))]
-    cosines = np.concatenate([rows for _, rows in known]) @ np.asarray(embed([question]))[0]
+    positions = [index * PLACES + place for index, rows in filled for place in range(len(rows))]
+    cosines = np.concatenate([rows for _, rows in filled]) @ np.asarray(embed([question]))[0]
     best = np.argsort(-cosines)[:MOST_NEAR]
-    return {positions[at]: float(cosines[at]) for at in best if cosines[at] >= LEAST_MEANING}
+    return {positions[i]: float(cosines[i]) for i in best if cosines[i] >= LEAST_MEANING}

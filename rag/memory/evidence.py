@@ -183,10 +183,10 @@ class TurnEvidence:
 
     def giving(self, number: int) -> list[int]:
         """The messages before the end that hold a number, oldest first."""
-        held = range(self.base, self.end)
+        newest = range(self.base, self.end)
         return [
             *self.older(number),
-            *(position for position in held if number in self.messages[position].numbers),
+            *(position for position in newest if number in self.messages[position].numbers),
         ]
 
     def quotation(self, message: int, sentence: SpokenSentence) -> str:

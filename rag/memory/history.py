@@ -5,7 +5,6 @@ The newest messages are held; those before `base` are read again when something 
 
 import re
 from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, groupby, islice
@@ -116,12 +115,11 @@ class History:
     covered: int = 0
     index: Index = field(default_factory=Index)
     given: dict[int, int] = field(default_factory=dict)  # number: the answer that gave it first
-    counted: tuple[int, int] = (0, 0)  # the messages that are in the five below
+    counted: tuple[int, int] = (0, 0)  # the messages that are in the four below
     covered_tokens: int = 0
     recallable: set[int] = field(default_factory=set)  # numbers that a paragraph holds
     numbers: dict[int, None] = field(default_factory=dict)
     names: dict[str, None] = field(default_factory=dict)
-    uses: Counter[int] = field(default_factory=Counter)  # how often a number came up again
     vectors: dict[int, Any] = field(default_factory=dict)  # message: a row for each paragraph
 
     # ── Read ─────────────────────────────────────────────────────────────────────────────────
@@ -150,13 +148,10 @@ class History:
         first, counted = self.counted
         if first != self.first or end < counted:
             counted = self.first
-            self.numbers, self.names, self.uses = {}, {}, Counter()
+            self.numbers, self.names = {}, {}
             self.covered_tokens, self.recallable = 0, set()
         for index in range(counted, end):
             message = self.said[index]
-            for number in message.numbers:
-                if number in self.numbers:
-                    self.uses[number] += 2 if message.role == Role.USER else 1
             self.numbers.update(dict.fromkeys(message.numbers))
             self.names.update(dict.fromkeys(message.names))
             self.covered_tokens += message.tokens
@@ -174,7 +169,7 @@ class History:
         self.counted, self.covered = (summary.start, summary.end), summary.end
         self.numbers = dict.fromkeys(summary.required_numbers)
         self.names = dict.fromkeys(summary.required_names)
-        self.uses, self.covered_tokens = Counter(), report.tokens_before
+        self.covered_tokens = report.tokens_before
         self.recallable = {*report.stated_citations, *report.recallable_citations}
 
     def keep(self, first: int, end: int) -> None:

@@ -66,9 +66,9 @@ class Instructions:
 
     def of(self, session: SessionTranscript) -> str:
         """Those of a session, in one text, as they were sent."""
-        known = self._known.get(session.id)
-        if known is not None:
-            return known
+        remembered = self._known.get(session.id)
+        if remembered is not None:
+            return remembered
         first = session.said(0, SYSTEM_MESSAGES)
         leading = list(takewhile(lambda message: message.role == Role.SYSTEM, first))
         text = "\n".join(message.content for message in leading)

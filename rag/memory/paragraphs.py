@@ -61,27 +61,29 @@ def _paragraph(
     message: int, text: str, part: "_ParagraphPart", markers: Sequence[Marker]
 ) -> Paragraph:
     """Alone, a stretch may be read otherwise than where it stands: then no marker of it counts."""
-    said, setting = part.text(text), part.setting
+    words, setting = part.text(text), part.setting
     there = {
         n for marker in markers if part.start <= marker.start < part.end for n in marker.numbers
     }
-    if not set(cited_numbers(said)) <= there:
-        said = neutralise(said)
+    if not set(cited_numbers(words)) <= there:
+        words = neutralise(words)
     if not set(cited_numbers(setting)) <= {n for marker in markers for n in marker.numbers}:
         setting = neutralise(setting)
-    own = tuple(cited_numbers(f"{setting}\n{said}"))
-    return Paragraph(message, said, setting, own, () if own else _behind(text, part, markers))
+    numbers = tuple(cited_numbers(f"{setting}\n{words}"))
+    return Paragraph(
+        message, words, setting, numbers, () if numbers else _behind(text, part, markers)
+    )
 
 
 def _behind(text: str, part: "_ParagraphPart", markers: Sequence[Marker]) -> tuple[int, ...]:
     """The numbers that close the paragraph, else the message, where it has no others."""
     for start, end in (part.whole, (0, len(text))):
-        own = [marker for marker in markers if start <= marker.start < end]
-        ends = [each.end for each in own]
-        starts = [*(each.start for each in own[1:]), len(text[:end].rstrip())]
-        if own:
+        inside = [marker for marker in markers if start <= marker.start < end]
+        ends = [marker.end for marker in inside]
+        starts = [*(marker.start for marker in inside[1:]), len(text[:end].rstrip())]
+        if inside:
             closing = all(_BETWEEN.fullmatch(text[a:b]) for a, b in zip(ends, starts, strict=True))
-            return tuple(dict.fromkeys(n for each in own for n in each.numbers if closing))
+            return tuple(dict.fromkeys(n for marker in inside for n in marker.numbers if closing))
     return ()
 
 
@@ -109,10 +111,10 @@ class _ParagraphPart:
 
     def text(self, message: str) -> str:
         """Code in a fence of its own, wherever it was cut, that nothing in it closes."""
-        said = message[self.start : self.end].strip("\n").rstrip()
+        words = message[self.start : self.end].strip("\n").rstrip()
         if self.kind != "code":
-            return said
-        bare = _FENCES.sub("", said)
+            return words
+        bare = _FENCES.sub("", words)
         fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", bare))])
         return f"{fence}\n{bare}\n{fence}" if bare else ""
 
@@ -131,11 +133,11 @@ def _parts(text: str) -> list[_ParagraphPart]:
     parts: list[_ParagraphPart] = []
     for block in _blocks(text):
         level = _level(text, block)
-        over = [each for each in over if each[0] < level]
+        over = [head for head in over if head[0] < level]
         for part in _cut(text, block, tuple(over)):
             part.is_over = level < _TEXT
             _put(text, parts, part)
-        over = [each for each in over if each[0] < _LEADING]  # what leads in leads to one block
+        over = [head for head in over if head[0] < _LEADING]  # what leads in leads to one block
         if level < _TEXT:
             line = text[block[0].start : block[-1].end]
             over.append((level, _begin(text, block[0]), line[:MOST_SETTING]))
@@ -178,26 +180,26 @@ def _goes_on(text: str, block: list[Sentence], unit: Sentence) -> bool:
         return unit.kind == "entry" or is_indented or (is_next and unit.kind == "sentence")
     if kind in _TABLE or kind == "code":
         return unit.kind == "code" if kind == "code" else unit.kind in _TABLE and is_next
-    said = text[block[0].start : block[-1].end]
+    words = text[block[0].start : block[-1].end]
     if unit.kind == "rule":
-        is_line = kind == "sentence" and "\n" not in said
+        is_line = kind == "sentence" and "\n" not in words
         return is_next and is_line and bool(_UNDERLINE.fullmatch(text, unit.start, unit.end))
-    is_bold = _BOLD.fullmatch(said) or _BOLD.fullmatch(text, unit.start, unit.end)
+    is_bold = _BOLD.fullmatch(words) or _BOLD.fullmatch(text, unit.start, unit.end)
     return is_next and not is_bold and kind == unit.kind == "sentence" and block[-1].kind == kind
 
 
 def _level(text: str, block: list[Sentence]) -> int:
     """Of a heading, or of what leads in."""
-    said = text[block[0].start : block[-1].end]
+    words = text[block[0].start : block[-1].end]
     if block[0].kind == "heading":
-        bare = said.lstrip(" \t>")
+        bare = words.lstrip(" \t>")
         return len(bare) - len(bare.lstrip("#"))
     if block[0].kind != "sentence":
         return _TEXT
     if block[-1].kind == "rule":
-        return 1 if said.endswith("=") else 2
-    leads = _LEADING if leads_in(said) and len(said) <= MOST_SETTING else _TEXT
-    return _BOLD_LEVEL if _BOLD.fullmatch(said) else leads
+        return 1 if words.endswith("=") else 2
+    leads = _LEADING if leads_in(words) and len(words) <= MOST_SETTING else _TEXT
+    return _BOLD_LEVEL if _BOLD.fullmatch(words) else leads
 
 
 def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[_ParagraphPart]:
@@ -211,7 +213,7 @@ def _cut(text: str, block: list[Sentence], over: tuple[_Over, ...]) -> Iterator[
         start, end, first = _begin(text, group[0]), group[-1].end, group[0]
         level = _ENTRY + first.start - start
         if first.kind == "entry":
-            above = [each for each in above if each[0] < level]
+            above = [head for head in above if head[0] < level]
         spans = [(start, end)]
         if size(text[start:end]) > LONGEST:
             every = (_STRETCH.finditer(text, sentence.start, sentence.end) for sentence in group)

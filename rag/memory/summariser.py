@@ -110,10 +110,10 @@ class _Calls:
             self.problems.append(str(error)[:300])
             return ""
         self.tokens += reply.tokens
-        said = reply.text.rpartition("</think>")[2].strip()
-        if not said:
+        words = reply.text.rpartition("</think>")[2].strip()
+        if not words:
             self.problems.append("The model's reply was empty.")
-        return said
+        return words
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +194,13 @@ class Summariser:
     ) -> str:
         notes = "".join(f"L{n}: {line.text}\n" for n, line in enumerate(lines, start=1))
         most = int(self.input_tokens() * MESSAGE_SHARE * 3)  # characters
-        said = "".join(
-            f"m{at} ({evidence.messages[at].role}): {evidence.messages[at].text[:most]}\n"
-            for at in range(first, last)
-            if evidence.messages[at].text.strip()
+        turns = "".join(
+            f"m{index} ({evidence.messages[index].role}): {evidence.messages[index].text[:most]}\n"
+            for index in range(first, last)
+            if evidence.messages[index].text.strip()
         )
         head = f"The notes so far:\n<notes>\n{unfenced(notes)}</notes>\n\n" if notes else ""
-        return f"{head}The conversation:\n<conversation>\n{said}</conversation>"
+        return f"{head}The conversation:\n<conversation>\n{turns}</conversation>"
 
     # ── What fails ───────────────────────────────────────────────────────────────────────────
 
@@ -492,7 +492,7 @@ class ApplicationModel:
         usage: list[Usage] = []
         messages = (ChatMessage(Role.SYSTEM, instructions), ChatMessage(Role.USER, text))
         with hang_up.heard_here():
-            said, failure = reply_in_time(
+            reply, failure = reply_in_time(
                 self.model,
                 messages,
                 max_tokens=self.max_tokens,
@@ -502,20 +502,21 @@ class ApplicationModel:
             )
         if failure:
             raise failure
-        return ModelReply(said, sum(each.prompt_tokens + each.completion_tokens for each in usage))
+        return ModelReply(reply, sum(call.prompt_tokens + call.completion_tokens for call in usage))
 
 
 def client_asked(client: Any, model: str, *, max_tokens: int, temperature: float) -> AskModel:
     """The model behind an `openai.OpenAI` client that an application brings, without retries."""
     if hasattr(client, "with_options"):
-        own = getattr(client, "timeout", None)
-        seconds = min(own if isinstance(own, int | float) else SUMMARY.seconds, SUMMARY.seconds)
+        timeout = getattr(client, "timeout", None)
+        timeout = timeout if isinstance(timeout, int | float) else SUMMARY.seconds
+        seconds = min(timeout, SUMMARY.seconds)
         client = client.with_options(max_retries=0, timeout=float(seconds))
     options = {"model": model, "temperature": temperature, "max_tokens": max_tokens}
 
     def ask(instructions: str, text: str, hang_up: HangUp) -> ModelReply:
-        said = ((Role.SYSTEM, instructions), (Role.USER, text))
-        messages = [{"role": role.value, "content": content} for role, content in said]
+        prompts = ((Role.SYSTEM, instructions), (Role.USER, text))
+        messages = [{"role": role.value, "content": content} for role, content in prompts]
         for _ in range(3):
             try:
                 response = client.chat.completions.create(messages=messages, **options)

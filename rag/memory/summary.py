@@ -18,7 +18,7 @@ from rag.language.words import UNSPACED, language_of
 from rag.memory.evidence import LONGEST, SpokenSentence, TurnEvidence, flat, numbers_in
 from rag.memory.history import History
 from rag.memory.phrases import SummaryPhrases, fenced
-from rag.memory.recall import PLACES, telling
+from rag.memory.recall import telling
 from rag.memory.verifier import is_taken_out
 from rag.records import (
     LineEdit,
@@ -43,7 +43,6 @@ INF = float("inf")
 NOTES_FROM = 500  # tokens of history from which the summary says what it is
 MARGIN = 4  # tokens that texts put together may take more
 MOST_MESSAGES = 200  # of the user, and as many answers, that lines are taken from
-MOST_AGAIN = 40  # numbers that came up again
 TAKEN_UP = 0.5  # of the words of a request, by its answer
 MOST_MISSES = 20  # lines for which there was no room, before no more are tried
 WEIGHED_AT_ONCE = 60  # answers
@@ -96,11 +95,10 @@ def summarise(
     layout = _SummaryLayout(past.phrases, past.count, room)
     lists = _lists(past, layout, documents)
     layout.weigh(draft.lines, weigh)
-    answers = _answers(evidence, list(_asked_again(past, evidence)))
     extracted = {  # what matters most first; read as far as there is room
         SummarySection.ABOUT: _of_user(evidence),
         SummarySection.OPEN: _unanswered(evidence),
-        SummarySection.ANSWERED: _by_weight(layout, answers, weigh),
+        SummarySection.ANSWERED: _by_weight(layout, _answers(evidence), weigh),
     }
     chosen = _chosen(layout, draft, extracted, past.count(lists))
     text, quotations = _composed(layout, chosen, lists)
@@ -141,16 +139,6 @@ def _new(lines: Iterable[SummaryLine], again: list[SummaryLine]) -> Iterator[Sum
             yield line
 
 
-def _asked_again(past: History, evidence: TurnEvidence) -> Iterator[int]:
-    """The newest answers with the numbers that later turns came back to."""
-    again = [number for number, times in past.uses.most_common(MOST_AGAIN) if times > 1]
-    for positions in past.index.holding(again):
-        messages = {position // PLACES for position in positions[-4:]}
-        yield from sorted(
-            (message for message in messages if message < evidence.end), reverse=True
-        )[:1]
-
-
 def _quoted(section: SummarySection, text: str, *messages: int) -> SummaryLine:
     return SummaryLine(section, text, LineMark.QUOTED, messages, numbers_in(text))
 
@@ -161,15 +149,15 @@ def _of_user(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     Last those that an answer took up: they may be requests that name somebody or a figure, or the
     name and the figures of the user.
     """
-    users = (at for at in _newest(evidence) if evidence.messages[at].role == Role.USER)
+    users = (index for index in _newest(evidence) if evidence.messages[index].role == Role.USER)
     taken_up: list[SummaryLine] = []
     for user in islice(users, MOST_MESSAGES):
-        own = set(_statements_of_user(evidence, user))
+        statements = set(_statements_of_user(evidence, user))
         for sentence in evidence.sentences(user):
             if sentence.asks or not sentence.says_something or len(sentence.text) > LONGEST:
                 continue
             line = _quoted(SummarySection.ABOUT, sentence.quotation, user)
-            if sentence in own:
+            if sentence in statements:
                 yield line
             elif _names_something(sentence.text):
                 taken_up.append(line)
@@ -187,16 +175,16 @@ def _statements_of_user(evidence: TurnEvidence, message: int) -> Iterator[Spoken
         return
     sentences = evidence.sentences(message)
     following = evidence.messages[message + 1 : min(message + 2, evidence.end)]
-    is_taken_up = following and following[0].numbers and not any(each.asks for each in sentences)
+    is_taken_up = following and following[0].numbers and not any(other.asks for other in sentences)
     answer = following[0].text if is_taken_up else ""
     for sentence in sentences:
         if not sentence.asks and sentence.says_something:
             is_spaced = not UNSPACED.search(sentence.text)
             words = sentence.text.partition(" ")[2] if is_spaced else ""
-            told = telling(words or sentence.text, language_of(sentence.text))
-            wanted = {word for word in told if not _HIRAGANA.search(word)}
-            shared = wanted.intersection(telling(answer, language_of(answer))) if answer else ()
-            if not answer or len(shared) < TAKEN_UP * len(wanted):
+            stems = telling(words or sentence.text, language_of(sentence.text))
+            sought = {word for word in stems if not _HIRAGANA.search(word)}
+            shared = sought.intersection(telling(answer, language_of(answer))) if answer else ()
+            if not answer or len(shared) < TAKEN_UP * len(sought):
                 yield sentence
 
 
@@ -207,21 +195,21 @@ def _names_something(text: str) -> bool:
     return any(map(str.isdigit, text)) or any(" " in name or not has_nouns for name in names)
 
 
-def _answers(evidence: TurnEvidence, first: Sequence[int]) -> Iterator[SummaryLine]:
+def _answers(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     """Of each answer the sentence that answers its question, the newest first.
 
-    Before the rest what was asked again, and answers to those who said something of themselves.
+    Before the rest answers to those who said something of themselves.
     """
-    answers = (at for at in _newest(evidence) if evidence.messages[at].role == Role.ASSISTANT)
+    answers = (m for m in _newest(evidence) if evidence.messages[m].role == Role.ASSISTANT)
     newest = list(islice(answers, MOST_MESSAGES))
-    own = (at for at in newest if at and any(_statements_of_user(evidence, at - 1)))
-    for fromkey in dict.fromkeys(chain(first, own, newest)):
-        sentence = _answering(evidence.question(fromkey), evidence.sentences(fromkey))
-        quoted = evidence.quotation(fromkey, sentence) if sentence else ""
+    after_statements = (m for m in newest if m and any(_statements_of_user(evidence, m - 1)))
+    for answer in dict.fromkeys(chain(after_statements, newest)):
+        sentence = _answering(evidence.question(answer), evidence.sentences(answer))
+        quoted = evidence.quotation(answer, sentence) if sentence else ""
         if sentence and len(quoted) > LONGEST:
             quoted = sentence.quotation
         if quoted and len(quoted) <= LONGEST:
-            yield _quoted(SummarySection.ANSWERED, quoted, fromkey)
+            yield _quoted(SummarySection.ANSWERED, quoted, answer)
 
 
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
@@ -230,9 +218,9 @@ def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSent
     asked = set(telling(question, language))
 
     def worth(place: int) -> tuple[float, int]:
-        each = sentences[place]
-        shared = len(asked.intersection(telling(each.quotation, language)))
-        return shared / max(1, len(asked)) + 0.5 * bool(each.numbers), -place
+        sentence = sentences[place]
+        shared = len(asked.intersection(telling(sentence.quotation, language)))
+        return shared / max(1, len(asked)) + 0.5 * bool(sentence.numbers), -place
 
     able = [i for i, sentence in enumerate(sentences) if not sentence.asks or len(sentences) == 1]
     return sentences[max(able, key=worth)] if able else None
@@ -240,15 +228,15 @@ def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSent
 
 def _unanswered(evidence: TurnEvidence) -> Iterator[SummaryLine]:
     """Questions after which nobody said anything, the newest first."""
-    for at in islice(_newest(evidence), MOST_MESSAGES):
-        message = evidence.messages[at]
-        following = evidence.messages[at + 1 : min(at + 2, evidence.end)]
+    for index in islice(_newest(evidence), MOST_MESSAGES):
+        message = evidence.messages[index]
+        following = evidence.messages[index + 1 : min(index + 2, evidence.end)]
         is_open = not following or following[0].role == Role.USER or not following[0].text.strip()
         if message.role == Role.USER and is_open:
-            questions = [sentence for sentence in evidence.sentences(at) if sentence.asks]
+            questions = [sentence for sentence in evidence.sentences(index) if sentence.asks]
             for question in questions:
                 if len(question.text) <= LONGEST:
-                    yield _quoted(SummarySection.OPEN, question.quotation, at)
+                    yield _quoted(SummarySection.OPEN, question.quotation, index)
 
 
 def _newest(evidence: TurnEvidence) -> Iterator[int]:
@@ -345,11 +333,11 @@ def _chosen(
     Where nothing of a section stands, it is quoted; so is what no model has read yet.
     """
     history = layout.room.history
-    own = layout.room.tokens - layout.frame - listed
+    room = layout.room.tokens - layout.frame - listed
     spare = max(LEAST_LINES_SHARE, LISTS_AND_LINES - listed / max(1, history))
     most = min(layout.room.lines, spare)
     most = max(most, WRITTEN_SHARE) if draft.lines else most
-    share = min(own, int(most * history))
+    share = min(room, int(most * history))
     selection = _LineSelection(layout, max(0, share))
     about, answered, opened = SummarySection
     written = {s: [line for line in draft.lines if line.section is s] for s in SummarySection}
@@ -360,14 +348,13 @@ def _chosen(
     if draft.lines and not written[about]:
         selection.take(user, LEFT_OUT * share)
     selection.take([*written[opened], *written[answered]])
-    taken = sum(layout.tokens(each) for each in selection.chosen if each.section is about)
+    taken = sum(layout.tokens(taken) for taken in selection.chosen if taken.section is about)
     selection.take(more, ABOUT_SHARE * share - taken)
     selection.take(rest[opened], OPEN_SHARE * share)
     selection.take(rest[answered])
     selection.take(all_of_user)
     selection.take(again)
-    order = {section: place for place, section in enumerate(SummarySection)}
-    return tuple(sorted(selection.chosen, key=lambda line: order[line.section]))
+    return tuple(line for s in SummarySection for line in selection.chosen if line.section is s)
 
 
 def _left_out(
@@ -400,12 +387,12 @@ def _composed(
         body += layout.title(section)
         body += "".join(map(layout.line, lines))
     text = fenced(body + lists).rstrip("\n")
-    quotations, at = [], 0
+    quotations, position = [], 0
     for line in chosen:
-        found = text.find(line.text, at)
-        if found >= 0 and line.mark in (LineMark.QUOTED, LineMark.PUT_BACK) and line.messages:
-            quotations.append(Quotation(found, found + len(line.text), line.messages[0]))
-            at = found + len(line.text)
+        start = text.find(line.text, position)
+        if start >= 0 and line.mark in (LineMark.QUOTED, LineMark.PUT_BACK) and line.messages:
+            quotations.append(Quotation(start, start + len(line.text), line.messages[0]))
+            position = start + len(line.text)
     return text, tuple(quotations)
 
 
@@ -415,8 +402,8 @@ def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> str:
     What does not fit even so is left to recall: the longest ranges stay, and the newest names.
     """
     numbers, names = tuple(past.numbers), list(past.names)
-    history, own = layout.room.history, layout.room.tokens - layout.frame
-    most = min(int(LISTS_SHARE * history), own)
+    history, room = layout.room.history, layout.room.tokens - layout.frame
+    most = min(int(LISTS_SHARE * history), room)
     titles = documents(numbers)
     products = _product_list(layout.phrases, names)
     literal = [_by_document(layout.phrases, numbers, titles)] if any(titles.values()) else []
@@ -449,8 +436,8 @@ def _by_document(phrases: SummaryPhrases, numbers: Iterable[int], titles: Mappin
     for number in numbers:
         of_title.setdefault(neutralise(flat(titles.get(number, ""))), []).append(number)
     listed = (
-        f"{title}: {''.join(f'[{n}]' for n in sorted(own))}".removeprefix(": ")
-        for title, own in of_title.items()
+        f"{title}: {''.join(f'[{n}]' for n in sorted(of_document))}".removeprefix(": ")
+        for title, of_document in of_title.items()
     )
     return f"{phrases.sources}: {'; '.join(listed)}\n" if of_title else ""
 
@@ -469,7 +456,7 @@ def _in_ranges(
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
     """Numbers that follow each other."""
-    pairs = groupby(enumerate(sorted(numbers)), key=lambda each: each[1] - each[0])
+    pairs = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
     return [[number for _, number in run] for _, run in pairs]
 
 
@@ -491,7 +478,7 @@ def _report(
     spoken = "\n".join(line.text for line in lines)
     stated, listed = set(cited_numbers(spoken)), {int(n) for n in _LITERAL.findall(text)}
     every = set(cited_numbers(spelled_out(text)))
-    held = past.recallable
+    recallable = past.recallable
     lexicon = Lexicon(names)
     stated_names, kept_names = lexicon.kept(spoken), lexicon.kept(text)
     marks = Counter(line.mark for line in lines)
@@ -503,8 +490,8 @@ def _report(
         names_required=len(names),
         names_kept=len(kept_names),
         stated_citations=tuple(n for n in numbers if n in stated),
-        recallable_citations=tuple(n for n in numbers if n in held - stated),
-        listed_citations=tuple(n for n in numbers if n not in held | stated),
+        recallable_citations=tuple(n for n in numbers if n in recallable - stated),
+        listed_citations=tuple(n for n in numbers if n not in recallable | stated),
         stated_names=tuple(name for name in names if name in stated_names),
         recallable_names=tuple(name for name in names if name not in stated_names),
         ranged_citations=len(ranged),

@@ -122,8 +122,8 @@ class Transcript(History):
 
         new = [position for position in self.index.sizes if position not in self.vectors]
         self.vectors |= embed_paragraphs(texts_of(self, new), self.embed)
-        found = near(self.vectors, question, self.embed)
-        return lambda older: found
+        meanings = near(self.vectors, question, self.embed)
+        return lambda older: meanings
 
     @property
     def open_start(self) -> int:
@@ -191,7 +191,7 @@ def unfold(messages: Sequence[MessageDict]) -> tuple[list[MessageDict], bool]:
     put before a question; the question is what it was.
     """
     opening = (message for message in messages[:OPENING] if isinstance(message, Mapping))
-    if not any(split_summary(role_of(each), text_of(each))[1] for each in opening):
+    if not any(split_summary(role_of(first), text_of(first))[1] for first in opening):
         return list(messages), False
     before: list[MessageDict] = []
     rest: list[MessageDict] = []
@@ -214,16 +214,11 @@ def unfold(messages: Sequence[MessageDict]) -> tuple[list[MessageDict], bool]:
 
 def _as_asked(message: MessageDict) -> MessageDict:
     """A question without what we put before it; any other message as it is."""
-    is_ours = role_of(message) == Role.USER and _BACK.match(text_of(message))
-    return {**message, "content": _without_block(message)} if is_ours else message
-
-
-def _without_block(message: MessageDict) -> Any:
-    """The content of a question without what we put before it."""
+    if role_of(message) != Role.USER or not _BACK.match(text_of(message)):
+        return message
     content = message.get("content")
-    if isinstance(content, str):
-        return _BACK.sub("", content)
-    return list(content or ())[1:]
+    bare = _BACK.sub("", content) if isinstance(content, str) else list(content or ())[1:]
+    return {**message, "content": bare}
 
 
 def _turns_of(summary: str) -> Iterator[MessageDict]:
@@ -256,12 +251,12 @@ def _quoted_turns(block: str) -> list[MessageDict]:
     """What was put before a question, the oldest first."""
     places = [(match.start(), match.end(), match[1]) for match in _LABEL.finditer(block)]
     ends = [start for start, _, _ in places[1:]] + [len(block)]
-    said = [
+    messages = [
         {"role": _LABELS[label], "content": block[end:stop].strip("\n")}
         for (_, end, label), stop in zip(places, ends, strict=True)
     ]
     turns: list[list[MessageDict]] = []
-    for message in said:
+    for message in messages:
         if message["role"] == Role.USER or not turns:
             turns.append([])
         turns[-1].append(message)

@@ -136,15 +136,15 @@ class HistoryTrimmer:
             TooLarge: the newest question and the system messages alone exceed `max_tokens`.
             TypeError: a message is no dict.
         """
-        given, is_unfolded = self._unfolded(list(messages))
-        transcript = self._taken(given)
+        whole, is_unfolded = self._unfolded(list(messages))
+        transcript = self._taken(whole)
         transcript.is_unfolded |= is_unfolded
         try:
-            transcript.extend(given)
+            transcript.extend(whole)
             self._summarise_if_due(transcript)
             if transcript.summary is None:
                 return Trimmed([dict(message) for message in messages], False, None)
-            sent = _sent(transcript, given, self._limits)
+            sent = _sent(transcript, whole, self._limits)
             transcript.sent(sent[0]["content"])
             return Trimmed(sent, True, transcript.summary.report)
         finally:
@@ -154,10 +154,8 @@ class HistoryTrimmer:
     def _unfolded(self, messages: list[MessageDict]) -> tuple[list[MessageDict], bool]:
         """The transcript that a trimmed history stands for; whether only the history tells it."""
         with self._lock:
-            known = (
-                transcript.known_output(messages) for transcript in reversed(self._transcripts)
-            )
-            whole = next((each for each in known if each is not None), None)
+            outputs = [seen.known_output(messages) for seen in reversed(self._transcripts)]
+        whole = next(filter(None, outputs), None)
         return unfold(messages) if whole is None else (whole, False)
 
     def _taken(self, messages: list[MessageDict]) -> Transcript:
@@ -166,8 +164,8 @@ class HistoryTrimmer:
         One that goes on differently is known up to there.
         """
         with self._lock:
-            known = ((seen.common(messages), seen) for seen in reversed(self._transcripts))
-            usable = [each for each in known if 0 < each[0] >= each[1].covered]
+            pairs = ((seen.common(messages), seen) for seen in reversed(self._transcripts))
+            usable = [pair for pair in pairs if 0 < pair[0] >= pair[1].covered]
             if not usable:
                 return Transcript(
                     count_tokens,
@@ -176,9 +174,7 @@ class HistoryTrimmer:
                     languages=self._languages,
                 )
             common, best = max(usable, key=itemgetter(0))
-            self._transcripts = [
-                transcript for transcript in self._transcripts if transcript is not best
-            ]
+            self._transcripts = [seen for seen in self._transcripts if seen is not best]
             if common < len(best.messages):
                 best.go_back(common)
             return best
@@ -206,10 +202,8 @@ class HistoryTrimmer:
         ):
             transcript.writing = SummaryWriting(self._summariser, transcript, end)
             if transcript.writing.waited(self._wait):  # else its reply is taken when it comes
-                transcript.draft, transcript.writing = (
-                    transcript.writing.draft or transcript.draft,
-                    None,
-                )
+                transcript.draft = transcript.writing.draft or transcript.draft
+                transcript.writing = None
         transcript.room = room
         transcript.summary = _summary(transcript, end, room)
 
@@ -296,7 +290,7 @@ def _system_tokens(transcript: Transcript, limits: _TrimLimits) -> int:
 
 
 def _sent(
-    transcript: Transcript, given: list[MessageDict], limits: _TrimLimits
+    transcript: Transcript, messages: list[MessageDict], limits: _TrimLimits
 ) -> list[dict[str, Any]]:
     """One system message with the summary, then the newest turns, user and assistant in turn.
 
@@ -304,15 +298,15 @@ def _sent(
     """
     assert transcript.summary is not None, "only called after summarising"
     systems = _kept_systems(transcript, limits)
-    rules = [split_summary(role_of(given[i]), text_of(given[i]))[0] for i in systems]
+    rules = [split_summary(role_of(messages[i]), text_of(messages[i]))[0] for i in systems]
     summary = f"{SUMMARY_TITLE}\n{transcript.summary.text}"
     system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
-    turns = [i for i in range(transcript.covered, len(given)) if i not in transcript.systems]
-    said = _in_turn([given[index] for index in turns])
-    if said and said[-1].get("role") == Role.USER:
+    turns = [i for i in range(transcript.covered, len(messages)) if i not in transcript.systems]
+    sent = _in_turn([messages[index] for index in turns])
+    if sent and sent[-1].get("role") == Role.USER:
         taken = REPLY_TOKENS + OPENING_TOKENS + transcript.summary.tokens
         taken += sum(transcript.tokens(index, index + 1) for index in [*systems, *turns])
-        question, content = text_of(said[-1]), said[-1].get("content") or ""
+        question, content = text_of(sent[-1]), sent[-1].get("content") or ""
         text = transcript.recalled(
             question,
             before=transcript.covered,
@@ -321,10 +315,10 @@ def _sent(
             beside=transcript.summary.text,
         ).text()
         if text and isinstance(content, str):
-            said[-1]["content"] = f"{text}\n{content}"
+            sent[-1]["content"] = f"{text}\n{content}"
         elif text and isinstance(content, list | tuple):
-            said[-1]["content"] = [{"type": "text", "text": text}, *content]
-    return [system, *said]
+            sent[-1]["content"] = [{"type": "text", "text": text}, *content]
+    return [system, *sent]
 
 
 def _kept_systems(transcript: Transcript, limits: _TrimLimits) -> list[int]:

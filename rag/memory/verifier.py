@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import islice
+from operator import itemgetter
 
 from rag.citations.markers import without_markers
 from rag.language.amounts import Figure
@@ -97,8 +98,8 @@ def _kinds(text: str, lowered: str, place: int, language: Language) -> Iterator[
         yield from (("stem", a + b) for a, b in zip(lowered, lowered[1:] or " ", strict=False))
     elif lowered in _framing():
         return
-    elif found := _qualifiers(lowered, language):
-        yield from (("qualifier", word) for word in found)
+    elif qualifiers := _qualifiers(lowered, language):
+        yield from (("qualifier", word) for word in qualifiers)
     elif not is_function_word(lowered, language):
         yield "stem", stem(lowered, language.code)
 
@@ -124,8 +125,8 @@ def _qualifiers(lowered: str, language: Language) -> tuple[str, ...]:
     if lowered in ("cannot", "can't", "cant"):
         return ("can", "not")
     if lowered.endswith("n't"):
-        own = lowered.removesuffix("n't")
-        return (own, "not") if own in _qualifying("en") else ("not",)
+        bare = lowered.removesuffix("n't")
+        return (bare, "not") if bare in _qualifying("en") else ("not",)
     for code in dict.fromkeys((language.code, "en")):
         if lowered in _qualifying(code):
             return (stem(lowered, code) if code != "en" else lowered,)
@@ -160,11 +161,11 @@ class Verifier:
     def witnesses(self, number: int, pointed: Sequence[int] = ()) -> list[Witness]:
         """The sentences that give a number: of the turns that a line points to, then the newest."""
         giving = self.evidence.giving(number)
-        order = sorted(giving, key=lambda at: (at not in pointed, -at))
+        order = sorted(giving, key=lambda index: (index not in pointed, -index))
         return [
-            Witness(at, sentence, claim)
-            for at in order
-            for sentence in self.evidence.sentences(at)
+            Witness(index, sentence, claim)
+            for index in order
+            for sentence in self.evidence.sentences(index)
             for claim in sentence.claims
             if number in claim.numbers
         ]
@@ -215,17 +216,17 @@ class Verifier:
         None where it speaks of nothing, or where what is typed in it stands nowhere so.
         """
         best, most = None, 0.0
-        for at in self._by_pointing(pointed):
-            sentences = self.evidence.sentences(at)
+        for index in self._by_pointing(pointed):
+            sentences = self.evidence.sentences(index)
             for sentence in sentences:
                 language = language_of(sentence.quotation)
                 ours = read_wording(clause, language)
                 theirs = read_wording(sentence.text, language)
                 if carries(ours, theirs, sentence.setting, "", language, is_whole=False):
-                    return at, True
-            share = _spoken_share(clause, self.evidence.messages[at].text)
+                    return index, True
+            share = _spoken_share(clause, self.evidence.messages[index].text)
             if share > most:
-                best, most = at, share
+                best, most = index, share
         return (best, False) if most >= LEAST_SHARED else (None, False)
 
     def _by_pointing(self, pointed: Sequence[int]) -> list[int]:
@@ -238,11 +239,11 @@ class Verifier:
 
     def nearest_message(self, clause: str, pointed: Sequence[int] = ()) -> int | None:
         """The message that shares most with a clause, at least half, whatever is typed in it."""
-        best, most = None, 0.0
-        for position in self._by_pointing(pointed):
-            share = shared(clause, self.evidence.messages[position].text)
-            if share > most:
-                best, most = position, share
+        shares = (
+            (shared(clause, self.evidence.messages[message].text), message)
+            for message in self._by_pointing(pointed)
+        )
+        most, best = max(shares, key=itemgetter(0), default=(0.0, 0))
         return best if most >= LEAST_SHARED else None
 
     def newer_value(self, line: SummaryLine, since: int) -> Witness | None:
@@ -258,7 +259,8 @@ class Verifier:
         chosen: list[SpokenSentence] = []
         while left and len(chosen) < MOST_BEHIND:
             things = {
-                each: _things(read_wording(each.text, language_of(each.quotation))) for each in left
+                sentence: _things(read_wording(sentence.text, language_of(sentence.quotation)))
+                for sentence in left
             }
             best = max(left, key=lambda sentence: len(missing & things[sentence]))
             if chosen and not missing & things[best]:
@@ -286,10 +288,8 @@ def carries(
     names = (
         _names_of(question, language) if not sentence.codes and not around.codes else frozenset()
     )
-    stems = {canonical(each) for each in (*sentence.stems, *around.stems)} | names
-    if not {canonical(stem) for stem in clause.stems} <= stems or not (
-        clause.stems or clause.is_typed
-    ):
+    stems = {*map(canonical, (*sentence.stems, *around.stems)), *names}
+    if not stems.issuperset(map(canonical, clause.stems)) or not (clause.stems or clause.is_typed):
         return False
     if is_whole and not set(map(canonical, sentence.stems)) <= set(map(canonical, clause.stems)):
         return False
@@ -303,7 +303,7 @@ _NOTHING = Wording((), (), (), ())
 
 def _same_typed(clause: Wording, sentence: Wording, around: Wording, names: frozenset[str]) -> bool:
     codes = tuple(code for code in clause.codes if code not in names)
-    for figures, named, qualifiers in (
+    for figures, theirs, qualifiers in (
         (sentence.figures, sentence.codes, sentence.qualifiers),
         (
             (*around.figures, *sentence.figures),
@@ -311,7 +311,7 @@ def _same_typed(clause: Wording, sentence: Wording, around: Wording, names: froz
             tuple(sorted((*around.qualifiers, *sentence.qualifiers))),
         ),
     ):
-        same_codes = codes == named or (not named and not codes)
+        same_codes = codes == theirs or (not theirs and not codes)
         if figures == clause.figures and same_codes and qualifiers == clause.qualifiers:
             # what limits the lead-in limits what it leads in
             return {q for q, _ in around.qualifiers} <= {q for q, _ in clause.qualifiers}
@@ -320,11 +320,11 @@ def _same_typed(clause: Wording, sentence: Wording, around: Wording, names: froz
 
 def _names_of(question: str, language: Language) -> frozenset[str]:
     """The words of the names in a question, as stems and codes."""
-    said = (token for name in find_names(question) for token in tokens(name.text))
-    found: set[str] = set()
-    for token in said:
-        found |= {token.lowered, canonical(stem(token.lowered, language.code))}
-    return frozenset(found)
+    words = (token for name in find_names(question) for token in tokens(name.text))
+    keys: set[str] = set()
+    for token in words:
+        keys |= {token.lowered, canonical(stem(token.lowered, language.code))}
+    return frozenset(keys)
 
 
 def _order(ours: Sequence[str], theirs: Sequence[str]) -> float:
@@ -337,11 +337,11 @@ def _order(ours: Sequence[str], theirs: Sequence[str]) -> float:
 
 def _longest_common(one: Sequence[str], other: Sequence[str]) -> int:
     row = [0] * (len(other) + 1)
-    for each in one:
+    for ours in one:
         before = 0
         for index, theirs in enumerate(other, start=1):
             here = row[index]
-            row[index] = before + 1 if each == theirs else max(row[index], row[index - 1])
+            row[index] = before + 1 if ours == theirs else max(row[index], row[index - 1])
             before = here
     return row[-1]
 

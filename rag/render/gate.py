@@ -49,6 +49,10 @@ _RULE = re.compile(r"[\s>]*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$")  # below 
 _MATH_BEGINS = re.compile(r"\$|\\[(\[]")
 _ESCAPED = re.compile(r"([\\*_`<>~|])")
 _LIVE = re.compile(r"!\[|<[A-Za-z/!?]|\][(:]")
+# A text without any of these is the same behind the gate.
+_ACTED_ON = re.compile(
+    rf"[\x00-\x08\x0b-\x1f\x7f-\x9f]|{_LIVE.pattern}|{_IN_ADDRESS.pattern}", re.IGNORECASE
+)
 
 
 class _Undecided(Exception):
@@ -344,6 +348,8 @@ def _named_link(match: "regex.Match[str]") -> str | None:
 @memoised
 def sanitise(text: str) -> str:
     """A whole text through the gate; one that passed already stays as it is."""
+    if not _ACTED_ON.search(text):
+        return text
     gate = MarkdownGate()
     return gate.feed(text) + gate.finish()
 

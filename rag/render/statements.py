@@ -87,7 +87,7 @@ def statements_in(
     text, answer = message.content, message.answer
     starts = [marker.start for marker in find_markers(text) if number in marker.numbers]
     if start is not None and starts:
-        starts = [min(starts, key=lambda each: abs(each - start))]
+        starts = [min(starts, key=lambda other: abs(other - start))]
     citations = answer.citations if answer is not None else ()
     checked = {citation.start: citation for citation in citations if citation.number == number}
     return tuple(
@@ -204,7 +204,7 @@ def clauses_citing(text: str, number: int, *, start: int | None = None) -> list[
         if number in part.numbers
     ]
     if start is not None and parts:
-        parts = [min(parts, key=lambda each: _distance(each[0], start))]
+        parts = [min(parts, key=lambda pair: _distance(pair[0], start))]
     return [_words(text, statement, part) for part, statement in parts]
 
 

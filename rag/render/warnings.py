@@ -37,8 +37,8 @@ class StatementWarning:
 
 def verdict_in_words(citation: Citation) -> str:
     """The reason, or what its verdict means; a judge's word is shown as the judge's."""
-    said = " ".join((citation.reason or VERDICTS[citation.verdict]).split())
-    return f"{citation.judged_by} says: {said}" if citation.judged_by else said
+    reason = " ".join((citation.reason or VERDICTS[citation.verdict]).split())
+    return f"{citation.judged_by} says: {reason}" if citation.judged_by else reason
 
 
 def warnings_in(text: str, citations: Sequence[Citation]) -> list[StatementWarning]:

@@ -169,7 +169,7 @@ class Metrics:
         """The text that Prometheus scrapes."""
         return generate_latest(self.registry)
 
-    def watched(self, events: Generator[Event, None, None]) -> Iterator[Event]:
+    def watched(self, events: Generator[Event, None, None]) -> Generator[Event, None, None]:
         """The same events, counted and timed as they pass."""
         began = perf_counter()
         spoke = False

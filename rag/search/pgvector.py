@@ -70,7 +70,10 @@ _NEAREST = (
 )
 _COUNT = "SELECT count(*) FROM (SELECT 1 FROM chunk_vectors {} LIMIT :most) AS counted"
 _EXACTLY = "SET LOCAL enable_indexscan = off"
-_BY_GRAPH = "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = 200"
+_BY_GRAPH = "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_search = {}"
+# Of all; of some, between which others lie. At a million with 2.5 to 5 % readable 200 find .93 of
+# the ten nearest, 400 .96, and 800 .99 in half as much time again.
+_BEAM, _WIDER_BEAM = 200, 400
 
 Opening = Callable[[Engine], AbstractContextManager[Connection]]  # to read, or to write
 
@@ -143,7 +146,8 @@ class PgVectorIndex:
                 return none
             self._check_model(connection, int(vectors.shape[1]))
             count = connection.scalar(text(_COUNT.format(inside)), values | {"most": EXACT + 1})
-            connection.exec_driver_sql(_EXACTLY if count <= EXACT else _BY_GRAPH)
+            by_graph = _BY_GRAPH.format(_WIDER_BEAM if inside else _BEAM)
+            connection.exec_driver_sql(_EXACTLY if count <= EXACT else by_graph)
             return [self._nearest(connection, vector, inside, values) for vector in vectors]
 
     def _nearest(

@@ -86,12 +86,14 @@ class TableAnswers:
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
         told = partial(self._answer_of, session, talk=resolution.talk)
-        choice = self._taken(session, question, readable) or self._changed(
-            session, question, readable
-        )
-        if choice is not None:
-            return told(self._result(choice, question), is_followup=True)
+        if resolution.earlier:  # something was asked before
+            choice = self._taken(session, question, readable)
+            choice = choice or self._follow_up(question, self.past(session), readable)
+            if choice is not None:
+                return told(self._result(choice, question), is_followup=True)
         choices = self.library.understand(question, readable)
+        if not (choices or any(map(may_ask_rows, {question, resolution.query}))):
+            return None
         planned = self._planned(resolution.query, choices, readable)
         if planned is not None:
             return told(planned)
@@ -176,9 +178,6 @@ class TableAnswers:
             return Choice(self.library.store.table(plan.table, readable), plan, is_sure=True)
         except NotFound:
             return None
-
-    def _changed(self, session: SessionHandle, question: str, readable: Readable) -> Choice | None:
-        return self._follow_up(question, self.past(session), readable)
 
     def _follow_up(
         self, question: str, past: Sequence[TableTurn], readable: Readable

@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, cast
 
 from flask import current_app
 
@@ -23,24 +22,8 @@ KEPT_SECONDS = 60.0  # after its end: for a page that comes back late
 ENDING_SECONDS = 5.0  # that a server which ends waits for its answers
 SHUT_DOWN = "The server was stopped while it wrote this answer. Ask for it again."
 
-RunTurn = Callable[[SessionHandle], Iterator[Event]]
-
-
-class _Noting:
-    """A session that notes which answer is begun in it."""
-
-    def __init__(self, session: SessionHandle, turn: "RunningTurn") -> None:
-        self._session = session
-        self._turn = turn
-
-    def begin(self, question: str) -> OpenTurn:
-        return self._turn.note(self._session.begin(question))
-
-    def begin_again(self, index: int) -> OpenTurn:
-        return self._turn.note(self._session.begin_again(index))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
+# Asks, and says which answer is begun.
+RunTurn = Callable[[Callable[[OpenTurn], None]], Generator[Event, None, None]]
 
 
 @dataclass(eq=False, slots=True)
@@ -55,14 +38,14 @@ class RunningTurn:
     hang_up: HangUp = field(default_factory=HangUp)
     _change: threading.Condition = field(default_factory=threading.Condition)
 
-    def note(self, begun: OpenTurn) -> OpenTurn:
+    def note(self, begun: OpenTurn) -> None:
+        """Which answer is begun."""
         with self._change:
             self.index, self.revision = begun.answer.index, begun.answer.revision
             self._change.notify_all()
         self.session.tell(self.index, "", self.stop)  # a model may be silent for long
-        return begun
 
-    def run(self, events: Iterator[Event]) -> None:
+    def run(self, events: Generator[Event, None, None]) -> None:
         """Read the events to their end; an exception becomes a last one.
 
         Behind an answer comes what a judge says of it, if anybody is asked; nobody waits for that.
@@ -174,7 +157,7 @@ class Turns:
     def start(self, session: SessionHandle, ask: RunTurn) -> RunningTurn:
         """Begin a turn. Raises what asking raises before anything is stored."""
         turn = RunningTurn(session)
-        events = ask(cast(SessionHandle, _Noting(session, turn)))
+        events = ask(turn.note)
         with self._lock:
             now = time.monotonic()
             self._turns = [
@@ -186,7 +169,7 @@ class Turns:
         threading.Thread(target=self._run, args=(turn, events), name="turn", daemon=True).start()
         return turn
 
-    def _run(self, turn: RunningTurn, events: Iterator[Event]) -> None:
+    def _run(self, turn: RunningTurn, events: Generator[Event, None, None]) -> None:
         with self._room:
             turn.run(events)
 
@@ -222,19 +205,14 @@ def turns() -> Turns:
     return found
 
 
-def to_the_end(events: Iterator[Event]) -> Generator[Event, None, None]:
+def to_the_end(events: Generator[Event, None, None]) -> Generator[Event, None, None]:
     """The events; an exception becomes a last one, because whoever looks on must be told.
 
     Closing this closes the events, which hangs up on the model.
     """
-    with closing(_closable(events)) as turn:
-        try:
-            yield from turn
-        except RagError as error:
-            yield Failed(error, str(error))
-        except Exception as error:  # noqa: BLE001 - the outermost edge
-            yield Failed(error, HIDDEN_DETAIL)
-
-
-def _closable(events: Iterator[Event]) -> Generator[Event, None, None]:
-    yield from events
+    try:
+        yield from events
+    except RagError as error:
+        yield Failed(error, str(error))
+    except Exception as error:  # noqa: BLE001 - the outermost edge
+        yield Failed(error, HIDDEN_DETAIL)

@@ -128,6 +128,8 @@ def networks_of(trusted: Iterable[str]) -> list[ProxyNetwork]:
 
 def is_among(text: str, networks: Sequence[ProxyNetwork]) -> bool:
     """A peer without an address, as on a Unix socket, is this machine."""
+    if not networks:
+        return False
     address = address_of(text) or ip_address("127.0.0.1")
     return any(address in network for network in networks)
 

@@ -86,9 +86,9 @@ def test_nobody_waits_for_the_judge_and_the_next_turn_begins(asking, session):  
     turns = Turns(4)
     assistant = asking(judge, SAID, "Refunds are paid within five working days [1].")
 
-    first = turns.start(session, lambda noting: assistant.ask(noting, ASKED))
+    first = turns.start(session, lambda note: assistant.ask(session, ASKED, note=note))
     assert isinstance(first.end(timeout=LONG), Finished)
-    second = turns.start(session, lambda noting: assistant.ask(noting, ASKED))
+    second = turns.start(session, lambda note: assistant.ask(session, ASKED, note=note))
     assert isinstance(second.end(timeout=LONG), Finished)
     assert first.ended_at is None
 

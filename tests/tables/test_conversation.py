@@ -112,9 +112,10 @@ class TestTheConversation:
         answers = TableAnswers(library, ModelPlanner(model, library).result)
         session = application.store.create("ada")
 
-        def computed(question):
+        def computed(question, earlier=""):
             turn = session.begin(question)
-            direct = answers.answer(session, question, Resolution(question, False, "unchanged"))
+            resolution = Resolution(question, False, "unchanged", earlier=earlier)
+            direct = answers.answer(session, question, resolution)
             answer = Answer(direct.text, result=direct.result)
             done = MessageStatus.COMPLETE
             session.finish(replace(turn.answer, content=direct.text, status=done, answer=answer))
@@ -124,8 +125,9 @@ class TestTheConversation:
             summed([r for r in rows if r[2] == "Q3"], 0), 10
         )
         q4 = [r for r in rows if r[2] == "Q4"]
-        assert computed("What about Q4?") == highest(summed(q4, 0), 10)
-        assert computed("Show me by region") == highest(summed(q4, 0, 1), 10)
+        assert computed("What about Q4?", "Top 10 products in Q3") == highest(summed(q4, 0), 10)
+        by_region = computed("Show me by region", "What about Q4?")
+        assert by_region == highest(summed(q4, 0, 1), 10)
         assert len(model.requests) == 1
 
     @pytest.mark.parametrize(

@@ -98,19 +98,20 @@ class FakeAssistant:
     wait: Any = None
     judged: Verdict | None = None  # what a judge says afterwards
 
-    def ask(self, session, question, wishes=None):
+    def ask(self, session, question, wishes=None, *, note=lambda turn: None):
         self.wishes = wishes
         if not question.strip():
             raise UserError("The question is empty. Type what you want to know.")
         self.asked.append(question)
-        return self._turn(session, lambda: session.begin(question))
+        return self._turn(session, lambda: session.begin(question), note)
 
-    def regenerate(self, session, index):
+    def regenerate(self, session, index, wishes=None, *, note=lambda turn: None):
         turn = session.begin_again(index)
-        return self._turn(session, lambda: turn)
+        return self._turn(session, lambda: turn, note)
 
-    def _turn(self, session, begin):
+    def _turn(self, session, begin, note):
         turn = begin()
+        note(turn)
         try:
             yield Resolved(turn.question.content, False, "unchanged")
             sources = session.register(self.retriever.hits)

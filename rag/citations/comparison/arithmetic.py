@@ -56,8 +56,10 @@ class Computation:
         """How the figures follow that no source gives, from what the statement names."""
         sourced = [figure for source in self._case.sources for figure in source.figures]
         missing = [figure for figure in self._figures if not any(agree(figure, s) for s in sourced)]
-        ways = dict.fromkeys(self.how(figure, is_proof=True) for figure in missing)
-        return list(filter(None, ways))
+        ways = list(dict.fromkeys(self.how(figure, is_proof=True) for figure in missing))
+        counts = [figure for figure in self._figures if figure not in missing and not figure.unit]
+        used = all(any(_uses(way, count) for way in ways) for count in counts)
+        return [way for way in ways if way] if used else []
 
     def how(self, figure: Figure, *, is_proof: bool = False) -> str:
         """How a figure follows from any of the sources, or as a proof from those that are named."""
@@ -198,6 +200,12 @@ def _leaning(more: AttributedFigure, less: AttributedFigure, sides: Sequence[Sid
 
 def _is_as_much(value: float, figure: Figure) -> bool:
     return abs(value - figure.base) <= _TOLERANCE * max(abs(figure.base), 1e-9)
+
+
+def _uses(way: str, count: Figure) -> bool:
+    """Whether a sum has a number as a factor, or so many terms: `both together`, `2 × €6`."""
+    terms = way.count(" + ") + 1
+    return number_shown(count.value) in way.split() or count.value == 1 or 2 < count.value == terms
 
 
 def _shares(amounts: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[_Result]:

@@ -100,17 +100,17 @@ def _fits(stated: AttributedFigure, near: _NearFigure) -> bool:
 
 
 def _told_apart(
-    figure: AttributedFigure, own: _NearFigure, other: Sequence[_NearFigure]
+    figure: AttributedFigure, carrying: _NearFigure, other: Sequence[_NearFigure]
 ) -> _NearFigure | None:
     """The other figure, where all that tells the two apart in a statement speaks for that one."""
-    dimension = own.source.figure.dimension
+    dimension = carrying.source.figure.dimension
     rivals = (near for near in other if near.source.figure.dimension == dimension)
-    fits = (rival for rival in rivals if _speaks_for(figure, own, rival))
+    fits = (rival for rival in rivals if _speaks_for(figure, carrying, rival))
     return max(fits, key=_nearest, default=None)
 
 
-def _speaks_for(figure: AttributedFigure, own: _NearFigure, rival: _NearFigure) -> bool:
-    mine, theirs = own.source, rival.source
+def _speaks_for(figure: AttributedFigure, carrying: _NearFigure, rival: _NearFigure) -> bool:
+    mine, theirs = carrying.source, rival.source
     are_cells = mine.is_of_cell and theirs.is_of_cell
     if not are_cells and mine.place is not theirs.place:
         return False

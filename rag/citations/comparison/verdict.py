@@ -17,7 +17,7 @@ from rag.citations.comparison.figures import WeighedFigure
 from rag.citations.comparison.parser import Place, Reading, SourceText, read, stretches_between
 from rag.citations.comparison.rows import Row, RowDifference, compare
 from rag.language.amounts import Figure, agree
-from rag.language.languages import all_words, any_of
+from rag.language.languages import all_words, any_of, phrases
 from rag.language.words import language_of
 from rag.records import Verdict
 from rag.seams import Embedder
@@ -131,8 +131,8 @@ class _Deciding(Case):
         return _gives(instead.figure, instead.place, stated)
 
 
-def _contradicted(reason: str, stated: str = "", given: str = "") -> Judgement:
-    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=given)
+def _contradicted(reason: str, stated: str = "", instead: str = "") -> Judgement:
+    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=instead)
 
 
 def _gives(figure: Figure, place: Place, stated: str = "") -> Judgement:
@@ -162,6 +162,7 @@ _LIMITING = (
     - all_words("hedging")
 )
 _UNIVERSAL = all_words("universal")
+_THAN = frozenset(phrases("than").split("|"))
 _MANY, _MOST = 0.66, 0.8  # of a statement's words in one part, to tell of its limits, its denial
 
 
@@ -172,6 +173,8 @@ class DenialPart:
     own: frozenset[str]
     words: frozenset[str]  # with those of the first that is no condition
     raw: frozenset[str]
+    order: tuple[str, ...]  # its own words
+    beyond: frozenset[str]  # those behind `than` alone
     is_denied: bool
     is_unsure: bool  # a condition, or what a denial before it may bear upon
 
@@ -202,14 +205,19 @@ def _denial_part(
     reading: Reading, start: int, end: int, before: Sequence[DenialPart]
 ) -> DenialPart:
     terms = stretches_between(reading.terms, start, end)
-    own = frozenset(str(term.key) for term in terms if term.is_word)
-    raw = frozenset(token.lowered for token in stretches_between(reading.tokens, start, end))
+    tokens = stretches_between(reading.tokens, start, end)
+    order = tuple(str(term.key) for term in terms if term.is_word)
+    keys = frozenset(order)
+    raw = frozenset(token.lowered for token in tokens)
+    than = next((token.start for token in tokens if token.lowered in _THAN), end)
+    behind = sum(term.is_word for term in stretches_between(terms, than, end))
+    beyond = keys.difference(order[: len(order) - behind])
     is_denied = any(term.denies for term in terms)
     is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((part for part in before if not part.is_unsure), None)
-    words = own | main.own if main else own
-    return DenialPart(own, words, raw, is_denied, is_unsure)
+    words = keys | main.own if main else keys
+    return DenialPart(keys, words, raw, order, beyond, is_denied, is_unsure)
 
 
 def wrong_wording(case: Case) -> tuple[str, Place] | None:
@@ -260,6 +268,9 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
         return ""
     if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
+    ends = [word in there.beyond for word in part.order if word in there.own]
+    if ends and ends[0] and not ends[-1]:
+        return ""  # compared the other way round: A is louder than B, so B is not louder than A
     return "denies" if part.is_denied != there.is_denied else ""
 
 

@@ -141,6 +141,8 @@ def admit_origins(app: Flask, settings: Settings) -> None:
     """Raises SetupError where pages of other origins would act without a token of their own."""
     origins = frozenset(settings.web.allowed_origins)
     _check(settings)
+    if not origins:
+        return
 
     @app.before_request
     def admit() -> Response | None:

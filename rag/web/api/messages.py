@@ -7,7 +7,7 @@ from flask import Response, request, url_for
 
 from rag.citations.register import brought_source
 from rag.errors import Conflict, NotFound
-from rag.records import ImportedMessage, MessageStatus, Role, Source
+from rag.records import ImportedMessage, Judging, MessageStatus, Role, Source
 from rag.render.answers import LiveHtml
 from rag.render.gate import outgoing
 from rag.seams import SessionHandle, SessionTranscript
@@ -50,7 +50,7 @@ def ask(path: SessionPath, body: QuestionBody, query: LiveQuery) -> Response | A
     """
     session = open_or_begin_session(path.session_id)
     assistant = application().assistant
-    asking: RunTurn = lambda noting: assistant.ask(noting, body.content)  # noqa: E731
+    asking: RunTurn = lambda note: assistant.ask(session, body.content, note=note)  # noqa: E731
     return respond(session, asking, query, wait_for_judge=body.wait_for_judge)
 
 
@@ -59,7 +59,9 @@ def regenerate(path: MessagePath, query: LiveQuery) -> Response | AnswerModel:
     """Write the last answer anew; the earlier one is kept as an older revision."""
     session = open_session(path.session_id)
     assistant = application().assistant
-    return respond(session, lambda noting: assistant.regenerate(noting, path.index), query)
+    return respond(
+        session, lambda note: assistant.regenerate(session, path.index, note=note), query
+    )
 
 
 @api.get("/sessions/<session_id>/messages/<index>/events", responses={"200": AnswerModel})
@@ -112,7 +114,9 @@ def respond(
         begin = partial(turns().start, session, ask)
         return event_stream(frames_when_due(begin, _live(session, query)))
     turn = turns().start(session, ask)
-    end = turn.judged(finished(turn), timeout=wait_for_judge)
+    end = finished(turn)
+    if end.message.answer and end.message.answer.judging is Judging.PENDING:
+        end = turn.judged(end, timeout=wait_for_judge)
     return AnswerModel.finished(end, session_id=session.id)
 
 

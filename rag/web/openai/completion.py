@@ -35,7 +35,7 @@ from rag.records import (
     ToolCall,
 )
 from rag.render.gate import Rewritten
-from rag.seams import AnswerOptions, SessionHandle, SessionTranscript
+from rag.seams import AnswerOptions, OpenTurn, SessionHandle, SessionTranscript
 from rag.sessions.recognition import (
     ConversationFinder,
     FingerprintTable,
@@ -518,10 +518,10 @@ def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions)
     """The turn, new or gone on with; a refused question leaves everything as it was."""
     assistant, index = application().assistant, session.session.read().message_count - 1
 
-    def ask(noting: SessionHandle) -> Iterator[Event]:
+    def ask(note: Callable[[OpenTurn], None]) -> Generator[Event, None, None]:
         if _goes_on(session, request) or _asks_again(session, request):
-            return assistant.regenerate(noting, index, wishes)
-        return assistant.ask(noting, request.question, wishes)
+            return assistant.regenerate(session.session, index, wishes, note=note)
+        return assistant.ask(session.session, request.question, wishes, note=note)
 
     try:
         return turns().start(session.session, ask)

@@ -243,7 +243,7 @@ def regenerate(session_id: str) -> Response:
 
     def begin() -> Response:
         assistant = application().assistant
-        turn = turns().start(session, lambda noting: assistant.regenerate(noting, index))
+        turn = turns().start(session, lambda note: assistant.regenerate(session, index, note=note))
         turn.end(timeout=FORM_SECONDS)
         return _redirect_to_message(session.id, index)
 
@@ -257,7 +257,9 @@ def _answered(session: SessionHandle, question: str) -> Response:
         UserError: the question cannot be asked; nothing was stored.
     """
     assistant = application().assistant
-    turn: RunningTurn = turns().start(session, lambda noting: assistant.ask(noting, question))
+    turn: RunningTurn = turns().start(
+        session, lambda note: assistant.ask(session, question, note=note)
+    )
     end = turn.end(timeout=FORM_SECONDS)
     if isinstance(end, Failed) and not isinstance(end.error, RagError):
         raise end.error

@@ -51,8 +51,8 @@ def limit_answers(
     def enter() -> None:
         if request.endpoint in endpoints:
             g.answer_ticket = lane.join(current_owner())
-            g.places_before = lane.wait(g.answer_ticket)
-            if not (request.endpoint in telling and _is_told_bit_by_bit()):
+            g.places_before = iter(()) if g.answer_ticket.is_in else lane.wait(g.answer_ticket)
+            if not (g.answer_ticket.is_in or _is_told_bit_by_bit(telling)):
                 list(g.places_before)
 
     @app.after_request
@@ -74,8 +74,10 @@ def places_before() -> Iterator[int]:
     return places
 
 
-def _is_told_bit_by_bit() -> bool:
+def _is_told_bit_by_bit(telling: frozenset[str]) -> bool:
     """As the protocols ask for it, by a header or in the body; forms are led on by their page."""
+    if request.endpoint not in telling:
+        return False
     if request.is_json:
         return wants_events() or request.get_json().get("stream") is True
     return wants_events() or bool(request.form)
