@@ -129,7 +129,12 @@ class TableWords:
     def with_part(self, word: str) -> list[str]:
         """Columns of whose names a word is one; else those whose name has it shortened."""
         names = dict.fromkeys(name for form in stems(word) for name in self.parts.get(form, ()))
-        if names or is_idle(word) or (word,) in self.held or not self.rows.isdisjoint(stems(word)):
+        if (
+            names
+            or is_idle(word)
+            or (word,) in self.values_by_words
+            or not self.rows.isdisjoint(stems(word))
+        ):
             return list(names)
         short = (n for part, names in self.parts.items() if shortens(part, word) for n in names)
         return list(dict.fromkeys(short))
