@@ -243,11 +243,13 @@ class TestWordsThatAreAlmostThere:
             for i in range(1, 31)
         )
         list(made.ingestion.ingest([IncomingFile.from_bytes("fastbikes07.csv", bikes.encode())]))
-        library = made.asked.library
+        library = made.table_answers.library
 
         def offered(question):
             choices = library.understand(question, EVERYTHING)
-            return [(in_words(c.plan), c.unused) for c in made.asked.offered(question, choices)]
+            return [
+                (in_words(c.plan), c.unused) for c in made.table_answers.offered(question, choices)
+            ]
 
         yield offered
         made.stop()
