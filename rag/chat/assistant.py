@@ -284,7 +284,8 @@ class Assistant:
         compacted = self._memory.before_turn(session) if draft.wishes.past is None else None
         if compacted is not None:
             yield compacted
-        yield from _about_unknown(known, taken, resolution, draft)
+        if named:
+            yield from _about_unknown(known, taken, resolution, draft)
         sources = yield from self._write(session, turn, found, draft)
 
         with draft.trace.part("check") as span, waiting_for_database():
@@ -373,7 +374,7 @@ class Assistant:
         if wishes.past is not None:
             return as_messages(wishes.past)[-2 * self._limits.past_turns :]
         end = session.read().message_count if turn is None else turn.question.index
-        return session.said(max(0, end - 2 * self._limits.past_turns), end)
+        return session.bare_messages(max(0, end - 2 * self._limits.past_turns), end)
 
     def _hits(
         self,

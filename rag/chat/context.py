@@ -8,7 +8,7 @@ from typing import Any
 from rag.chat.composition import room_beside
 from rag.chat.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
 from rag.chat.shown_sources import PreparedContext, ShownSources, stats_of
-from rag.chat.tool_loop import ToolOffer, offered
+from rag.chat.tool_loop import NO_TOOLS, ToolOffer
 from rag.citations.markers import neutralise
 from rag.errors import OverBudget
 from rag.llm.windows import ModelWindow, TokenBudget
@@ -137,19 +137,21 @@ class ContextBuilder:
             self._turns.keep(session, state)
         is_again = most_pairs is not None
         window = self._window_of(session, state, is_again)
-        state, before = _as_asked(state, wishes), turn.question.index
-        if wishes.past is not None:
-            before = state.session.message_count - 2
-        budget = self._budget(state.session, window)
-        budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
+        before, budget = turn.question.index, self._budget(state.session, window)
+        if wishes is not NO_OPTIONS:
+            state = _as_asked(state, wishes)
+            before = before if wishes.past is None else state.session.message_count - 2
+            budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
         fitted = fit_sources(
             shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
         )
-        requested = _requested(session, state)
-        if state.preferences != NO_PREFERENCES and not is_again:
-            session.prefer(NO_PREFERENCES)  # for one context, and its shorter tries
+        requested: Sequence[Message] = ()
+        if state.preferences != NO_PREFERENCES:
+            requested = _requested(session, state)
+            if not is_again:
+                session.prefer(NO_PREFERENCES)  # for one context, and its shorter tries
         prompt = question_prompt(question, fitted.text, resolved)
         context = self._assembled(state, budget, prompt, before, requested, most_pairs)
         may_recall = wishes.past is None
@@ -157,18 +159,18 @@ class ContextBuilder:
             spare = self._room_for_results(budget, context) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
-        is_compressed, asked = context.is_compressed and may_recall, resolved or question
-        leaves_out = is_compressed and not is_again  # what is refused grows by no new tool
-        specs, waiting, described = offered(
-            offer, session, asked, leaves_out=leaves_out, is_sure=shown.is_sure
-        )
+        tools = NO_TOOLS
+        if offer is not None:  # what is refused grows by no new tool
+            leaves_out = context.is_compressed and may_recall and not is_again
+            asked, is_sure = resolved or question, shown.is_sure
+            tools = offer.specs(session, asked, leaves_out=leaves_out, is_sure=is_sure)
         return PreparedContext(
             messages=context.messages,
             max_tokens=budget.max_tokens,
             shown=fitted.sources,
-            tools=specs,
-            waiting_tools=waiting,
-            stats=stats_of(context, state.summaries, replace(budget, tools=described)),
+            tools=tools.at_once,
+            waiting_tools=tools.waiting,
+            stats=stats_of(context, state.summaries, replace(budget, tools=tools.tokens)),
         )
 
     def _window_of(self, session: SourceRegister, state: State, is_again: bool) -> int:
@@ -177,7 +179,7 @@ class ContextBuilder:
         What refusals let guess is for the next question: here a pair less is tried each time.
         """
         own = self._rules.windows.get(state.session.model or "")
-        told = own.told_tokens if own is not None else self._rules.told_window
+        told = own.published_tokens if own is not None else self._rules.told_window
         if is_again and state.window and told is not None:
             return min(state.window, told())
         window = own.tokens() if own is not None else self._window()
@@ -310,7 +312,7 @@ class ContextBuilder:
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
-        recent = tuple(pairs_of(session.said(start, read.message_count)))
+        recent = tuple(pairs_of(session.bare_messages(start, read.message_count)))
         instructions = self._instructions.of(session)
         return State(
             read, summaries, recent, summarises, found.preferences, found.matches, instructions
@@ -451,7 +453,7 @@ class ContextBuilder:
             beside="\n".join(summary.text for summary in state.summaries),
         )
         with found as paragraphs:
-            return put_back(context, paragraphs.text(), paragraphs.asked_at, self._count)
+            return put_back(context, paragraphs.text(), paragraphs.shown_turns, self._count)
 
 
 def _log(summary: Summary) -> None:
@@ -497,7 +499,7 @@ def _as_asked(state: State, wishes: AnswerOptions) -> State:
 def _requested(session: SessionTranscript, state: State) -> Sequence[Message]:
     """Messages that a model asked to see: a slice, and what its last search found."""
     wanted = state.preferences
-    messages = list(session.said(*wanted.slice)) if wanted.slice else []
+    messages = list(session.bare_messages(*wanted.slice)) if wanted.slice else []
     if wanted.include_search_results:
         there = {message.index for message in messages}
         found = session.messages_at([index for index in state.matches if index not in there])

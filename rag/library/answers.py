@@ -26,13 +26,13 @@ from rag.library.questions import (
     Phrases,
     courtesy,
     kinds_of,
+    label_of,
     library_question,
     link,
-    named,
     outline,
 )
 from rag.library.summary import QuotedStretch, key_statements, statements_of
-from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
+from rag.records import Chunk, Document, Hit, Offer, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
 from rag.seams import LIBRARY, DirectAnswer, OwnedSession, SessionHandle, SourceRegister
 from rag.search.mentions import NameMentions
@@ -89,6 +89,11 @@ class LibraryAnswers:
         if asked.kind in (LibraryTopic.MENTIONS, LibraryTopic.TOPIC):
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
+
+    def readings(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> tuple[Offer, ...]:
+        return ()  # it is asked first, and what it says of itself it computes from nothing
 
     def _empty(self, session: OwnedSession, question: str, talk: str) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""
@@ -174,7 +179,7 @@ class LibraryAnswers:
             document.id: document for document in self._documents.documents(session.readable())
         }
         entries = [
-            f"- {named(documents[key])}: {speech.counted('place', len(those))}"
+            f"- {label_of(documents[key])}: {speech.counted('place', len(those))}"
             f" {numbers.get(key, '')}".rstrip()
             for key, those in chunks.items()
             if key in documents
@@ -261,7 +266,7 @@ class LibraryAnswers:
         pages = max((section.page or 0 for section in sections), default=0)
         count = ("page", pages) if pages > 1 else ("section", len(sections))
         facts = speech.facts(document, speech.counted(*count))
-        said = [f"{named(document)}: {facts}."]
+        said = [f"{label_of(document)}: {facts}."]
         first = [each for section in sections[:3] for each in statements_of(section)]
         quoted, sources = self._quoted(
             session, document, [replace(each, heading="") for each in first[:FIRST_STATEMENTS]]

@@ -88,7 +88,7 @@ class TableAnswers:
         told = partial(self._answer_of, session, talk=resolution.talk)
         if resolution.earlier:  # something was asked before
             choice = self._taken(session, question, readable)
-            choice = choice or self._follow_up(question, self.past(session), readable)
+            choice = choice or self._follow_up(question, self.recent_turns(session), readable)
             if choice is not None:
                 return told(self._result(choice, question), is_followup=True)
         choices = self.library.understand(question, readable)
@@ -102,6 +102,17 @@ class TableAnswers:
             return told(self._result(sure, question))
         return self._beside(session, question, resolution.talk, choices)
 
+    def readings(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> tuple[Offer, ...]:
+        """Those that use each word of the question."""
+        readable = session.readable()
+        if not (may_ask_rows(question) and self.library.store.ids(readable)):
+            return ()
+        choices = self.library.understand(question, readable)
+        whole = [choice for choice in choices if not choice.unused]
+        return self._offers(self.offered(question, whole), question, resolution.talk)
+
     def ask(self, question: str, readable: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
         refuse_long(question)
@@ -114,9 +125,9 @@ class TableAnswers:
             choice = self.claimed(choices) or self._only(choices)
         return self._result(choice, question)
 
-    def told(self, session: SessionHandle, question: str) -> str:
+    def describe(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
-        result = self.ask(question, session.readable(), self.past(session))
+        result = self.ask(question, session.readable(), self.recent_turns(session))
         return describe_result(result, self.keep(session, result).marker)
 
     def keep(self, session: SourceRegister, result: TableResult) -> Source:
@@ -125,7 +136,7 @@ class TableAnswers:
         session.keep_result(source.number, result.table_id, result.as_dict())
         return replace(source, state=SourceState.CURRENT)  # it was just computed
 
-    def past(self, session: SessionHandle) -> list[TableTurn]:
+    def recent_turns(self, session: SessionHandle) -> list[TableTurn]:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
         last = next(
@@ -263,15 +274,20 @@ class TableAnswers:
             if 0 < len(result.rows) <= MOST_CELLS:
                 sources.append(self.keep(session, result))
         offered = self.offered(question, choices)
-        if not (sources or offered or self._likeness is None) and may_ask_rows(question):
+        is_whole = bool(offered) and not offered[0].unused
+        if not (sources or is_whole or self._likeness is None) and may_ask_rows(question):
             meant = self.library.by_meaning(question, session.readable(), self._likeness)
-            offered = self.offered(question, meant)
-        code = language_of(question, talk).code
-        labels = {label_of(each, offered, code): each.plan.as_dict() for each in offered}
-        offers = tuple(Offer(label, plan) for label, plan in labels.items())
-        if not (sources or offers):
+            offered = [*self.offered(question, meant), *offered][:OFFERED]
+        if not (sources or offered):
             return None
+        offers = self._offers(offered, question, talk)
         return DirectAnswer("", tuple(sources), made_by=TABLES, offers=offers)
+
+    def _offers(self, choices: Sequence[Choice], question: str, talk: str) -> tuple[Offer, ...]:
+        """As buttons, in the language of the question."""
+        code = language_of(question, talk).code
+        labels = {label_of(choice, choices, code): choice.plan.as_dict() for choice in choices}
+        return tuple(Offer(label, plan) for label, plan in labels.items())
 
     def offered(self, question: str, choices: Sequence[Choice]) -> list[Choice]:
         """The readings that a person may choose from; at most three."""

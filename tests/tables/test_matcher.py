@@ -7,7 +7,7 @@ from rag.records import EVERYTHING, Resolution
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers, is_sound
 from rag.tables.execution.result import offer_words
-from rag.tables.matcher import TableWords, pieces_of
+from rag.tables.matcher import TableWords, pieces_of, shortens
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
 from tests.applications import application_of
 
@@ -56,7 +56,9 @@ def claimed(application):
     """The plan in words, or "" where nothing may be claimed."""
 
     def claimed(question):
-        sure = application.asked.claimed(application.asked.library.understand(question, EVERYTHING))
+        sure = application.table_answers.claimed(
+            application.table_answers.library.understand(question, EVERYTHING)
+        )
         return in_words(sure.plan) if sure else ""
 
     return claimed
@@ -136,7 +138,9 @@ def test_a_models_plan_adds_up_no_more_than_words_may(application, column, kind,
 
 
 def test_seasons_are_counted_and_not_added_up(application, claimed):
-    choices = application.asked.library.understand("How many seasons are there?", EVERYTHING)
+    choices = application.table_answers.library.understand(
+        "How many seasons are there?", EVERYTHING
+    )
 
     assert not any(each.plan.measures[0].column == "Season" and each.is_sure for each in choices)
 
@@ -206,7 +210,7 @@ class TestOffers:
             meant = {"duty": "fee", "warehouse": "depot"}
             return [[near if meant.get(word) == name else 0.0 for name in names] for word in words]
 
-        answers = TableAnswers(application.asked.library, likeness=likeness)
+        answers = TableAnswers(application.table_answers.library, likeness=likeness)
         question = "What is the average duty by warehouse?"
 
         answer = answers.answer(
@@ -225,3 +229,50 @@ class TestOffers:
 
         assert answer.result is None
         assert answer.model != "tables"
+
+
+class TestWordsThatAreAlmostThere:
+    """Rows by their table's name, names of columns in part or written short: offered."""
+
+    @pytest.fixture(scope="class")
+    def offered(self, tmp_path_factory):
+        made = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
+        bikes = "rownames,mfr,model,seat_color,fuel_cap_l,total_track_laps\n" + "\n".join(
+            f"{i},{('Alder', 'Birch', 'Birch')[i % 3]},Type {i},{('red', 'blue')[i % 2]},{i % 9}.5,"
+            f"{100 + i * 37 % 50}"
+            for i in range(1, 31)
+        )
+        list(made.ingestion.ingest([IncomingFile.from_bytes("fastbikes07.csv", bikes.encode())]))
+        library = made.asked.library
+
+        def offered(question):
+            choices = library.understand(question, EVERYTHING)
+            return [(in_words(c.plan), c.unused) for c in made.asked.offered(question, choices)]
+
+        yield offered
+        made.stop()
+
+    @pytest.mark.parametrize(
+        ("question", "plan"),
+        [
+            ("How many fast bikes are by Birch?", "count of rows with mfr Birch"),
+            ("How many fast bikes have red seats?", "count of rows with seat color red"),
+            ("What is the average number of track laps?", "average total track laps"),
+        ],
+    )
+    def test_are_used(self, offered, question, plan):
+        assert (plan, ()) in offered(question)
+
+    @pytest.mark.parametrize(
+        ("part", "word", "is_short"),
+        [
+            ("mfr", "manufacturer", True),
+            ("temp", "temperature", True),
+            ("qty", "quantity", True),
+            ("mfr", "member", False),
+            ("tr", "true", False),
+            ("wt", "want", True),
+        ],
+    )
+    def test_a_word_is_written_short(self, part, word, is_short):
+        assert shortens(part, word) is is_short
