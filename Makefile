@@ -9,6 +9,9 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 8 --durations 15
 # Compiled once, whatever the shell says: the tests start dozens of processes that load it all.
 test coverage check check-tests: export PYTHONDONTWRITEBYTECODE =
+# More processes than processors: threads that spin for each other only take time from the others.
+test coverage check check-tests: export OMP_NUM_THREADS = 1
+test coverage check check-tests: export OPENBLAS_NUM_THREADS = 1
 TESTS = $$($(BIN)/python -m tests.selection)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -33,6 +36,7 @@ run: $(VENV)/.installed  ## ingest the sample library the first time, then serve
 	$(BIN)/groundnote serve
 
 test: $(VENV)/.installed-dev  ## all tests; those that need a missing server or data set say so
+	@$(BIN)/python -m compileall -q -j 0 rag groundnote benchmarks || true
 	$(PYTEST)
 
 coverage: $(VENV)/.installed-dev  ## the same, and which lines no test reaches; takes twice as long

@@ -110,6 +110,18 @@ def distractors(data: Path) -> tuple[Entry, ...]:
     return tuple(map(_entry, rows_of(data / "samsung_manuals" / "corpus.jsonl.gz")))
 
 
+def sampled(corpus: Corpus, questions: int, others: int) -> Corpus:
+    """So many of its questions over what is judged for them, and so many other documents."""
+    judged_ones = [key for key in corpus.queries if key in corpus.judgments]
+    keys = judged_ones[:: max(1, len(judged_ones) // questions)][:questions]
+    right = {entry for key in keys for entry in corpus.judgments[key]}
+    rest = [entry for entry in corpus.entries if entry.id not in right]
+    beside = {entry.id for entry in rest[:: max(1, len(rest) // others)][:others]}
+    entries = tuple(entry for entry in corpus.entries if entry.id in right | beside)
+    queries = {key: corpus.queries[key] for key in keys}
+    return Corpus(corpus.name, entries, queries, {key: corpus.judgments[key] for key in keys})
+
+
 def judgments_of(path: Path, queries: dict[str, str]) -> dict[str, dict[str, int]]:
     """Query → entry → grade, for these queries only."""
     judgments: dict[str, dict[str, int]] = {}

@@ -34,6 +34,7 @@ from benchmarks.corpora import (
     known_items,
     multilingual,
     packaged,
+    sampled,
     section_of,
     xquad,
 )
@@ -51,6 +52,7 @@ from rag.search.vectors import ChromaIndex
 SETS = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")
 EXTRA = ("xquad-en-en", "xquad-de-en", "xquad-zh-zh", "zigbee_devices", "emanual+siblings")
 SYSTEMS = (*BASELINES, "ours")
+OTHERS = 300  # documents beside those that are judged for a sample of questions
 
 
 class CachingEmbedder:
@@ -199,7 +201,16 @@ def measured(
 
 
 def corpus_of(data: Path, name: str) -> tuple[Corpus, Sequence[Entry], Measure]:
-    """A set by name, with what else lies in the library and how it is measured."""
+    """A set by name, with what else lies in the library and how it is measured.
+
+    `scifact:100`: a hundred of its questions, over their documents and 300 others.
+    """
+    name, _, questions = name.partition(":")
+    corpus, others, measure = _whole(data, name)
+    return sampled(corpus, int(questions), OTHERS) if questions else corpus, others, measure
+
+
+def _whole(data: Path, name: str) -> tuple[Corpus, Sequence[Entry], Measure]:
     if name.startswith("xquad-"):
         _, asked, written = name.split("-")
         return xquad(data, asked=asked, written=written), (), nDCG @ 10
@@ -246,7 +257,7 @@ def _entries_for(entries: Iterable[Entry], size: int, embedder: Embedder) -> lis
     "--set",
     "names",
     multiple=True,
-    help=f"One set, or several; default: the five. There are also {EXTRA}.",
+    help=f"One, or several; default: the five. Also {EXTRA}; scifact:99 takes 99 questions.",
 )
 @click.option("--cache", type=click.Path(path_type=Path), help="Keep vectors here between runs.")
 @click.option("--check", is_flag=True, help="Fail where ours is surely below another.")

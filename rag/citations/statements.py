@@ -42,11 +42,11 @@ def _read(text: str) -> tuple[Statement, ...]:
     units = _with_entries(_joined(_units(text)))
     results: list[Statement] = []
     for unit, lead_in, parts in zip(units, _lead_ins(units), _parts(text, units), strict=True):
-        states = unit.is_prose or unit.kind == "row"
-        states = states and (
-            bool(unit.markers and lead_in) or states_something(unit.bare, cites=bool(unit.markers))
+        cites, kind = bool(unit.markers), unit.kind
+        states = (unit.is_prose or kind == "row") and (
+            (cites and lead_in is not None) or states_something(unit.bare, cites=cites)
         )
-        kind: LineKind = "row" if unit.kind == "head" else unit.kind
+        kind = "row" if kind == "head" else kind
         results.append(Statement(unit.start, unit.end, kind, lead_in, parts, states))
     return tuple(results)
 
@@ -75,7 +75,7 @@ class _StatementDraft:
         return self.kind in ("sentence", "entry")
 
     @property
-    def said(self) -> str:
+    def words(self) -> str:
         return self.text[self.start : self.end]
 
     @property
@@ -87,7 +87,6 @@ class _StatementDraft:
 
 
 def _units(text: str) -> Iterator[_StatementDraft]:
-    """The sentences of the text with their markers."""
     markers = find_markers(text)
     position = 0
     for sentence in read_sentences(text):
@@ -95,16 +94,10 @@ def _units(text: str) -> Iterator[_StatementDraft]:
         while position < len(markers) and markers[position].start < sentence.end:
             position += 1
         inside = tuple(markers[first:position])
-        kind = sentence.kind
-        if (
-            kind == "sentence"
-            and sentence.begins
-            and _BOLD.match(text, sentence.start, sentence.end)
-        ):
+        start, end, kind = sentence.start, sentence.end, sentence.kind
+        if kind == "sentence" and sentence.begins and _BOLD.match(text, start, end):
             kind = "heading"
-        yield _StatementDraft(
-            text, sentence.start, sentence.end, kind, inside, begins=sentence.begins
-        )
+        yield _StatementDraft(text, start, end, kind, inside, begins=sentence.begins)
 
 
 def _joined(units: Iterable[_StatementDraft]) -> list[_StatementDraft]:
@@ -146,7 +139,7 @@ def _belongs(before: _StatementDraft, unit: _StatementDraft) -> bool:
         return True
     is_beside = before.is_prose and "\n" not in unit.text[before.end : unit.start]
     can_be_limited = is_beside and bool(before.markers)
-    return can_be_limited and limits(unit.said, cites=bool(unit.markers))
+    return can_be_limited and limits(unit.words, cites=bool(unit.markers))
 
 
 # ── Lists and tables ─────────────────────────────────────────────────────────────────────────
@@ -188,13 +181,10 @@ def _lead_ins(units: Sequence[_StatementDraft]) -> Iterator[Span | None]:
         if unit.kind == "head":
             head = Span(lead.start if lead else unit.start, unit.end)
         elif unit.kind not in ("row", "rule"):
-            lead, head = (span if _leads_on(unit) else None), None
-
-
-def _leads_on(unit: _StatementDraft) -> bool:
-    if unit.kind != "sentence":
-        return unit.kind == "heading"
-    return leads_in(unit.bare) or bool(_FOLLOWING.search(unit.bare))
+            leads = unit.kind == "sentence" and (
+                leads_in(unit.bare) or _FOLLOWING.search(unit.bare)
+            )
+            lead, head = (span if leads or unit.kind == "heading" else None), None
 
 
 # ── Parts ────────────────────────────────────────────────────────────────────────────────────
@@ -204,7 +194,7 @@ def _parts(text: str, units: Sequence[_StatementDraft]) -> Iterator[tuple[Clause
     heads: dict[int, tuple[Marker, ...]] = {}  # markers in a table's head, by column
     for unit in units:
         if unit.kind in ("row", "head"):
-            cells = [_cell(unit, *match.span()) for match in CELL.finditer(unit.said)]
+            cells = [_cell(unit, *match.span()) for match in CELL.finditer(unit.words)]
             yield tuple(_of_cells(unit, cells, {} if unit.kind == "head" else heads))
             if unit.kind == "head":
                 heads = {column: cell.markers for column, cell in enumerate(cells)}
@@ -223,7 +213,6 @@ def _body(text: str, start: int, end: int) -> Span:
 
 
 def _cell(row: _StatementDraft, start: int, end: int) -> _StatementDraft:
-    """A cell with its markers."""
     start, end = row.start + start, row.start + end
     markers = tuple(marker for marker in row.markers if start <= marker.start < end)
     return replace(row, start=start, end=end, markers=markers)

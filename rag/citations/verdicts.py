@@ -205,18 +205,18 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
     for marker in paced(find_markers(text)):
         for number in marker.numbers:
             judgements = at_markers.get((marker.start, number)) or [Judgement(Verdict.OPEN)]
-            judgement = min(
+            decisive = min(
                 judgements, key=lambda e: (not e.verdict.is_warning, e.verdict.is_certain)
             )
             yield Citation(
                 number,
                 marker.start,
                 marker.end,
-                judgement.verdict,
-                judgement.reason,
-                judged_by=judgement.judged_by,
-                stated=judgement.stated,
-                given=judgement.given,
+                decisive.verdict,
+                decisive.reason,
+                judged_by=decisive.judged_by,
+                stated=decisive.stated,
+                given=decisive.given,
             )
 
 

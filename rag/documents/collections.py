@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -90,25 +90,17 @@ class Collections:
 
     def held(self, owner: str) -> list[CollectionOf]:
         """The collections that an owner may read, by name, with how many documents are in each."""
-        rights = self.rights(owner)
-        counted = select(db.documents.c.collection_id, func.count()).group_by(
-            db.documents.c.collection_id
-        )
+        rights, place = self.rights(owner), db.documents.c.collection_id
+        query = select(db.collections).where(db.collections.c.id.in_(rights))
+        counting = select(place, func.count()).where(place.in_(rights)).group_by(place)
         with db.reading(self._engine) as connection:
-            rows = connection.execute(select(db.collections).where(db.collections.c.id.in_(rights)))
-            results = [_collection(row) for row in rows]
-            counting = counted.where(db.documents.c.collection_id.in_(rights))
+            results = [
+                Collection(row.id, row.name, row.owner, Right(row.everybody))
+                for row in connection.execute(query)
+            ]
             counts = {row[0]: row[1] for row in connection.execute(counting)}
-        results.sort(
-            key=lambda collection: (
-                collection.id != DEFAULT_COLLECTION,
-                collection.name.casefold(),
-                collection.id,
-            )
-        )
-        return [
-            CollectionOf(result, rights[result.id], counts.get(result.id, 0)) for result in results
-        ]
+        results.sort(key=lambda one: (one.id != DEFAULT_COLLECTION, one.name.casefold(), one.id))
+        return [CollectionOf(one, rights[one.id], counts.get(one.id, 0)) for one in results]
 
     def collection(self, owner: str, collection_id: str) -> CollectionOf:
         """Raises NotFound, also where the owner may not read it."""
@@ -119,19 +111,16 @@ class Collections:
 
     def named(self, owner: str, wanted: str) -> CollectionOf:
         """By id or by name, as people type it. Raises NotFound and UserError."""
-        held = self.held(owner)
-        found = [collection for collection in held if collection.id == wanted] or [
-            collection
-            for collection in held
-            if collection.name.casefold() == wanted.strip().casefold()
-        ]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            ids = ", ".join(collection.id for collection in found)
+        collections, name = self.held(owner), wanted.strip().casefold()
+        matching = [one for one in collections if one.id == wanted]
+        matching = matching or [one for one in collections if one.name.casefold() == name]
+        if len(matching) == 1:
+            return matching[0]
+        if matching:
+            ids = ", ".join(collection.id for collection in matching)
             raise UserError(f"Several collections are called {wanted!r}: name one of {ids}.")
-        known = ", ".join(collection.name for collection in held) or "none"
-        raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {known}.")
+        names = ", ".join(collection.name for collection in collections) or "none"
+        raise NotFound(f"There is no collection {wanted[:60]!r}. There are: {names}.")
 
     def rights(self, owner: str, collection_id: str | None = None) -> dict[str, Right]:
         """By collection, without those that the owner may not even read.
@@ -141,35 +130,26 @@ class Collections:
         rules_all = not owner or self.callers.is_admin(owner)
         query = _rights_query(of_one=collection_id is not None, of_all=rules_all)
         members = sorted(self.callers.counts_as(owner))
-        asked = {"owner": owner, "members": members, "its_id": collection_id}
+        values = {"owner": owner, "members": members, "its_id": collection_id}
         with db.reading(self._engine) as connection:
             return {
                 row[0]: Right.MANAGE
                 if rules_all or row[1] == owner
                 else Right(max(row[2], row[3] or 0))
-                for row in connection.execute(query, asked)
+                for row in connection.execute(query, values)
             }
 
     # ── Changing ─────────────────────────────────────────────────────────────────────────────
 
     def create(self, owner: str, name: str, *, everybody: Right = Right.NONE) -> Collection:
         """A new one, of this owner. Raises UserError and Conflict."""
-        collection = Collection(
-            str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS)),
-            _checked_name(name),
-            owner,
-            _checked_everybody(everybody),
-        )
+        collection_id = str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS))
+        right = _checked_everybody(everybody)
+        collection = Collection(collection_id, _checked_name(name), owner, right)
+        values = asdict(collection) | {"everybody": int(right)}
         try:
             with db.writing(self._engine) as connection:
-                connection.execute(
-                    insert(db.collections).values(
-                        id=collection.id,
-                        name=collection.name,
-                        owner=owner,
-                        everybody=int(collection.everybody),
-                    )
-                )
+                connection.execute(insert(db.collections).values(values))
                 record(connection, "collection.created", f"{collection.id} {collection.name}")
         except IntegrityError as error:
             raise _name_taken(collection.name) from error
@@ -301,10 +281,6 @@ def _record_changes(connection: Connection, before: Row[Any], values: Mapping[st
         record(connection, "right.changed", f"{before.id} everybody {right}")
 
 
-def _collection(row: Row[tuple[str, str, str, int]]) -> Collection:
-    return Collection(row.id, row.name, row.owner, Right(row.everybody))
-
-
 def _checked_name(name: str) -> str:
     plain = " ".join(db.storable(name).split())
     if not plain or len(plain) > LONGEST_NAME or not plain.isprintable():
@@ -339,5 +315,5 @@ def right_named(name: str) -> Right:
     try:
         return Right[name.strip().upper()]
     except KeyError as error:
-        known = ", ".join(right.name.lower() for right in Right)
-        raise UserError(f"{name[:40]!r} is no right. Known: {known}.") from error
+        rights = ", ".join(right.name.lower() for right in Right)
+        raise UserError(f"{name[:40]!r} is no right. Known: {rights}.") from error

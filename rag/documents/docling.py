@@ -120,7 +120,6 @@ def _runs(part: Node) -> list[Run]:
 
 
 def _rows(data: Node) -> list[list[str]]:
-    """Cells by their first row and column, with how far they reach."""
     rows: list[list[Spanning]] = [[] for _row in range(min(int(data["num_rows"]), 100_000))]
     heads = 1
     cells = sorted(data["table_cells"], key=lambda cell: cell["start_col_offset_idx"])

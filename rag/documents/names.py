@@ -66,9 +66,9 @@ def in_headings(title: str, headings: Sequence[str]) -> list[str]:
     return [*_title_names(title), *runs]
 
 
-def siblings(known: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
+def siblings(products: Iterable[str], labels: Iterable[str]) -> Iterator[str]:
     """Labels of a table that go on behind a known name: `Aero 5 Pro` beside `Aero 5`."""
-    names = set(known)
+    names = set(products)
     for label in labels:
         words = label.split()
         openings = (" ".join(words[:end]) for end in range(1, len(words)))

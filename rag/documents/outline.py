@@ -139,8 +139,7 @@ class Outline:
 
     def entry(self, text: str, *, depth: int = 0, mark: str = "-") -> None:
         """A list entry; `depth` counts from 0."""
-        text = one_line(text)
-        if text:
+        if text := one_line(text):
             self._add(f"{'  ' * min(depth, 8)}{mark} {text}", tight=self._last_was_entry)
             self._last_was_entry = True
 
@@ -218,14 +217,14 @@ class Outline:
                 "there is no text in it: it is blank or holds only pictures, which are not read.",
             )
         headings = [text for _level, text in self._headings]
-        own_title = "" if title == self.stem else title
-        results = [*self.products, *names.in_headings(own_title, headings), *self._named]
-        results.extend(list(names.siblings(results, self._labels)))
+        stated = "" if title == self.stem else title
+        products = [*self.products, *names.in_headings(stated, headings), *self._named]
+        products.extend(list(names.siblings(products, self._labels)))
         return ParsedDocument(
             self._with_code(title),
             tuple(sections),
             self.media_type,
-            names.unique(results),
+            names.unique(products),
             tuple(self._tables),
             self._report(sections),
         )
@@ -301,13 +300,9 @@ class Outline:
 
     def _lonely_heading(self, place: int) -> str:
         """The heading itself where nothing stands below it, so that its words are not lost."""
-        draft = self._drafts[place]
-        if not draft.opens or not draft.path:
-            return ""
-        following = self._drafts[place + 1] if place + 1 < len(self._drafts) else None
-        if following and following.path[: len(draft.path)] == draft.path:
-            return ""
-        return draft.path[-1]
+        draft, *following = self._drafts[place : place + 2]
+        goes_on = any(other.path[: len(draft.path)] == draft.path for other in following)
+        return draft.path[-1] if draft.opens and draft.path and not goes_on else ""
 
 
 def _signs(text: str) -> str:

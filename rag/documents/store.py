@@ -55,12 +55,12 @@ _OF_OPEN_DOCUMENTS = (
 )
 _CHUNKS = chunk_query().where(db.chunks.c.id.in_(bindparam("ids", expanding=True)))
 # Asked for each file of an ingest: what is built anew each time costs several times the query.
-_KNOWN_COLUMNS = ("id", "content_hash", "owner", "collection_id")
-_EXISTING = select(*(db.documents.c[name] for name in _KNOWN_COLUMNS))
-_KNOWN = _EXISTING.where(
+_COLUMNS = ("id", "content_hash", "owner", "collection_id")
+_DOCUMENTS = select(*(db.documents.c[name] for name in _COLUMNS))
+_BY_NAME = _DOCUMENTS.where(
     db.documents.c.collection_id == bindparam("place"), db.documents.c.name == bindparam("name")
 )
-_KNOWN_BY_ID = _EXISTING.where(db.documents.c.id == bindparam("its_id"))
+_BY_ID = _DOCUMENTS.where(db.documents.c.id == bindparam("its_id"))
 # Whose originals stay: those of documents, and of removed ones that can be had back.
 _NEEDED_CONTENTS = (
     (select(db.documents.c.content_hash), db.documents.c.content_hash),
@@ -75,7 +75,7 @@ _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 
 @dataclass(frozen=True, slots=True)
-class KnownDocument:
+class ExistingDocument:
     """A stored document as an ingest of the same name meets it."""
 
     id: str
@@ -142,13 +142,13 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         self.let_go_of(contents)
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
 
-    def rename(self, wanted: Iterable[tuple[str, str, str]]) -> None:
+    def rename(self, renames: Iterable[tuple[str, str, str]]) -> None:
         """Call documents, by id, otherwise, with another link; nothing of them is embedded again.
 
         One that is gone, or whose collection has another of that name, stays as it is.
         """
         with db.writing(self._engine) as connection:
-            for some in batches(wanted):
+            for some in batches(renames):
                 pairs = rename_documents(connection, some)
                 record(connection, "document.renamed", *(f"{old} to {new}" for old, new in pairs))
 
@@ -231,21 +231,21 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
             return document_from(row)
         raise _no_document(document_id)
 
-    def known(self, name: str, collection_id: str) -> KnownDocument | None:
+    def existing(self, name: str, collection_id: str) -> ExistingDocument | None:
         """What an ingest has to know of a document before it reads it anew."""
-        return self._known_document(_KNOWN, {"place": collection_id, "name": name})
+        return self._existing(_BY_NAME, {"place": collection_id, "name": name})
 
-    def known_by_id(self, document_id: str) -> KnownDocument | None:
+    def existing_by_id(self, document_id: str) -> ExistingDocument | None:
         """The same of a document that keeps its id whatever it is called."""
-        return self._known_document(_KNOWN_BY_ID, {"its_id": document_id})
+        return self._existing(_BY_ID, {"its_id": document_id})
 
-    def _known_document(self, query: Select[Any], values: dict[str, str]) -> KnownDocument | None:
-        return next((KnownDocument(*row) for row in self._rows(query, values)), None)
+    def _existing(self, query: Select[Any], values: dict[str, str]) -> ExistingDocument | None:
+        return next((ExistingDocument(*row) for row in self._rows(query, values)), None)
 
     def free_id(self, file: IncomingFile) -> str:
         """The id of a new document; that of its name, unless one that moved away has it still."""
         document_id = document_id_for(file.name, file.collection_id)
-        is_taken = self.known_by_id(document_id) is not None
+        is_taken = self.existing_by_id(document_id) is not None
         return uuid4().hex if is_taken else document_id
 
     def chunks(self, chunk_ids: Sequence[str], readable: Readable) -> dict[str, Chunk]:
@@ -351,11 +351,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
 
 @cache
 def _texts_of(count: int, is_open: bool) -> TextClause:
-    """For so many keys."""
-    wanted = f"{_SECTION_TEXTS}({' OR '.join(map(_NTH_KEY.format, range(count)))})"
+    query = f"{_SECTION_TEXTS}({' OR '.join(map(_NTH_KEY.format, range(count)))})"
     if is_open:
-        return text(wanted)
-    return text(wanted + _OF_OPEN_DOCUMENTS).bindparams(bindparam("collections", expanding=True))
+        return text(query)
+    return text(query + _OF_OPEN_DOCUMENTS).bindparams(bindparam("collections", expanding=True))
 
 
 def _sections_of(document_ids: Sequence[str], readable: Readable) -> Select[Any]:

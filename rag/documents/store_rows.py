@@ -89,7 +89,7 @@ def _note_earlier(
 
 
 def rename_documents(
-    connection: Connection, wanted: Sequence[tuple[str, str, str]]
+    connection: Connection, renames: Sequence[tuple[str, str, str]]
 ) -> list[tuple[str, str]]:
     """Call them, by id, otherwise, with another link: their chunks stay, nothing is embedded again.
 
@@ -98,12 +98,12 @@ def rename_documents(
     """
     table, query = db.documents.c, select(db.documents)
     rows = {
-        row.id: row for row in rows_with(connection, query, table.id, [id_ for id_, *_ in wanted])
+        row.id: row for row in rows_with(connection, query, table.id, [id_ for id_, *_ in renames])
     }
-    namesakes = rows_with(connection, query, table.name, {name for _id, name, _url in wanted})
+    namesakes = rows_with(connection, query, table.name, {name for _id, name, _url in renames})
     owners = {(row.collection_id, row.name): row.id for row in namesakes}
     renamed = []
-    for document_id, name, url in wanted:
+    for document_id, name, url in renames:
         row = rows.get(document_id)
         if row is None or owners.get((row.collection_id, name), row.id) != row.id:
             continue
@@ -333,7 +333,7 @@ def _heading(title: str, path: Sequence[str]) -> str:
 
 def _searched_heading(document_name: str, heading: str) -> str:
     """The heading, and what else the file's name says: `2023 Q3 ACME.pdf` tells reports apart."""
-    known = set(NAME_WORD.findall(heading.lower()))
+    words = set(NAME_WORD.findall(heading.lower()))
     stem = PurePosixPath(document_name).stem
-    more = [word for word in NAME_WORD.findall(stem) if word.lower() not in known]
+    more = [word for word in NAME_WORD.findall(stem) if word.lower() not in words]
     return " ".join([heading, *more])

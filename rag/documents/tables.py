@@ -10,7 +10,7 @@ import io
 import math
 import re
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 
 from rag.documents.cleaning import one_line
 from rag.language.grids import joined_name
@@ -137,7 +137,8 @@ def table_parts(rows: Sequence[Cells]) -> Iterator[str]:
         for part in _groups(rows, PART_WORDS):
             yield "\n".join(" ; ".join(filter(None, row)) for row in part)
         return
-    is_wide = _is_wide(header, body)
+    sample = body[:20]
+    is_wide = _words(header) + sum(map(_words, sample)) / len(sample) > WIDE_ROW_WORDS
     write = _write_records if is_wide else _write_pipes
     above = 0 if is_wide else _tokens(header) + RULE_TOKENS * len(header)
     for part in _groups(body, PART_WORDS, max(PART_TOKENS - above, FEWEST_TOKENS)):
@@ -160,15 +161,8 @@ def _groups(rows: Sequence[Cells], limit: int, tokens: float = math.inf) -> Iter
 
 def _opening(part: Sequence[Cells]) -> list[Cells]:
     """The last rows that hold nothing but a label: they stand above what comes next."""
-    position = len(part)
-    while (
-        position > 1
-        and part[position - 1][0]
-        and not any(part[position - 1][1:])
-        and len(part[position - 1]) > 1
-    ):
-        position -= 1
-    return list(part[position:])
+    labels = takewhile(lambda row: len(row) > 1 and row[0] and not any(row[1:]), part[:0:-1])
+    return list(labels)[::-1]
 
 
 def _tokens(row: Cells) -> int:
@@ -178,12 +172,6 @@ def _tokens(row: Cells) -> int:
 
 def _words(row: Cells) -> int:
     return sum(max(len(cell.split()), len(cell) // 9) for cell in row)
-
-
-def _is_wide(header: Cells, body: Sequence[Cells]) -> bool:
-    sample = body[:20]
-    typical = sum(map(_words, sample)) / len(sample)
-    return _words(header) + typical > WIDE_ROW_WORDS
 
 
 def _write_pipes(header: Cells, body: Sequence[Cells]) -> str:
@@ -196,9 +184,8 @@ def _pipe(row: Cells) -> str:
 
 
 def _write_records(header: Cells, body: Sequence[Cells]) -> str:
-    return "\n".join(_record(header, row) for row in body)
-
-
-def _record(header: Cells, row: Cells) -> str:
-    cells = zip(header, row, strict=True)
-    return "- " + "; ".join(f"{name}: {cell}" if name else cell for name, cell in cells if cell)
+    records = (zip(header, row, strict=True) for row in body)
+    return "\n".join(
+        "- " + "; ".join(f"{name}: {cell}" if name else cell for name, cell in record if cell)
+        for record in records
+    )

@@ -13,7 +13,7 @@ from rag.documents.cleaning import day_in, one_line, shorten
 from rag.documents.files import IncomingFile
 from rag.documents.outline import HEADING_CHARS
 from rag.documents.sandbox import GuardedLoader
-from rag.documents.store import KnownDocument, SqlDocumentStore
+from rag.documents.store import ExistingDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import Conflict, NotFound, TooLarge, Unreadable, UserError
 from rag.records import Chunk, Document, ReadingReport, Right
@@ -100,12 +100,12 @@ class FileReader:
                 self._store.note_refusal(file.document_id, str(error))
             return _failed(file.name, error)
 
-    def _known_document(self, file: IncomingFile) -> KnownDocument | None:
+    def _known_document(self, file: IncomingFile) -> ExistingDocument | None:
         """Raises Conflict where it is to be another document than the one that has its name."""
-        of_its_name = self._store.known(file.name, file.collection_id)
+        of_its_name = self._store.existing(file.name, file.collection_id)
         if not file.document_id or (of_its_name and of_its_name.id == file.document_id):
             return of_its_name
-        document = self._store.known_by_id(file.document_id)
+        document = self._store.existing_by_id(file.document_id)
         is_taken = of_its_name and (
             document is None or document.collection_id == file.collection_id
         )
@@ -113,7 +113,7 @@ class FileReader:
             raise Conflict(f"{file.name}: another document has this name. Rename one of the two.")
         return document
 
-    def _check_owner(self, file: IncomingFile, document: KnownDocument) -> None:
+    def _check_owner(self, file: IncomingFile, document: ExistingDocument) -> None:
         """Raises Conflict: whose document it is, is not said."""
         may_change_any = self.right(file.owner, document.collection_id) >= Right.WRITE
         if file.owner != document.owner and not may_change_any:

@@ -121,7 +121,7 @@ class Ingestion:
 
     def holds(self, name: str, collection_id: str) -> bool:
         """Whether a collection has a document of this name."""
-        return self._store.known(name, collection_id) is not None
+        return self._store.existing(name, collection_id) is not None
 
     def read_rows_again(self, document_id: str, data: bytes) -> None:
         """Make the rows of a document's tables anew from its file; nothing else of it changes."""

@@ -199,10 +199,10 @@ def _sentences(text: str, start: int, end: int) -> Iterator[Span | None]:
     body = entry.end() if entry else start
     taken = (match.span() for match in _MARKERS.finditer(text, body, end))
     edges = [body, *(edge for span in taken for edge in span), end]
-    kept = list(zip(edges[::2], edges[1::2], strict=True))
-    places = [*chain.from_iterable(starmap(range, kept)), end]  # of each character in the text
+    stretches = list(zip(edges[::2], edges[1::2], strict=True))
+    places = [*chain.from_iterable(starmap(range, stretches)), end]  # of each character in the text
     position, length = start, 0
-    for sentence in _segments("".join(text[left:right] for left, right in kept)):
+    for sentence in _segments("".join(text[left:right] for left, right in stretches)):
         length += len(sentence)
         yield trimmed(text, position, places[length])
         position = places[length]
@@ -215,19 +215,19 @@ def _segments(plain: str) -> Iterator[str]:
     # each replacement is one character, so that offsets stay true.
     readable = _UNREADABLE.sub("\ufffd", plain)
     readable = _BREAKS.sub(" ", readable)
-    held = ""
+    last = ""
     for piece in _PIECE.finditer(readable):
         for sentence in segment("en", piece[0]):
-            if held and not _is_one(held, sentence):
-                yield from _UNIT_ENDS.split(held)
-                held = ""
-            held += sentence
-    yield from _UNIT_ENDS.split(held)
+            if last and not _is_one(last, sentence):
+                yield from _UNIT_ENDS.split(last)
+                last = ""
+            last += sentence
+    yield from _UNIT_ENDS.split(last)
 
 
-def _is_one(held: str, following: str) -> bool:
+def _is_one(sentence: str, following: str) -> bool:
     """Whether the dot at the end is of an abbreviation, or begins what follows: `.NET`."""
-    end = held[-20:]
+    end = sentence[-20:]
     if _LEADS_ON.search(end) or _BEGINS.search(end):
         return True
     if _ABBREVIATED.search(end) and _GOES_ON.match(following):
@@ -310,13 +310,13 @@ class _BlockReader:
         entry = ENTRY.match(line) if sentence.kind == "entry" and sentence.begins else None
         begins = entry is None and sentence.begins
         around = "" if begins and not asks(self.lead_in) else self.lead_in
-        said = plain(line[entry.end() :] if entry else line)
+        words = plain(line[entry.end() :] if entry else line)
         if leads_in(line) and entry is None:
-            self.lead_in = said
+            self.lead_in = words
         elif begins:
             self.lead_in = ""
         kind = "entry" if entry else "sentence"
-        return Window(sentence.start, sentence.end, said, _joined(self.heading, around), kind)
+        return Window(sentence.start, sentence.end, words, _joined(self.heading, around), kind)
 
     def _row(self, sentence: Sentence, line: str) -> Iterator[Window]:
         span = Span(sentence.start, sentence.end)

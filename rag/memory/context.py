@@ -153,8 +153,6 @@ def put_back(
 
 
 class _TokenAllowance:
-    """Tokens that are left to spend."""
-
     def __init__(self, tokens: int, count: TokenCounter) -> None:
         self.left = tokens
         self._count = count

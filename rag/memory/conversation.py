@@ -385,7 +385,6 @@ def draft_of(active: Sequence[Summary]) -> SummaryDraft:
 
 
 def _since(past: History, forgotten: int, active: Sequence[Summary]) -> History:
-    """With what is summarised now."""
     past.first = forgotten
     for summary in active if past.base > forgotten else ():
         past.carry(summary)

@@ -99,7 +99,6 @@ def _heading_level(text: str, statement: Statement, behind: Statement | None) ->
 
 
 def _lead(text: str, before: Statement | None, statement: Statement) -> str:
-    """What leads a sentence or an entry in."""
     lead = statement.lead_in
     if lead and lead.end <= statement.start:
         return flat(text[lead.start : lead.end])
@@ -202,18 +201,16 @@ class TurnEvidence:
         else:
             quoted = sentence.quotation
         is_short = is_answer and size(quoted) <= WHOLE // 2
-        needs_question |= is_short and not _shares_words(question, quoted)
+        if question and is_short and not needs_question:
+            language = language_of(question)
+            words = set(telling(question, language))
+            needs_question = words.isdisjoint(telling(quoted, language))
         return f"{question} → {quoted}" if question and needs_question else quoted
 
 
 def _is_prose(text: str) -> bool:
     """No code: on one line its numbers would count."""
     return all(statement.kind == "sentence" for statement in read_statements(text))
-
-
-def _shares_words(question: str, answer: str) -> bool:
-    language = language_of(question)
-    return not set(telling(question, language)).isdisjoint(telling(answer, language))
 
 
 def numbers_in(text: str) -> tuple[int, ...]:

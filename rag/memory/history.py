@@ -416,7 +416,6 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _batches(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
-    """As many as are read at once, and again."""
     left = iter(numbers)
     while batch := tuple(islice(left, READ_AT_ONCE)):
         yield batch

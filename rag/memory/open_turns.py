@@ -66,9 +66,8 @@ class Instructions:
 
     def of(self, session: SessionTranscript) -> str:
         """Those of a session, in one text, as they were sent."""
-        remembered = self._known.get(session.id)
-        if remembered is not None:
-            return remembered
+        if session.id in self._known:
+            return self._known[session.id]
         first = session.said(0, SYSTEM_MESSAGES)
         leading = list(takewhile(lambda message: message.role == Role.SYSTEM, first))
         text = "\n".join(message.content for message in leading)

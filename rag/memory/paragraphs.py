@@ -70,9 +70,8 @@ def _paragraph(
     if not set(cited_numbers(setting)) <= {n for marker in markers for n in marker.numbers}:
         setting = neutralise(setting)
     numbers = tuple(cited_numbers(f"{setting}\n{words}"))
-    return Paragraph(
-        message, words, setting, numbers, () if numbers else _behind(text, part, markers)
-    )
+    behind = () if numbers else _behind(text, part, markers)
+    return Paragraph(message, words, setting, numbers, behind)
 
 
 def _behind(text: str, part: "_ParagraphPart", markers: Sequence[Marker]) -> tuple[int, ...]:
@@ -229,14 +228,12 @@ def _groups(block: list[Sentence]) -> list[list[Sentence]]:
     """Entries with what goes on with them, the head of a table with its rule; else each alone."""
     groups: list[list[Sentence]] = []
     for sentence in block:
-        is_list = block[0].kind == "entry"
-        begins = (
-            sentence.kind == "entry" and sentence.begins if is_list else sentence.kind != "rule"
-        )
+        begins = sentence.kind != "rule"
+        if block[0].kind == "entry":
+            begins = sentence.kind == "entry" and sentence.begins
         if begins or not groups:
-            groups.append([sentence])
-        else:
-            groups[-1].append(sentence)
+            groups.append([])
+        groups[-1].append(sentence)
     return groups
 
 

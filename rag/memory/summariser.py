@@ -87,8 +87,6 @@ class _FailedClause:
 
 @dataclass(slots=True)
 class _Calls:
-    """Of one compaction."""
-
     ask: AskModel
     hang_up: HangUp
     made: int = 0

@@ -455,7 +455,6 @@ def _in_ranges(
 
 
 def _runs(numbers: Iterable[int]) -> list[list[int]]:
-    """Numbers that follow each other."""
     pairs = groupby(enumerate(sorted(numbers)), key=lambda pair: pair[1] - pair[0])
     return [[number for _, number in run] for _, run in pairs]
 

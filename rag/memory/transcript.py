@@ -248,7 +248,6 @@ def _turns_of_line(section: SummarySection, line: str) -> Iterator[MessageDict]:
 
 
 def _quoted_turns(block: str) -> list[MessageDict]:
-    """What was put before a question, the oldest first."""
     places = [(match.start(), match.end(), match[1]) for match in _LABEL.finditer(block)]
     ends = [start for start, _, _ in places[1:]] + [len(block)]
     messages = [

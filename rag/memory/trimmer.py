@@ -50,8 +50,6 @@ class Trimmed:
 
 @dataclass(frozen=True, slots=True)
 class _TrimLimits:
-    """How small a transcript has to become."""
-
     max_tokens: int
     recent_messages: int
     max_turns: int | None

@@ -161,7 +161,6 @@ def _statements(
 def _warnings(
     warned: Sequence[StatementWarning], register: Register, draft: _WithPlaceholders
 ) -> list[Replaced]:
-    """What is wrong with a statement stands right behind it."""
     places = []
     for warning in warned:
         places.append((warning.end, warning.end, draft.hold(_warning(warning, register))))

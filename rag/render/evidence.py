@@ -365,7 +365,6 @@ class _Writing:
 
 
 def _cells(text: str, row: Span) -> list[Span]:
-    """The cells of a row, without the blanks around them."""
     edges = [match.start() for match in CELL_EDGE.finditer(text, row.start, row.end)]
     return [trimmed(text, start + 1, end) or Span(end, end) for start, end in pairwise(edges)]
 

@@ -109,8 +109,6 @@ def as_conversation(handle: SessionHandle) -> dict[str, Any]:
 
 
 class _ScriptSoFar:
-    """The turns so far, and where each number was cited first."""
-
     def __init__(self, handle: SessionHandle) -> None:
         self._handle = handle
         self._sources = {source.number: source for source in handle.sources()}

@@ -13,7 +13,6 @@ from rag.search.lexical_schema import TOKENIZER, set_apart
 from rag.search.normalisation import plain
 from rag.search.query import Term
 from rag.search.word_index import (
-    DEPTH,
     HEADING_WEIGHT,
     IN_TEXT,
     MOST_WORDS,
@@ -71,7 +70,7 @@ class Fts5Words:
     def search(
         self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> list[tuple[str, float]]:
-        scores = self._by_rare(connection, plan, readable, DEPTH * limit)
+        scores = self._by_rare(connection, plan, readable, RANKED * limit)
         if plan.common or readable.ids is not None:
             scores = self._ranked(connection, plan, readable, scores, RANKED * limit)
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]

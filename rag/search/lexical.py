@@ -5,9 +5,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache, partial
-from math import prod
 
 from sqlalchemy import Connection, Engine, select, text
 
@@ -18,11 +17,10 @@ from rag.records import Readable
 from rag.search.cache.words import CachedWords, CollectionWords, Lexemes
 from rag.search.fts5 import Fts5Words
 from rag.search.normalisation import plain
-from rag.search.query import REMEMBERED, Term, terms_of, words_of
+from rag.search.query import Term, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
 from rag.search.vocabulary import Vocabulary
 from rag.search.word_index import (
-    MOST_COUNTED,
     MOST_SCORED,
     SHARE_OF_TIME,
     Plan,
@@ -46,7 +44,6 @@ class _KnownWords:
     vocabulary: Vocabulary
     read_at: float = 0.0
     seconds: float = 0.0
-    asked: dict[str, list[WeighedTerm]] = field(default_factory=dict)  # by query
 
 
 class LexicalIndex:
@@ -76,7 +73,7 @@ class LexicalIndex:
             if own is not None:
                 return [own.search(self._lexemes(connection, q), limit) for q in queries]
             known = self._knowing(connection)
-            plans = [Plan.of(self._weighed_terms(connection, known, q, readable)) for q in queries]
+            plans = [Plan.of(self._weighed(connection, known, q, readable)) for q in queries]
             look = partial(self._words.search, connection)
             return [look(plan, readable, limit) if plan.all else [] for plan in plans]
 
@@ -150,9 +147,8 @@ class LexicalIndex:
         readable: Readable,
         chunk_ids: Sequence[str],
     ) -> dict[str, float]:
-        terms = self._weighed_terms(connection, known, query, readable)
-        size = self._size(connection, known, readable)
-        weights = [idf(size, term.frequency) for term in terms]
+        terms = self._weighed(connection, known, query, readable)
+        weights = [term.weight for term in terms]
         visible = _visible(connection, chunk_ids, readable)
         holders = self._words.holders(connection, [term.term for term in terms], visible)
         held = dict.fromkeys(chunk_ids, 0.0)
@@ -160,19 +156,6 @@ class LexicalIndex:
             for chunk_id in of_term:
                 held[chunk_id] += weight
         return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
-
-    def _weighed_terms(
-        self, connection: Connection, known: _KnownWords, query: str, readable: Readable
-    ) -> list[WeighedTerm]:
-        """What to look up, with its frequencies; those of all collections are remembered."""
-        known_to_all = known.asked if readable.ids is None else {}  # else documents may be moved
-        terms = known_to_all.get(query)
-        if terms is None:
-            terms = self._weighed(connection, known, terms_of(query), readable)
-            if len(known_to_all) >= REMEMBERED:
-                known_to_all.clear()
-            known_to_all[query] = terms
-        return terms
 
     def _lexemes(self, connection: Connection, query: str) -> Lexemes:
         return self._words.lexemes(connection, terms_of(query))
@@ -215,42 +198,26 @@ class LexicalIndex:
         words = {word for said in texts for word in words_of(said)}
         return {word for word in words if stem_of(plain(word), self._words.stemmer) in stems}
 
-    def _size(self, connection: Connection, known: _KnownWords, readable: Readable) -> int:
-        return known.size if readable.ids is None else chunk_count(connection, readable)
-
     def _weighed(
-        self, connection: Connection, known: _KnownWords, terms: Sequence[Term], readable: Readable
+        self, connection: Connection, known: _KnownWords, query: str, readable: Readable
     ) -> list[WeighedTerm]:
-        """With their frequencies: those of words are known, of common phrases guessed.
+        """What to look up, with its frequencies: those of a library's words are known.
 
         All others are counted, and everything is for who may not read every collection.
         """
         is_open = readable.ids is None
-        size = self._size(connection, known, readable)
-        told = {term: self._count_by_vocabulary(known, term) if is_open else None for term in terms}
-        untold = [term for term, frequency in told.items() if frequency is None]
-        counts = self._words.frequencies(connection, untold, readable, MOST_SCORED + 1)
-        counted = dict(zip(untold, counts, strict=True))
-        return [
-            WeighedTerm(
-                term,
-                found := counted.get(term, frequency or 0),
-                idf(size, found),
-                is_guess=frequency is not None
-                and (found > MOST_SCORED or len(self._words.tokens(term)) > 1),
-            )
-            for term, frequency in told.items()
-        ]
+        size = known.size if is_open else chunk_count(connection, readable)
+        terms = terms_of(query)
+        of_word = {term: self._count_by_vocabulary(known, term) for term in terms if is_open}
+        uncounted = [term for term in terms if of_word.get(term) is None]
+        counts = self._words.frequencies(connection, uncounted, readable, MOST_SCORED + 1)
+        counted = dict(zip(uncounted, counts, strict=True))
+        frequencies = {term: counted.get(term, of_word.get(term) or 0) for term in terms}
+        return [WeighedTerm(term, count, idf(size, count)) for term, count in frequencies.items()]
 
     def _count_by_vocabulary(self, known: _KnownWords, term: Term) -> int | None:
-        """What the vocabulary says of a word, and of a phrase that would be dear to count."""
-        counts = [known.vocabulary.count(token) for token in self._words.tokens(term)]
-        if len(counts) == 1 and not term.is_prefix:
-            return counts[0]
-        common = [count for count in counts if count is not None and count > MOST_COUNTED]
-        if term.is_prefix or len(common) < len(counts):
-            return None
-        return int(known.size * prod(count / known.size for count in common))
+        tokens = self._words.tokens(term)
+        return None if term.is_prefix or len(tokens) > 1 else known.vocabulary.count(tokens[0])
 
     # ── What is known of the library's words ─────────────────────────────────────────────────
 

@@ -19,7 +19,6 @@ from rag.records import Readable
 from rag.search.lexical_schema import ACCENTED, UNACCENTED
 from rag.search.query import Term
 from rag.search.word_index import (
-    DEPTH,
     IN_TEXT,
     MOST_WORDS,
     RANKED,
@@ -30,6 +29,7 @@ from rag.search.word_index import (
     score,
 )
 
+DEPTH = 5  # times the limit: candidates that are scored, since the index orders them otherwise
 QUICK = 0.2  # seconds: counting that takes less is done whenever chunks came
 IN_HEADING = "A"  # the weight that the column gives to words of the heading
 _AS_NUMBERS = str.maketrans({IN_HEADING: ".5", "B": "", "C": "", "D": ""})

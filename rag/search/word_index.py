@@ -20,9 +20,7 @@ from rag.search.query import Term
 HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 MOST_WORDS = 200_000  # of a vocabulary
-DEPTH = 5  # times the limit: how far down a phrase may lift a chunk
 MOST_SCORED = 2_500  # chunks that the rare terms of one query may hold, summed
-MOST_COUNTED = 1_000  # chunks of a phrase's rarest word: each is read to count the phrase
 RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
 LEAST = 0.05  # of the heaviest term's weight: what nearly every chunk holds decides nothing
 TOGETHER = 4  # common terms that are looked up as one
@@ -43,7 +41,6 @@ class WeighedTerm:
     term: Term
     frequency: int
     weight: float
-    is_guess: bool = False  # too many to be counted, or too dear to be looked up
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +53,12 @@ class Plan:
     @classmethod
     def of(cls, weighed: Iterable[WeighedTerm]) -> "Plan":
         rare, scored = [], 0
-        every = sorted(weighed, key=lambda term: (term.is_guess, term.frequency))
+        every = sorted(weighed, key=lambda term: term.frequency)
         least = LEAST * max((each.weight for each in every if each.frequency), default=0.0)
         ordered = [each for each in every if each.weight >= least]
         for term in ordered:
             scored += term.frequency
-            if scored > MOST_SCORED or term.is_guess:
+            if scored > MOST_SCORED:
                 break
             rare.append(term)
         return cls(rare, ordered[len(rare) :])

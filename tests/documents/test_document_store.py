@@ -63,7 +63,7 @@ class TestSqlDocumentStore:
 
         assert store.documents(EVERYTHING) == [document()]
         assert store.document(document().id, EVERYTHING) == document()
-        assert store.known(document().name, "1").content_hash == "h"
+        assert store.existing(document().name, "1").content_hash == "h"
         assert store.chunks([chunks[1].id, "unknown"], EVERYTHING) == {chunks[1].id: chunks[1]}
         assert store.section_texts([(document().id, 1), ("x", 0)], EVERYTHING) == {
             (document().id, 1): "Two."

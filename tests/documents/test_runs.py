@@ -14,7 +14,7 @@ from rag.documents.readers.pdf import reader
 from rag.documents.readers.pdf.lines import PdfCell, PdfLine, Rule
 from rag.documents.readers.pdf.rules import MOST_RULES, Lattice
 from rag.documents.runs import Mark, Run, written
-from rag.errors import Unreadable
+from rag.errors import TooLarge, Unreadable
 from rag.language.numerals import parse_figure
 from tests.documents import office_files
 
@@ -297,6 +297,21 @@ def test_words_that_a_reviewer_struck_out_of_a_pdf_are_marked():
     document.save(file)
 
     assert "The fee is ~~90 EUR~~ each." in text_of("a.pdf", file.getvalue())
+
+
+def test_notes_on_a_page_count_as_text_of_the_file(monkeypatch):
+    monkeypatch.setattr(reader.pictures, "is_installed", lambda: False)
+    objects = (
+        "<</Type/Catalog/Pages 2 0 R>>",
+        "<</Type/Pages/Kids[3 0 R]/Count 1>>",
+        f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Annots[{'4 0 R ' * 100}]>>",
+        f"<</Type/Annot/Subtype/Text/Contents({'x' * 1000})/Rect[0 0 9 9]>>",
+    )
+    body = "".join(f"{number} 0 obj{part}endobj\n" for number, part in enumerate(objects, 1))
+    file = f"%PDF-1.7\n{body}trailer<</Root 1 0 R>>\n%%EOF".encode()
+
+    with pytest.raises(TooLarge, match="has more than 20,000 characters"):
+        load("a.pdf", file, limits=LoadLimits(max_characters=20_000))
 
 
 def test_of_a_mark_that_a_page_names_thousands_of_times_only_some_places_are_read(monkeypatch):

@@ -61,9 +61,9 @@ def test_up_to_a_megabyte_is_read_and_what_it_says_is_found(filler, secret, aske
     assert said.strip("- ") in sent[-1]["content"]
 
 
-def test_a_megabyte_of_code_and_data_fits_and_cites_nothing():
-    code = "```python\n" + "x = rows[77]\n" * (MEGABYTE // 13) + "```"
-    data = '{"ids": [' + ", ".join(["77"] * (MEGABYTE // 4)) + "]}"
+def test_a_lot_of_code_and_data_fits_and_cites_nothing():
+    code = "```python\n" + "x = rows[77]\n" * (MEGABYTE // 4 // 13) + "```"
+    data = '{"ids": [' + ", ".join(["77"] * (MEGABYTE // 16)) + "]}"
     messages = [
         SYSTEM,
         user("x"),
@@ -76,13 +76,13 @@ def test_a_megabyte_of_code_and_data_fits_and_cites_nothing():
 
     sent = HistoryTrimmer(max_tokens=4000).trim(messages).messages
 
-    assert time.process_time() - began < SECONDS
+    assert time.process_time() - began < SECONDS / 4
     assert size(sent) <= 4000
     assert 77 not in numbers_in("\n".join(str(each["content"]) for each in sent))
 
 
-def test_five_thousand_turns_fit_and_the_first_is_found():
-    said = [f"It is crate {number} of the pier [{number}]. {FILLER}" for number in range(8, 5008)]
+def test_two_thousand_turns_fit_and_the_first_is_found():
+    said = [f"It is crate {number} of the pier [{number}]. {FILLER}" for number in range(8, 2008)]
     messages = [SYSTEM, user("Where is the key?"), assistant(SECRET)]
     for text in said:
         messages += [user("And the next?"), assistant(text)]
@@ -97,4 +97,4 @@ def test_five_thousand_turns_fit_and_the_first_is_found():
     assert SECRET in trimmed.messages[-1]["content"]
     report = trimmed.report
     kept = {*report.stated_citations, *report.recallable_citations, *report.listed_citations}
-    assert kept >= set(range(7, 4900))
+    assert kept >= set(range(7, 1900))

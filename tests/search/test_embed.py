@@ -241,7 +241,7 @@ def test_a_question_that_comes_again_is_not_embedded_again(monkeypatch) -> None:
         return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
 
     embedder = LocalEmbedder()
-    monkeypatch.setattr(embedder, "_together", together)
+    monkeypatch.setitem(vars(embedder), "_load", SimpleNamespace(vectors=together))
     embedder.embed(["first"])
     vectors = embedder.embed(["the second", "first", "the second"])
 
@@ -251,7 +251,8 @@ def test_a_question_that_comes_again_is_not_embedded_again(monkeypatch) -> None:
 
 def test_no_more_questions_are_remembered_than_a_thousand(monkeypatch) -> None:
     embedder = LocalEmbedder()
-    monkeypatch.setattr(embedder, "_together", lambda texts: np.zeros((len(texts), 2)))
+    engine = SimpleNamespace(vectors=lambda texts: np.zeros((len(texts), 2)))
+    monkeypatch.setitem(vars(embedder), "_load", engine)
     for number in range(RECENT + 50):
         embedder.embed([str(number)])
 

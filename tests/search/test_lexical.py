@@ -263,32 +263,6 @@ def test_chunks_that_hold_common_words_together_are_found(library: Library) -> N
     )  # only frequent ones: still found
 
 
-@pytest.mark.usefixtures("large")
-def test_coverage_counts_nothing_again_that_the_search_has_counted(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (chunk,) = library.add("Lamp", "The light of the lamp.")
-    counted = noting_counts(library, monkeypatch)
-
-    assert titles(library, "lamp zeppelin") == ["Lamp"]
-    assert counted.count(("zeppelin",)) == 1
-    assert library.lexical.coverage("lamp zeppelin", EVERYTHING, [chunk.id])[chunk.id] < 0.5
-    assert counted.count(("zeppelin",)) == 1
-
-
-@pytest.mark.usefixtures("large")
-def test_queries_that_are_remembered_do_not_pile_up(
-    library: Library, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(lexical, "REMEMBERED", 3)
-    library.add("Lamp", "The light of the lamp.")
-
-    for number in range(8):
-        assert titles(library, f"lamp {number}") == ["Lamp"]
-
-    assert len(library.lexical._known.asked) <= 3
-
-
 @pytest.mark.parametrize("stray", ["\u0301", "\u0300\u0301", "\u094d"])
 def test_a_mark_without_its_letter_breaks_no_search(library: Library, stray: str) -> None:
     library.add("Lamp", f"The light {stray} of the lamp.")

@@ -3,7 +3,7 @@
 from contextlib import suppress
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
 
 from rag.db import migrate, open_engine
@@ -12,7 +12,8 @@ from rag.web import create_app
 from tests.web.fake_application import FakeApplication
 
 SETTINGS = settings(
-    max_examples=5,
+    max_examples=2,
+    phases=[Phase.generate],
     deadline=None,
     suppress_health_check=list(HealthCheck),
     derandomize=True,

@@ -242,7 +242,6 @@ def _ratios(
 
 
 def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
-    """Of two or three amounts."""
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
             yield sum(figure.base for figure in group), " + ".join(figure.shown for figure in group)

@@ -184,7 +184,6 @@ def is_about(figure: Figure, there: Figure) -> bool:
 
 
 def _between(reading: Reading, start: int, end: int) -> list[Term]:
-    """The words that stand there."""
     terms = stretches_between(reading.terms, start, end)
     return [term for term in terms if isinstance(term.key, str) and term.end <= end]
 

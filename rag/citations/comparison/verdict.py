@@ -69,8 +69,6 @@ def nearest_windows(statement: ComparedStatement, source: SourceText) -> Iterato
 
 
 class _Deciding(Case):
-    """The first that is wrong, or how it is carried."""
-
     @cached_property
     def _worked_out(self) -> Computation:
         return Computation(self)
@@ -95,7 +93,6 @@ class _Deciding(Case):
         return Judgement(Verdict.OPEN, near=self.near)
 
     def _of_row(self, row: Row) -> Judgement:
-        """By the cells of the same row and column."""
         compared = [compare(row, source) for source in self.sources]
         if True in compared:
             return Judgement(Verdict.SUPPORTED, near=1.0)

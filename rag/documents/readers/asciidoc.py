@@ -122,7 +122,6 @@ class _AsciiDoc:
 
 
 def _until(fence: str, rest: Iterator[str]) -> list[str]:
-    """The lines of a block, without its end."""
     return list(takewhile(lambda line: line.rstrip() != fence, rest))
 
 

@@ -166,7 +166,6 @@ def _plain(value: Any) -> str:
 
 
 def _name_of(value: Any) -> str:
-    """What a record calls itself."""
     if not isinstance(value, Mapping):
         return ""
     names = (value.get(key) for key in ("title", "name", "id", "key"))
@@ -197,7 +196,6 @@ def is_prose(root: Any) -> bool:
 
 
 def _write_element(element: Any, outline: Outline, level: int) -> None:
-    """What it says, in reading order."""
     name = local_name(element.tag)
     if name in UNSEEN:
         return

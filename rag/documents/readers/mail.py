@@ -140,7 +140,6 @@ def _is_inside(element: Any, others: Container[int]) -> bool:
 
 
 def _behind(element: Any) -> list[Any]:
-    """What comes after it in the mail."""
     results = []
     while element is not None and element.tag != "body":
         following = element

@@ -349,7 +349,6 @@ def _runs(children: Sequence[Any]) -> Iterator[Run]:
 
 
 def _marks_behind(child: Any, marks: frozenset[Mark]) -> frozenset[Mark]:
-    """Those that hold behind a tag or a sign."""
     if child.type in ("s_open", "s_close"):
         return marks | STRUCK if child.type == "s_open" else marks - STRUCK
     tag = MARKING_TAG.fullmatch(child.content) if child.type == "html_inline" else None

@@ -82,7 +82,6 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _take_properties(outline: Outline, part: Any) -> None:
-    """Who wrote it, when, and its keywords."""
     for entry in part.iterfind(f".//{OFFICE}meta/*"):
         name, text = entry.tag.rpartition("}")[2], entry.text or ""
         if name == "creator" or (name == "initial-creator" and not outline.author):

@@ -179,7 +179,6 @@ def write_diagram(model: Any, outline: Outline) -> None:
 
 
 def _write_chart_title(space: Any, outline: Outline) -> None:
-    """Of a chart whose figures stand in cells."""
     title = "".join(texts_within(space.find(f"{CHART}chart/{CHART}title"), "t"))
     outline.paragraph(f"Chart: {title}" if title else "")
 

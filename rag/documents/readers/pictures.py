@@ -31,25 +31,20 @@ def models_for(languages: Iterable[str], folder: Path) -> tuple[str, ...]:
     """
     if not is_installed():
         return ()
-    return tuple(
-        dict.fromkeys(
-            str(path)
-            for language in languages
-            if (path := folder / (_file_and_url(language)[0] or " ")).is_file()
-        )
-    )
+    files = filter(None, (_file_and_url(language)[0] for language in languages))
+    return tuple(dict.fromkeys(str(folder / file) for file in files if (folder / file).is_file()))
 
 
 def missing(languages: Iterable[str], folder: Path) -> list[str]:
     """What to do for each language that cannot be read yet."""
-    told = []
+    steps = []
     for language in languages:
         name, url = _file_and_url(language)
         if not url and name:
-            told.append(f"{language}: no model reads it; see the languages of rapidocr")
+            steps.append(f"{language}: no model reads it; see the languages of rapidocr")
         elif name and not (folder / name).is_file():
-            told.append(f"{language}: put {url} into {folder}")
-    return told
+            steps.append(f"{language}: put {url} into {folder}")
+    return steps
 
 
 def _file_and_url(language: str) -> tuple[str, str]:
@@ -63,29 +58,26 @@ def _file_and_url(language: str) -> tuple[str, str]:
         (OCRVersion.PPOCRV5, ModelType.MOBILE),
     )
     for version, kind in (packaged, others):
-        wanted = FileInfo(EngineType.OPENVINO, version, TaskType.REC, language, kind)
-        try:
-            url = str(InferSession.get_model_url(wanted)["model_dir"])
-        except ValueError:
-            continue
-        return ("", "") if version is packaged[0] else (url.rpartition("/")[2], url)
+        model = FileInfo(EngineType.OPENVINO, version, TaskType.REC, language, kind)
+        with suppress(ValueError):
+            url = str(InferSession.get_model_url(model)["model_dir"])
+            return ("", "") if version is packaged[0] else (url.rpartition("/")[2], url)
     return language, ""
 
 
 def check(languages: Iterable[str], folder: Path) -> str:
     """What reads pictures here. Raises SetupError for a language that is set and not read."""
-    wanted = list(languages)
+    names = list(languages)
     if not is_installed():
-        if wanted:
+        if names:
             raise SetupError(
                 "documents.ocr_languages is set, and nothing reads pictures. Install "
                 "groundnote[ocr]: pip install 'groundnote[ocr]'."
             )
         return "not read: groundnote[ocr] is not installed"
-    lacking = missing(wanted, folder)
-    if lacking:
-        raise SetupError(f"Languages of pictures that are not read: {'; '.join(lacking)}.")
-    return f"read in {', '.join(wanted)}" if wanted else "read in Latin and East Asian scripts"
+    if steps := missing(names, folder):
+        raise SetupError(f"Languages of pictures that are not read: {'; '.join(steps)}.")
+    return f"read in {', '.join(names)}" if names else "read in Latin and East Asian scripts"
 
 
 MOST_PIXELS = 60_000_000  # of a picture
@@ -158,10 +150,10 @@ def _engine(model: str) -> Any:
     threads = {"EngineConfig.openvino.inference_num_threads": 1}
     search = {"Det.limit_type": "max", "Det.limit_side_len": SIDE_OF_SEARCH}
     small = {"Rec.rec_batch_num": 1, "Cls.cls_batch_num": 1}  # large batches take gigabytes
-    own = {"Rec.model_path": model} if model else {}
+    reads = {"Rec.model_path": model} if model else {}
     _take_room()
     return RapidOCR(
-        params={**kinds, **threads, **search, **small, **own, "Global.log_level": "critical"}
+        params={**kinds, **threads, **search, **small, **reads, "Global.log_level": "critical"}
     )
 
 
@@ -176,17 +168,17 @@ def recognise(picture: Any, models: Iterable[str] = ()) -> tuple[PdfLine, ...]:
     plain.thumbnail((SIDES[-1], SIDES[-1]))
     seen = numpy.asarray(_framed(plain))
     read = [_pieces(_engine(model)(seen)) for model in ("", *models)]
-    best = max(read, key=lambda found: sum(score * len(each.text) for each, score in found))
-    return tuple(as_lines((each for each, _score in best), plain.height))
+    best = max(read, key=lambda pieces: sum(score * len(words.text) for words, score in pieces))
+    return tuple(as_lines((words for words, _score in best), plain.height))
 
 
-def _pieces(any_: Any) -> list[tuple[SeenWords, float]]:
+def _pieces(output: Any) -> list[tuple[SeenWords, float]]:
     """With how sure it is of each."""
-    if any_.txts is None:
+    if output.txts is None:
         return []
     return [
         (SeenWords(text.strip(), *_box(corners)), float(score))
-        for text, score, corners in zip(any_.txts, any_.scores, any_.boxes, strict=True)
+        for text, score, corners in zip(output.txts, output.scores, output.boxes, strict=True)
         if score >= LEAST_SCORE and text.strip()
     ]
 
@@ -210,8 +202,7 @@ def _framed(picture: Any) -> Any:
 
 
 def _box(corners: Any) -> tuple[float, float, float, float]:
-    across = [float(corner[0]) for corner in corners]
-    down = [float(corner[1]) for corner in corners]
+    across, down = zip(*(map(float, corner[:2]) for corner in corners), strict=True)
     return min(across), min(down), max(across), max(down)
 
 

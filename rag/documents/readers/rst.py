@@ -156,7 +156,6 @@ class _Titled(_Lenient):
 
 
 def _lenient(table: type[Directive]) -> type[Directive]:
-    """A directive of docutils that takes options of any name."""
     return type(table.__name__, (table,), {"option_spec": _AnyOptions(table.option_spec)})
 
 

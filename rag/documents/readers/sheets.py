@@ -55,7 +55,6 @@ def write_rows(
 
 
 def _write_lines(rows: Sequence[NumberedRow], outline: Outline, place: str) -> None:
-    """Titles, notes and what is no table."""
     for number, row in rows:
         outline.place(f"{place} {number}")
         outline.paragraph(" ; ".join(filter(None, map(str.strip, row))))

@@ -101,7 +101,6 @@ class _Records:
 
 
 def _workbook(data: bytes) -> tuple[bytes, int]:
-    """The stream of records, and its length."""
     from xlrd.compdoc import SIGNATURE, CompDoc
 
     if not data.startswith(SIGNATURE):

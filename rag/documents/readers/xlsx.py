@@ -161,7 +161,6 @@ def _marks(font: Any) -> frozenset[Mark]:
 
 
 def _sheet_xml(data: bytes) -> bytes:
-    """The beginning of every sheet."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = filter(re.compile(r"xl/worksheets/.*\.xml").fullmatch, archive.namelist())
         return b"".join(archive.open(name).read(200_000) for name in names)

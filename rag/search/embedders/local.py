@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from rag.errors import SetupError
 from rag.runtime.lanes import as_done
 from rag.seams import Matrix
-from rag.search.embedders.batching import BatchingEmbedder
 from rag.search.embedders.encoder import Encoder, read_encoder
 from rag.search.embedders.engines import EncoderEngine, Engine, Reference, clean, stay_offline
 
@@ -48,7 +47,6 @@ class LocalEmbedder:
         self._batch_size = batch_size
         self._allow_download = allow_download
         self._lock = threading.RLock()
-        self._together = BatchingEmbedder(lambda texts: self._engine.vectors(texts))
         self._recent: dict[str, Vector] = {}
         self._recent_lock = threading.Lock()
 
@@ -63,7 +61,7 @@ class LocalEmbedder:
         return [len(encoding.ids) for encoding in encodings]
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Few texts with those of other threads, many in batches, as many at once as help."""
+        """Few texts at once, many in batches, as many of these at a time as help."""
         if 0 < len(texts) <= QUESTION_TEXTS:
             return self._embed_unless_recent(texts)
         vectors = np.zeros((len(texts), self.dimensions), dtype=np.float32)
@@ -82,7 +80,7 @@ class LocalEmbedder:
             known = {text: self._recent[text] for text in texts if text in self._recent}
         unknown = [text for text in dict.fromkeys(texts) if text not in known]
         if unknown:
-            known |= zip(unknown, self._together(unknown), strict=True)
+            known |= zip(unknown, self._engine.vectors(unknown), strict=True)
             with self._recent_lock:
                 self._recent |= {text: known[text].copy() for text in unknown}
                 for oldest in list(self._recent)[: max(0, len(self._recent) - RECENT)]:

@@ -44,6 +44,11 @@ class Page:
     lattices: tuple[Lattice, ...] = ()  # cells that are drawn
     notes: tuple[str, ...] = ()  # of its annotations
 
+    @property
+    def is_blank(self) -> bool:
+        """Whether nothing is said on it."""
+        return not (self.lines or self.form_values or self.is_broken)
+
 
 def write_pages(pages: Sequence[Page], bookmarks: Bookmarks, outline: Outline) -> None:
     """Fill the outline."""
@@ -74,12 +79,12 @@ def _edges(page: Page) -> list[int]:
     """Which lines are the first and the last, and no rows of a table that reaches there."""
     count = len(page.lines)
     places = {*range(min(EDGE_LINES, count)), *range(max(0, count - EDGE_LINES), count)}
-    drawn = [
+    return [
         place
-        for place in places
-        if any(lattice.holds(page.lines[place]) for lattice in page.lattices)
+        for place in sorted(places)
+        if not any(lattice.holds(page.lines[place]) for lattice in page.lattices)
+        and not _is_row(page.lines, place)
     ]
-    return [position for position in sorted(places - {*drawn}) if not _is_row(page.lines, position)]
 
 
 def _is_row(lines: Sequence[PdfLine], position: int) -> bool:
@@ -153,9 +158,9 @@ class _Style:
 
     def largest_on(self, page: Page) -> str:
         """The first run of lines in the largest heading type."""
-        results = [(line, self.level(line)) for line in page.lines]
-        best = min((level for _line, level in results if level), default=0)
-        run = dropwhile(lambda pair: pair[1] != best, results)
+        levels = [(line, self.level(line)) for line in page.lines]
+        best = min((level for _line, level in levels if level), default=0)
+        run = dropwhile(lambda pair: pair[1] != best, levels)
         lines = takewhile(lambda pair: pair[1] == best, run)
         return " ".join(line.text for line, _level in islice(lines, 3)) if best else ""
 
@@ -206,11 +211,7 @@ class _PdfWriting:
         lines, drawn = ruled_tables(page.lines, page.lattices)
         levels = _levels(replace(page, lines=tuple(lines)), bookmarks, style)
         position = 0
-        whole = [
-            table
-            for table in drawn
-            if len(table.rows) > 1 or self._goes_on(table.rows, table.edges)
-        ]
+        whole = [one for one in drawn if len(one.rows) > 1 or self._goes_on(one.rows, one.edges)]
         for table in [*whole, None]:
             end = table.start if table else len(lines)
             self._between(lines[position:end], levels[position:end])
@@ -241,12 +242,12 @@ class _PdfWriting:
     def _lines(self, lines: Sequence[PdfLine], levels: Sequence[int]) -> None:
         pairs = zip(lines, levels, strict=True)
         for level, group in groupby(pairs, key=lambda pair: pair[1]):
-            results = [line for line, _level in group]
+            some = [line for line, _level in group]
             if level:
                 self.header = []
-                self.outline.heading(level, join_lines([line.text for line in results]))
+                self.outline.heading(level, join_lines([line.text for line in some]))
             else:
-                self._text(results)
+                self._text(some)
 
     def _table(
         self, rows: Sequence[Sequence[str]], *, may_go_on: bool, edges: tuple[float, ...] = ()

@@ -99,21 +99,21 @@ def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
 
 def _beside(lines: Sequence[PdfLine]) -> Iterator[PdfLine]:
     """Lines of one height as one, where they do not overlap; a raised figure belongs to a word."""
-    held = lines[0]
+    joined = lines[0]
     for line in lines[1:]:
-        if line.left < held.right - held.size:
-            yield held
-            held = line
+        if line.left < joined.right - joined.size:
+            yield joined
+            joined = line
             continue
-        cells = [*held.cells, *line.cells]
-        if line.left < held.right + FIGURE_GAP * held.size:
-            last, first = cells[len(held.cells) - 1 : len(held.cells) + 1]
+        cells = [*joined.cells, *line.cells]
+        if line.left < joined.right + FIGURE_GAP * joined.size:
+            last, first = joined.cells[-1], line.cells[0]
             whole = PdfCell(f"{last.text} {first.text}", last.left, max(last.right, first.right))
-            cells = [*held.cells[:-1], whole, *line.cells[1:]]
-        words = (*held.words, *line.words)
-        text, size = f"{held.text} {line.text}", max(held.size, line.size)
-        held = replace(held, text=text, size=size, cells=join_symbols(cells, size), words=words)
-    yield held
+            cells = [*joined.cells[:-1], whole, *line.cells[1:]]
+        words, size = (*joined.words, *line.words), max(joined.size, line.size)
+        text = f"{joined.text} {line.text}"
+        joined = replace(joined, text=text, size=size, cells=join_symbols(cells, size), words=words)
+    yield joined
 
 
 class _Letter(NamedTuple):
@@ -125,7 +125,7 @@ class _Letter(NamedTuple):
     base: float  # height of the line that it stands on
     size: float
     angle: float
-    at: int  # in the page
+    position: int  # in the page
     is_blank: bool
 
 
@@ -191,9 +191,8 @@ def _letters(text_page: Any) -> Iterator[_Letter]:
         text = "-" if code == CUT and raw.FPDFText_IsHyphen(text_page, position) else chr(code)
         is_blank = is_made or (text.isspace() and text not in NO_BLANKS)
         raw.FPDFText_GetCharOrigin(text_page, position, x, y)
-        raw.FPDFText_GetLooseCharBox(
-            text_page, position, box
-        )  # as high as the font, not as the letter
+        # As high as the font, not as the letter.
+        raw.FPDFText_GetLooseCharBox(text_page, position, box)
         size = raw.FPDFText_GetFontSize(text_page, position)
         turned = raw.FPDFText_GetCharAngle(text_page, position)  # clockwise
         angle = -round(turned / QUARTER, 2) * QUARTER
@@ -216,14 +215,16 @@ def _line(
     text_page: Any, letters: Sequence[_Letter], spell: Spell, rules: Sequence[Rule]
 ) -> PdfLine:
     visible = [letter for letter in letters if not letter.is_blank]
-    (base, size), _count = Counter((each.base, each.size) for each in visible).most_common(1)[0]
+    (base, size), _count = Counter((letter.base, letter.size) for letter in visible).most_common(1)[
+        0
+    ]
     pieces = list(_pieces(letters, size))
     gone = set(_struck_places(letters, rules, base, size))
     read = partial(_text, spell=spell, base=base, size=size, gone=gone)
     text = " ".join(map(read, pieces))
     cells = join_symbols(_cells(pieces, read), size)
     words = tuple(_cells(_words(letters), read))
-    is_bold = all(_is_bold(text_page, visible[position].at) for position in (0, -1))
+    is_bold = all(_is_bold(text_page, end.position) for end in (visible[0], visible[-1]))
     return PdfLine(text, round(size * 2) / 2, is_bold, visible[0].left, base, cells, words)
 
 
@@ -238,7 +239,8 @@ def _struck_places(
     ends = [(word[0].left, word[-1].right) for word in words]
     for rule in near:
         if places := struck(rule, ends, base, size):
-            yield from range(words[places[0]][0].at, words[places[-1]][-1].at + 1)
+            first, last = words[places[0]][0], words[places[-1]][-1]
+            yield from range(first.position, last.position + 1)
 
 
 def _cells(
@@ -261,7 +263,10 @@ def _text(
 ) -> str:
     """What is smaller and higher or lower than its line is raised or lowered."""
     runs = (
-        Run(letter.text, _marks(letter, base, size) | (STRUCK if letter.at in gone else NO_MARKS))
+        Run(
+            letter.text,
+            _marks(letter, base, size) | (STRUCK if letter.position in gone else NO_MARKS),
+        )
         for letter in letters
     )
     whole = written(
@@ -310,7 +315,6 @@ def _words(letters: Sequence[_Letter], gap: float = 0.0) -> Iterator[list[_Lette
 
 
 def _gap(before: Sequence[_Letter], after: Sequence[_Letter]) -> float:
-    """Between the last visible letter of one and the first of the other, in either direction."""
     last = next(letter for letter in reversed(before) if not letter.is_blank)
     return max(after[0].left - last.right, last.left - after[0].right)
 
@@ -366,12 +370,9 @@ def _without_next_sign(cells: Sequence[PdfCell], size: float) -> Iterator[PdfCel
 def join_lines(lines: Sequence[str]) -> str:
     """One paragraph: words cut at a line's end are put together, short lines keep their break."""
     longest = max(map(len, lines), default=0)
-    text = ""
-    for index, line in enumerate(lines):
-        if index == 0:
-            text = line
-            continue
-        text = _joined(text, line, is_full=len(lines[index - 1]) > longest * 0.6 and longest > 45)
+    text = lines[0] if lines else ""
+    for before, line in pairwise(lines):
+        text = _joined(text, line, is_full=len(before) > longest * 0.6 and longest > 45)
     return text
 
 

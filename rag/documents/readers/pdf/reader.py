@@ -3,10 +3,12 @@
 import ctypes
 import re
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
+from string import ascii_uppercase
 from typing import Any
 
 from rag.documents.cleaning import one_line
@@ -63,7 +65,6 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
 
 
 def _begins(document: Any) -> bool:
-    """Whether its first page, if it has any, can be opened."""
     import pypdfium2
 
     try:
@@ -107,8 +108,7 @@ def _recognised(
     """The pages, those without text as OCR reads them, where it is installed, until time is up."""
     clock, is_able = OcrClock(limits), pictures.is_installed()
     for page in pages:
-        is_blank = not (page.lines or page.form_values or page.is_broken)
-        if not (is_able and is_blank) or clock.is_over:
+        if not (is_able and page.is_blank) or clock.is_over:
             yield page
             continue
         lines = _seen_lines(document, page.number, limits.ocr_models)
@@ -135,15 +135,11 @@ def _seen_lines(document: Any, number: int, models: Iterable[str]) -> tuple[PdfL
 def _report(pages: list[Page], outline: Outline) -> None:
     outline.pages = len(pages)
     broken = [page.number for page in pages if page.is_broken]
-    blank = [page.number for page in pages if not (page.lines or page.form_values)]
-    blank = [number for number in blank if number not in broken]
+    blank = [page.number for page in pages if page.is_blank]
     if blank:
-        told = (
-            "no text, so drawn or blank"
-            if pictures.is_installed()
-            else f"no text layer; {pictures.INSTALL}"
-        )
-        outline.left_out.append(f"{pages_named(blank)}: {told}")
+        lacks_model = f"no text layer; {pictures.INSTALL}"
+        reason = "no text, so drawn or blank" if pictures.is_installed() else lacks_model
+        outline.left_out.append(f"{pages_named(blank)}: {reason}")
     if broken:
         outline.left_out.append(f"{pages_named(broken)}: damaged")
 
@@ -178,14 +174,22 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         crossed = [*rules.thin, *islice(_strikes(page), MOST_RULES)]
         lines = tuple(from_top_down([*page_lines(text_page, spell, crossed)]))
         lattices = lattices_of(rules, lines)
-        notes = tuple(_notes(page))
+        characters += sum(len(line.text) for line in lines)
+        notes: list[str] = []
+        for note in _notes(page):
+            notes.append(note)
+            characters += len(note)
+            _check_characters(name, characters, max_characters)
         values = tuple(form_values(document.formenv, page)) if document.formenv else ()
         text_page.close()
         page.close()
-        characters += sum(len(line.text) for line in lines)
-        if characters > max_characters:
-            raise TooLarge(f"{name}: has more than {max_characters:,} characters. Split it.")
-        yield Page(position + 1, lines, form_values=values, lattices=lattices, notes=notes)
+        _check_characters(name, characters, max_characters)
+        yield Page(position + 1, lines, form_values=values, lattices=lattices, notes=tuple(notes))
+
+
+def _check_characters(name: str, count: int, most: int) -> None:
+    if count > most:
+        raise TooLarge(f"{name}: has more than {most:,} characters. Split it.")
 
 
 def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
@@ -205,11 +209,9 @@ def _notes(page: Any) -> Iterator[str]:
     from pypdfium2 import raw
 
     for kind, note in _annotations(page):
-        size = raw.FPDFAnnot_GetStringValue(note, b"Contents", None, 0)
-        if size > 2 and kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
-            text = (ctypes.c_ushort * (size // 2))()
-            raw.FPDFAnnot_GetStringValue(note, b"Contents", text, size)
-            yield bytes(text).decode("utf-16-le", "ignore").strip("\0 \r\n")
+        if kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
+            text = _text(partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")).strip()
+            yield from filter(None, [text])
 
 
 def _strikes(page: Any) -> Iterator[Rule]:
@@ -231,13 +233,13 @@ def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
     """Level (from 1) and title of the outline's entries, by the page they point to (from 1)."""
     import pypdfium2
 
-    results: dict[int, list[tuple[int, str]]] = {}
+    results = defaultdict[int, list[tuple[int, str]]](list)
     try:
         for bookmark in document.get_toc(max_depth=6):
             target = bookmark.get_dest()
             page = target.get_index() if target else None
             if page is not None:
-                results.setdefault(page + 1, []).append((bookmark.level + 1, bookmark.get_title()))
+                results[page + 1].append((bookmark.level + 1, bookmark.get_title()))
     except pypdfium2.PdfiumError:
         return {}  # a broken outline takes nothing from the text
     return results
@@ -266,8 +268,8 @@ def form_values(form: Any, page: Any) -> Iterator[tuple[str, str]]:
 def _label(form: Any, field: Any) -> str:
     from pypdfium2 import raw
 
-    label = _text(lambda *room: raw.FPDFAnnot_GetFormFieldAlternateName(form, field, *room))
-    return label or _text(lambda *room: raw.FPDFAnnot_GetFormFieldName(form, field, *room))
+    label = one_line(_text(partial(raw.FPDFAnnot_GetFormFieldAlternateName, form, field)))
+    return label or one_line(_text(partial(raw.FPDFAnnot_GetFormFieldName, form, field)))
 
 
 def _value(form: Any, field: Any) -> str:
@@ -278,7 +280,7 @@ def _value(form: Any, field: Any) -> str:
         return "yes" if raw.FPDFAnnot_IsChecked(form, field) else ""
     if kind in {raw.FPDF_FORMFIELD_PUSHBUTTON, raw.FPDF_FORMFIELD_SIGNATURE}:
         return ""
-    value = _text(lambda *room: raw.FPDFAnnot_GetFormFieldValue(form, field, *room))
+    value = one_line(_text(partial(raw.FPDFAnnot_GetFormFieldValue, form, field)))
     return "" if kind == raw.FPDF_FORMFIELD_RADIOBUTTON and value == "Off" else value
 
 
@@ -289,20 +291,20 @@ def _text(read: ReadBuffer) -> str:
     length = min(read(None, 0), LONGEST_VALUE)
     buffer = ctypes.create_string_buffer(length)
     read(ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)), length)
-    return one_line(buffer.raw.decode("utf-16-le", "replace").split("\0")[0])
+    return buffer.raw.decode("utf-16-le", "replace").split("\0")[0]
 
 
-SAID = read_lists("filings")
+LISTS = read_lists("filings")
 COVER_LINES = 60
 FORM = re.compile(
-    rf"(?<!\w){SAID['form']}\s+(\d{{1,2}}-[A-Z]{{1,3}}(?:/A)?|[A-Z]-\d{{1,2}}(?:/A)?)(?!\w)",
+    rf"(?<!\w){LISTS['form']}\s+(\d{{1,2}}-[A-Z]{{1,3}}(?:/A)?|[A-Z]-\d{{1,2}}(?:/A)?)(?!\w)",
     re.IGNORECASE,
 )
 PERIOD = re.compile(
-    rf"{SAID['before_period']}({SAID['period']}:?\s+\w+\.? \d{{1,2}},? \d{{4}})", re.IGNORECASE
+    rf"{LISTS['before_period']}({LISTS['period']}:?\s+\w+\.? \d{{1,2}},? \d{{4}})", re.IGNORECASE
 )
-NAMED = re.compile(rf"\(?\s*{SAID['named']}", re.IGNORECASE)
-NO_NAME = re.compile(rf"\W*|{SAID['no_name']}.*", re.IGNORECASE)
+NAMED = re.compile(rf"\(?\s*{LISTS['named']}", re.IGNORECASE)
+NO_NAME = re.compile(rf"\W*|{LISTS['no_name']}.*", re.IGNORECASE)
 
 
 def filing_title(lines: Sequence[str]) -> str:
@@ -327,9 +329,11 @@ def _company(cover: Sequence[str]) -> str:
 ODD = re.compile(r"[\x01-\x08\x0b\x0c\x0e-\x1f\uf724\uf730-\uf77a]|\r(?=[a-z])")
 OF_TEX = dict(zip("\x0b\x0c\r\x0e\x0f", ("ff", "fi", "fl", "ffi", "ffl"), strict=True))
 IN_A_WORD = re.compile(r"(?<=[A-Za-z])[\x0b-\x0f](?![\n\r])|[\x0b-\x0f](?=[a-z])")
-PRIVATE = {0xF730 + at: str(at) for at in range(10)}  # old figures
+PRIVATE = {0xF730 + digit: str(digit) for digit in range(10)}  # old figures
 PRIVATE[0xF724] = "$"
-PRIVATE |= {0xF761 + at: chr(ord("A") + at) for at in range(26)}  # small capitals
+PRIVATE |= {
+    0xF761 + place: letter for place, letter in enumerate(ascii_uppercase)
+}  # small capitals
 DIFFERENCES = re.compile(rb"/Differences\s*\[([^\[\]]{0,20000})\]")
 CODE_OR_NAME = re.compile(rb"(\d{1,3})|/([^\s/\[\]()<>{}%]+)")
 LETTERS = re.compile(rb"[A-Za-z](?:_[A-Za-z])+")
@@ -355,13 +359,12 @@ class Ligatures:
     @cached_property
     def _letters(self) -> dict[int, str]:
         """By code, where all fonts agree."""
-        results: dict[int, set[str]] = {}
-        for part in self._parts():
-            for match in DIFFERENCES.finditer(part):
-                for code, name in _glyph_names(match[1]):
-                    if code < ord(" "):
-                        letters = name.replace(b"_", b"") if LETTERS.fullmatch(name) else b""
-                        results.setdefault(code, set()).add(letters.decode("ascii"))
+        results = defaultdict[int, set[str]](set)
+        for match in (match for part in self._parts() for match in DIFFERENCES.finditer(part)):
+            for code, name in _glyph_names(match[1]):
+                if code < ord(" "):
+                    letters = name.replace(b"_", b"") if LETTERS.fullmatch(name) else b""
+                    results[code].add(letters.decode("ascii"))
         return {
             code: min(names) for code, names in results.items() if len(names) == 1 and all(names)
         }
@@ -383,7 +386,6 @@ class Ligatures:
 
 
 def _glyph_names(differences: bytes) -> Iterator[tuple[int, bytes]]:
-    """Codes with their names: a number, and names for it and those after it."""
     code = 0
     for number, name in CODE_OR_NAME.findall(differences):
         if name:

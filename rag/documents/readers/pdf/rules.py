@@ -234,7 +234,6 @@ def _line(words: Sequence[PdfCell]) -> str:
 
 
 def _places(rules: Sequence[Rule]) -> list[float]:
-    """The places of rules, each once."""
     places: list[float] = []
     for place in sorted(rule.place for rule in rules):
         if not places or place - places[-1] > NEAR:
