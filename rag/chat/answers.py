@@ -118,17 +118,21 @@ class Answering:
     def direct(
         self, session: SessionHandle, question: str, resolution: Resolution, draft: "Draft"
     ) -> DirectAnswer | None:
-        """What needs no writer, from the first that can answer so; offers stay with the draft."""
-        for answers in () if draft.wishes.needs_model else self._beside.direct:
-            answer = None
+        """What needs no writer, from the first that can answer so; offers stay with the draft.
+
+        The others offer what they would compute: a register of documents has as many rows as it
+        has, whatever the library says of itself.
+        """
+        lead: DirectAnswer | None = None
+        for side in () if draft.wishes.needs_model else self._beside.direct:
             with suppress(OverBudget), planning():  # the passages tell it then
-                answer = answers.answer(session, question, resolution)
-            if answer is not None:
-                draft.offers += answer.offers
-                draft.cells += () if answer.text else answer.sources
-            if answer is not None and answer.text:
-                return answer
-        return None
+                if lead is not None:
+                    draft.offers += side.readings(session, question, resolution)
+                elif (answer := side.answer(session, question, resolution)) is not None:
+                    draft.offers += answer.offers
+                    draft.cells += () if answer.text else answer.sources
+                    lead = answer if answer.text else None
+        return lead
 
     def weighed(
         self, session: SourceRegister, direct: DirectAnswer, sources: Sequence[Source]

@@ -284,7 +284,8 @@ class Assistant:
         compacted = self._memory.before_turn(session) if draft.wishes.past is None else None
         if compacted is not None:
             yield compacted
-        yield from _about_unknown(known, taken, resolution, draft)
+        if named:
+            yield from _about_unknown(known, taken, resolution, draft)
         sources = yield from self._write(session, turn, found, draft)
 
         with draft.trace.part("check") as span, waiting_for_database():

@@ -8,7 +8,7 @@ from typing import Any
 from rag.chat.composition import room_beside
 from rag.chat.prompts import BRIEF_PROMPT, SYSTEM_PROMPT, fit_sources, question_prompt
 from rag.chat.shown_sources import PreparedContext, ShownSources, stats_of
-from rag.chat.tool_loop import ToolOffer, offered
+from rag.chat.tool_loop import NO_TOOLS, ToolOffer
 from rag.citations.markers import neutralise
 from rag.errors import OverBudget
 from rag.llm.windows import ModelWindow, TokenBudget
@@ -137,19 +137,21 @@ class ContextBuilder:
             self._turns.keep(session, state)
         is_again = most_pairs is not None
         window = self._window_of(session, state, is_again)
-        state, before = _as_asked(state, wishes), turn.question.index
-        if wishes.past is not None:
-            before = state.session.message_count - 2
-        budget = self._budget(state.session, window)
-        budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
+        before, budget = turn.question.index, self._budget(state.session, window)
+        if wishes is not NO_OPTIONS:
+            state = _as_asked(state, wishes)
+            before = before if wishes.past is None else state.session.message_count - 2
+            budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
         fitted = fit_sources(
             shown.sources, budget_tokens=room, count=self._count, whole=shown.whole
         )
-        requested = _requested(session, state)
-        if state.preferences != NO_PREFERENCES and not is_again:
-            session.prefer(NO_PREFERENCES)  # for one context, and its shorter tries
+        requested: Sequence[Message] = ()
+        if state.preferences != NO_PREFERENCES:
+            requested = _requested(session, state)
+            if not is_again:
+                session.prefer(NO_PREFERENCES)  # for one context, and its shorter tries
         prompt = question_prompt(question, fitted.text, resolved)
         context = self._assembled(state, budget, prompt, before, requested, most_pairs)
         may_recall = wishes.past is None
@@ -157,18 +159,18 @@ class ContextBuilder:
             spare = self._room_for_results(budget, context) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
-        is_compressed, asked = context.is_compressed and may_recall, resolved or question
-        leaves_out = is_compressed and not is_again  # what is refused grows by no new tool
-        specs, waiting, described = offered(
-            offer, session, asked, leaves_out=leaves_out, is_sure=shown.is_sure
-        )
+        tools = NO_TOOLS
+        if offer is not None:  # what is refused grows by no new tool
+            leaves_out = context.is_compressed and may_recall and not is_again
+            asked, is_sure = resolved or question, shown.is_sure
+            tools = offer.specs(session, asked, leaves_out=leaves_out, is_sure=is_sure)
         return PreparedContext(
             messages=context.messages,
             max_tokens=budget.max_tokens,
             shown=fitted.sources,
-            tools=specs,
-            waiting_tools=waiting,
-            stats=stats_of(context, state.summaries, replace(budget, tools=described)),
+            tools=tools.at_once,
+            waiting_tools=tools.waiting,
+            stats=stats_of(context, state.summaries, replace(budget, tools=tools.tokens)),
         )
 
     def _window_of(self, session: SourceRegister, state: State, is_again: bool) -> int:

@@ -299,6 +299,18 @@ class ToolRoom:
 
 
 @dataclass(frozen=True, slots=True)
+class OfferedTools:
+    """What one question is offered."""
+
+    at_once: tuple[ToolSpec, ...] = ()
+    waiting: tuple[ToolSpec, ...] = ()
+    tokens: int = 0  # of describing the first
+
+
+NO_TOOLS = OfferedTools()
+
+
+@dataclass(frozen=True, slots=True)
 class ToolOffer:
     """Which tools a model is told of: their description is paid for in each turn."""
 
@@ -313,11 +325,12 @@ class ToolOffer:
 
     def specs(
         self, session: OwnedSession, question: str, *, leaves_out: bool, is_sure: bool
-    ) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...]]:
+    ) -> OfferedTools:
         """Those that a question needs at once, and those that wait for what the sources answer."""
         specs = tool_specs(has_tables=self.has_tables(session), leaves_out=leaves_out)
-        told = self.at_once(specs, question, is_sure=is_sure)
-        return told, tuple(spec for spec in specs if spec not in told)
+        needed = self.at_once(specs, question, is_sure=is_sure)
+        waiting = tuple(spec for spec in specs if spec not in needed)
+        return OfferedTools(needed, waiting, self.tokens(needed))
 
     def at_once(
         self, specs: Sequence[ToolSpec], question: str, *, is_sure: bool
@@ -328,18 +341,3 @@ class ToolOffer:
 
     def tokens(self, specs: Sequence[ToolSpec]) -> int:
         return sum(self.count(json.dumps(asdict(spec))) + SPEC_TOKENS for spec in specs)
-
-
-def offered(
-    offer: ToolOffer | None,
-    session: OwnedSession,
-    question: str,
-    *,
-    leaves_out: bool,
-    is_sure: bool,
-) -> tuple[tuple[ToolSpec, ...], tuple[ToolSpec, ...], int]:
-    """Tools that are told at once, those that wait, and what describing the first takes."""
-    if offer is None:
-        return (), (), 0
-    specs, waiting = offer.specs(session, question, leaves_out=leaves_out, is_sure=is_sure)
-    return specs, waiting, offer.tokens(specs)

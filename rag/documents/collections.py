@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -143,22 +143,13 @@ class Collections:
 
     def create(self, owner: str, name: str, *, everybody: Right = Right.NONE) -> Collection:
         """A new one, of this owner. Raises UserError and Conflict."""
-        collection = Collection(
-            str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS)),
-            _checked_name(name),
-            owner,
-            _checked_everybody(everybody),
-        )
+        collection_id = str(10**ID_DIGITS + secrets.randbelow(9 * 10**ID_DIGITS))
+        right = _checked_everybody(everybody)
+        collection = Collection(collection_id, _checked_name(name), owner, right)
+        values = asdict(collection) | {"everybody": int(right)}
         try:
             with db.writing(self._engine) as connection:
-                connection.execute(
-                    insert(db.collections).values(
-                        id=collection.id,
-                        name=collection.name,
-                        owner=owner,
-                        everybody=int(collection.everybody),
-                    )
-                )
+                connection.execute(insert(db.collections).values(values))
                 record(connection, "collection.created", f"{collection.id} {collection.name}")
         except IntegrityError as error:
             raise _name_taken(collection.name) from error

@@ -32,7 +32,7 @@ from rag.library.questions import (
     outline,
 )
 from rag.library.summary import QuotedStretch, key_statements, statements_of
-from rag.records import Chunk, Document, Hit, Readable, Resolution, Role, Section, Source
+from rag.records import Chunk, Document, Hit, Offer, Readable, Resolution, Role, Section, Source
 from rag.render.gate import in_words
 from rag.seams import LIBRARY, DirectAnswer, OwnedSession, SessionHandle, SourceRegister
 from rag.search.mentions import NameMentions
@@ -89,6 +89,11 @@ class LibraryAnswers:
         if asked.kind in (LibraryTopic.MENTIONS, LibraryTopic.TOPIC):
             return self._mentioning(session, asked, speech)
         return self._of_document(session, asked, speech)
+
+    def readings(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> tuple[Offer, ...]:
+        return ()  # it is asked first, and what it says of itself it computes from nothing
 
     def _empty(self, session: OwnedSession, question: str, talk: str) -> DirectAnswer | None:
         """A model may still speak of the conversation; without one there is nothing to say."""

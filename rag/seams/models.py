@@ -294,3 +294,8 @@ class DirectAnswers(Protocol):
         self, session: SessionHandle, question: str, resolution: Resolution
     ) -> DirectAnswer | None:
         """The answer, its sources registered with the session; None: not a question for this."""
+
+    def readings(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> tuple[Offer, ...]:
+        """What the question may ask of this side as well, where another one answers it."""

@@ -102,6 +102,17 @@ class TableAnswers:
             return told(self._result(sure, question))
         return self._beside(session, question, resolution.talk, choices)
 
+    def readings(
+        self, session: SessionHandle, question: str, resolution: Resolution
+    ) -> tuple[Offer, ...]:
+        """Those that use each word of the question."""
+        readable = session.readable()
+        if not (may_ask_rows(question) and self.library.store.ids(readable)):
+            return ()
+        choices = self.library.understand(question, readable)
+        whole = [choice for choice in choices if not choice.unused]
+        return self._offers(self.offered(question, whole), question, resolution.talk)
+
     def ask(self, question: str, readable: Readable, past: Sequence[TableTurn] = ()) -> TableResult:
         """The result alone. Raises UserError where no table can say, or the question is vast."""
         refuse_long(question)
@@ -263,15 +274,20 @@ class TableAnswers:
             if 0 < len(result.rows) <= MOST_CELLS:
                 sources.append(self.keep(session, result))
         offered = self.offered(question, choices)
-        if not (sources or offered or self._likeness is None) and may_ask_rows(question):
+        is_whole = bool(offered) and not offered[0].unused
+        if not (sources or is_whole or self._likeness is None) and may_ask_rows(question):
             meant = self.library.by_meaning(question, session.readable(), self._likeness)
-            offered = self.offered(question, meant)
-        code = language_of(question, talk).code
-        labels = {label_of(each, offered, code): each.plan.as_dict() for each in offered}
-        offers = tuple(Offer(label, plan) for label, plan in labels.items())
-        if not (sources or offers):
+            offered = [*self.offered(question, meant), *offered][:OFFERED]
+        if not (sources or offered):
             return None
+        offers = self._offers(offered, question, talk)
         return DirectAnswer("", tuple(sources), made_by=TABLES, offers=offers)
+
+    def _offers(self, choices: Sequence[Choice], question: str, talk: str) -> tuple[Offer, ...]:
+        """As buttons, in the language of the question."""
+        code = language_of(question, talk).code
+        labels = {label_of(choice, choices, code): choice.plan.as_dict() for choice in choices}
+        return tuple(Offer(label, plan) for label, plan in labels.items())
 
     def offered(self, question: str, choices: Sequence[Choice]) -> list[Choice]:
         """The readings that a person may choose from; at most three."""

@@ -126,6 +126,14 @@ class TableWords:
                         found[form].append(column.name)
         return found
 
+    def with_part(self, word: str) -> list[str]:
+        """Columns of whose names a word is one; else those whose name has it shortened."""
+        names = dict.fromkeys(name for form in stems(word) for name in self.parts.get(form, ()))
+        if names or is_idle(word) or (word,) in self.held or not self.rows.isdisjoint(stems(word)):
+            return list(names)
+        short = (n for part, names in self.parts.items() if shortens(part, word) for n in names)
+        return list(dict.fromkeys(short))
+
     @cached_property
     def held(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
         """Values by their words, as they are and as stems; by column."""
@@ -147,9 +155,15 @@ class TableWords:
 
     @cached_property
     def rows(self) -> frozenset[str]:
-        """What the rows are called: words of the table's name and of the column that names them."""
+        """What the rows are called: words of the table's name and of the column that names them.
+
+        `cars04` holds cars.
+        """
         texts = (self.table.name, self.table.document_title, self.subject)
-        return frozenset(f for text in texts for w in spelled_words(text).split() for f in stems(w))
+        words = (word for text in texts for word in spelled_words(text).split())
+        return frozenset(f for w in words for f in (*stems(w), *stems(w.rstrip("0123456789")))) - {
+            ""
+        }
 
     @cached_property
     def subject(self) -> str:
@@ -237,11 +251,20 @@ def _of_table(words: Sequence[str], start: int, table: TableWords) -> Iterator[P
             yield from _whole(start, words[start:end], table)
     if not is_idle(words[start]):
         yield from _single(start, words[start], table)
+    for end in range(start + 2, min(len(words), start + LONGEST) + 1):
+        names = set.intersection(*(set(table.with_part(word)) for word in words[start:end]))
+        if not names:
+            break
+        for name in sorted(names, key=list(table.by_name).index):
+            yield Piece(start, end, "column", name, is_part=True)
+    pair = words[start : start + 2]
+    if len(pair) == 2 and not table.rows.isdisjoint(stems("".join(pair))):
+        yield Piece(start, start + 2, "rows")  # "star wars" of `starwars`
 
 
 def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
     """Columns of whose names this word is one, or that it asks for; what the rows are called."""
-    for name in dict.fromkeys(n for form in stems(word) for n in table.parts.get(form, ())):
+    for name in table.with_part(word):
         yield Piece(start, start + 1, "column", name, is_part=True)
     for column in table.money() if word in UNITS else ():
         if has_unit(column, UNITS[word]):
@@ -263,6 +286,20 @@ def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece
     for name, values in held.items():
         if len(gram) > 1 or not _says_nothing(gram[0]):
             yield Piece(start, end, "value", name, tuple(values))
+
+
+def shortens(part: str, word: str) -> bool:
+    """Whether a column's word is a long one written short: `temp`, or its consonants as in `mfr`.
+
+    Of consonants it has the first and the last, and others of the word in their order.
+    """
+    if len(part) < 2 or len(word) - len(part) < 2 or not part.isalpha():
+        return False
+    letters = iter(word.rstrip("e"))
+    is_contracted = (part[0], part[-1]) == (word[0], word.rstrip("e")[-1])
+    return (len(part) > 2 and word.startswith(part)) or (
+        is_contracted and all(letter in letters for letter in part)
+    )
 
 
 def _says_nothing(word: str) -> bool:
@@ -436,8 +473,16 @@ class Matched:
             by_column[piece.name, Op.NOT if denied else Op.IS] += piece.values
         for (name, op), values in by_column.items():
             yield Filter(name, op, tuple(dict.fromkeys(values)))
-            self.use(*(p for p in self.of("column") if p.name == name and not p.is_part))
+            beside = [p for p in self.of("column") if p.name == name]
+            self.use(*(p for p in beside if not p.is_part or self._is_beside_value(p)))
             self.use(*self.of("or", "and") if len(values) > 1 else ())
+
+    def _is_beside_value(self, piece: Piece) -> bool:
+        """ "Blue eyes" of a column `eye_color`."""
+        return any(
+            piece.name == value.name and piece.start - value.end in (0, value.start - piece.end)
+            for value in self.of("value")
+        )
 
     def _times(self) -> Iterator[Filter]:
         columns = self.table.table.columns
@@ -523,6 +568,9 @@ class Matched:
         keys = self._keys(ends[0])
         self.use(*ends, *([adjective] if adjective else []), *self.of("group"))
         is_named = len(columns) == 1
+        if keys and not (self._names_rows(keys) or told.measures or self._is_measured()):
+            order = (Order(FIRST, bool(told.up)),)  # "the most usual genre"
+            yield TablePlan("", filters, keys, (Measure(Kind.COUNT),), order, limit), False
         for column in columns[:MOST_READINGS]:
             falls = goes_down(told, column)
             plain = not is_identifier(column) and not is_mixed(column)
@@ -575,6 +623,10 @@ class Matched:
             return list(columns)
         return [c for c in self.table.table.columns if is_added(c)]
 
+    def _is_measured(self) -> bool:
+        columns = (self.column(p) for p in self.used if p.kind == "column")
+        return any(column.type is not ColumnType.TEXT for column in columns)
+
     def _keys(self, end: Piece) -> tuple[Key, ...]:
         """The texts that are named and not compared: what is ranked."""
         pieces = [p for p in self.free(figures=False) if self.column(p).type is ColumnType.TEXT]
@@ -591,10 +643,12 @@ class Matched:
         cues = self.of("count")
         if not cues:
             return
-        self.use(cues[0], *self.of("much"))
-        keys = self.groups()
         figures = self.free(figures=True)
         counted = [p for p in figures if self._joins(cues[0].end, p.start)]
+        if counted and any(self._before(cues[0], kind) for kind in KINDS):
+            return  # "the average number of pages"
+        self.use(cues[0], *self.of("much"))
+        keys = self.groups()
         if counted:
             self.use(*counted)
             column = self.column(counted[0])
@@ -623,7 +677,7 @@ class Matched:
         keys = self.groups()
         if not pieces and not keys:
             return
-        self.use(*pieces, *self.of("much"))
+        self.use(*pieces, *self.of("much", "count"))
         kind = KINDS[pieces[0].kind] if pieces else None
         figures = self.free(figures=True)
         columns = [self.column(p) for p in figures[:1]]

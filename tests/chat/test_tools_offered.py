@@ -35,6 +35,6 @@ def test_at_once_are_those_that_a_question_needs(question, is_sure, names):
 def test_without_turns_that_are_left_out_none_of_the_past_is_told():
     offer = ToolOffer(lambda: True, lambda session: True, may_ask_rows, len)
 
-    told, waiting = offer.specs(None, "What did we say?", leaves_out=False, is_sure=True)
+    tools = offer.specs(None, "What did we say?", leaves_out=False, is_sure=True)
 
-    assert not {spec.name for spec in (*told, *waiting)} & set(OF_THE_PAST)
+    assert not {spec.name for spec in (*tools.at_once, *tools.waiting)} & set(OF_THE_PAST)

@@ -228,3 +228,33 @@ def test_a_document_of_one_section_is_told_of_too(told, question, told_of):
 
     assert told_of in answer.content
     assert answer.answer.model == "library"
+
+
+class TestATableOfDocuments:
+    """Two sides count documents: the library leads, the rows of a register are offered."""
+
+    @pytest.fixture(scope="class")
+    def last(self, tmp_path_factory):
+        made = application_of(Settings(data_dir=tmp_path_factory.mktemp("register")))
+        register = b"document,signed,pages\n" + b"".join(
+            b"Contract %d,%s,%d\n" % (row, b"yes" if row % 2 else b"no", row) for row in range(1, 8)
+        )
+        list(made.ingestion.ingest([IncomingFile.from_bytes("documents.csv", register)]))
+        session = made.store.create("ada")
+
+        def last(question):
+            *_, finished = made.assistant.ask(session, question)
+            return finished.message
+
+        yield last
+        made.stop()
+
+    def test_the_library_says_what_it_holds_and_the_rows_are_one_click_away(self, last):
+        counted = last("How many documents are there?")
+        (offer,) = counted.answer.offers
+
+        assert "1 document" in counted.content
+        assert "7" in last(offer.label).content
+
+    def test_what_asks_for_no_rows_gets_no_offer(self, last):
+        assert last("What documents do you have?").answer.offers == ()

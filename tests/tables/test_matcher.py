@@ -7,7 +7,7 @@ from rag.records import EVERYTHING, Resolution
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers, is_sound
 from rag.tables.execution.result import offer_words
-from rag.tables.matcher import TableWords, pieces_of
+from rag.tables.matcher import TableWords, pieces_of, shortens
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, TablePlan, in_words
 from tests.applications import application_of
 
@@ -225,3 +225,50 @@ class TestOffers:
 
         assert answer.result is None
         assert answer.model != "tables"
+
+
+class TestWordsThatAreAlmostThere:
+    """Rows by their table's name, names of columns in part or written short: offered."""
+
+    @pytest.fixture(scope="class")
+    def offered(self, tmp_path_factory):
+        made = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
+        bikes = "rownames,mfr,model,seat_color,fuel_cap_l,total_track_laps\n" + "\n".join(
+            f"{i},{('Alder', 'Birch', 'Birch')[i % 3]},Type {i},{('red', 'blue')[i % 2]},{i % 9}.5,"
+            f"{100 + i * 37 % 50}"
+            for i in range(1, 31)
+        )
+        list(made.ingestion.ingest([IncomingFile.from_bytes("fastbikes07.csv", bikes.encode())]))
+        library = made.asked.library
+
+        def offered(question):
+            choices = library.understand(question, EVERYTHING)
+            return [(in_words(c.plan), c.unused) for c in made.asked.offered(question, choices)]
+
+        yield offered
+        made.stop()
+
+    @pytest.mark.parametrize(
+        ("question", "plan"),
+        [
+            ("How many fast bikes are by Birch?", "count of rows with mfr Birch"),
+            ("How many fast bikes have red seats?", "count of rows with seat color red"),
+            ("What is the average number of track laps?", "average total track laps"),
+        ],
+    )
+    def test_are_used(self, offered, question, plan):
+        assert (plan, ()) in offered(question)
+
+    @pytest.mark.parametrize(
+        ("part", "word", "is_short"),
+        [
+            ("mfr", "manufacturer", True),
+            ("temp", "temperature", True),
+            ("qty", "quantity", True),
+            ("mfr", "member", False),
+            ("tr", "true", False),
+            ("wt", "want", True),
+        ],
+    )
+    def test_a_word_is_written_short(self, part, word, is_short):
+        assert shortens(part, word) is is_short

@@ -6,7 +6,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice
 from string import ascii_uppercase
 from typing import Any
@@ -209,11 +209,9 @@ def _notes(page: Any) -> Iterator[str]:
     from pypdfium2 import raw
 
     for kind, note in _annotations(page):
-        size = raw.FPDFAnnot_GetStringValue(note, b"Contents", None, 0)
-        if size > 2 and kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
-            text = (ctypes.c_ushort * (size // 2))()
-            raw.FPDFAnnot_GetStringValue(note, b"Contents", text, size)
-            yield bytes(text).decode("utf-16-le", "ignore").strip("\0 \r\n")
+        if kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
+            text = _text(partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")).strip()
+            yield from filter(None, [text])
 
 
 def _strikes(page: Any) -> Iterator[Rule]:
@@ -270,8 +268,8 @@ def form_values(form: Any, page: Any) -> Iterator[tuple[str, str]]:
 def _label(form: Any, field: Any) -> str:
     from pypdfium2 import raw
 
-    label = _text(lambda *room: raw.FPDFAnnot_GetFormFieldAlternateName(form, field, *room))
-    return label or _text(lambda *room: raw.FPDFAnnot_GetFormFieldName(form, field, *room))
+    label = one_line(_text(partial(raw.FPDFAnnot_GetFormFieldAlternateName, form, field)))
+    return label or one_line(_text(partial(raw.FPDFAnnot_GetFormFieldName, form, field)))
 
 
 def _value(form: Any, field: Any) -> str:
@@ -282,7 +280,7 @@ def _value(form: Any, field: Any) -> str:
         return "yes" if raw.FPDFAnnot_IsChecked(form, field) else ""
     if kind in {raw.FPDF_FORMFIELD_PUSHBUTTON, raw.FPDF_FORMFIELD_SIGNATURE}:
         return ""
-    value = _text(lambda *room: raw.FPDFAnnot_GetFormFieldValue(form, field, *room))
+    value = one_line(_text(partial(raw.FPDFAnnot_GetFormFieldValue, form, field)))
     return "" if kind == raw.FPDF_FORMFIELD_RADIOBUTTON and value == "Off" else value
 
 
@@ -293,7 +291,7 @@ def _text(read: ReadBuffer) -> str:
     length = min(read(None, 0), LONGEST_VALUE)
     buffer = ctypes.create_string_buffer(length)
     read(ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)), length)
-    return one_line(buffer.raw.decode("utf-16-le", "replace").split("\0")[0])
+    return buffer.raw.decode("utf-16-le", "replace").split("\0")[0]
 
 
 LISTS = read_lists("filings")
