@@ -143,7 +143,7 @@ def main() -> None:
             sql = json.loads(line)["sql"]
             try:
                 plan = plan_of(sql)
-                result = application.asked.library.run(tables[plan.table.lower()], plan)
+                result = application.table_answers.library.run(tables[plan.table.lower()], plan)
                 exact = _same(result.rows, database.execute(sql).fetchall())
                 counts["said, exact" if exact else "said, another result"] += 1
             except NotSaid as error:

@@ -240,7 +240,7 @@ def watched(engine: Engine, length: int, rounds: int) -> dict[str, Stopwatch]:
         "turn": lambda number: one_turn(session, memory, number),
         "whole turn": one.ask,
         "substring search": lambda number: session.search(f"region {number % 97}"),
-        "word search": lambda number: one.remembered.found(session, f"region {number}", 20),
+        "word search": lambda number: one.remembered.search(session, f"region {number}", 20),
     }.items():
         watch = watches.setdefault(what, Stopwatch(engine))
         for number in range(rounds):

@@ -231,7 +231,7 @@ def look(
     distinct = set(facts)
     held = {fact for fact in distinct if any(_states(s, n, fact) for n, s in cited)}
     result.citations.append(_share(len(required & present), len(required)))
-    kept = Lexicon(names).kept(everything)
+    kept = Lexicon(names).whole_names(everything)
     kept |= {name for name in names - kept if name in recall(f"What about the {name}?")}
     result.names.append(_share(len(names & kept), len(names)))
     result.bound.append(_share(len({fact.number for fact in held}), len(required)))

@@ -307,7 +307,7 @@ def web(data: Path, half: str, *, is_chosen: bool) -> None:
 
 def _graded(application: Application, query: dict[str, Any], among: list[Table] | None) -> str:
     """What a person gets: an answer, buttons, or the passages alone."""
-    asked = application.asked
+    asked = application.table_answers
     choices = asked.library.understand(query["text"], EVERYTHING, among=among)
     sure = asked.claimed(choices)
     if sure is not None:
@@ -321,7 +321,7 @@ def _graded(application: Application, query: dict[str, Any], among: list[Table] 
 
 def _result(application: Application, choice: Choice, query: dict[str, Any]) -> str:
     try:
-        result = application.asked.library.run(choice.table, choice.plan)
+        result = application.table_answers.library.run(choice.table, choice.plan)
     except RagError:
         return "wrong"
     columns = (dict.fromkeys(map(str, column)) for column in zip(*result.rows, strict=True))

@@ -82,8 +82,8 @@ def _unclaimed(application: Application, asked: Asked, message: Message) -> str:
     """Passages, or buttons: whether one of these computes an accepted answer."""
     if not (message.answer and message.answer.offers):
         return "shown"
-    library, question = application.asked.library, asked["question"]
-    offered = application.asked.offered(question, library.understand(question, EVERYTHING))
+    library, question = application.table_answers.library, asked["question"]
+    offered = application.table_answers.offered(question, library.understand(question, EVERYTHING))
     results = [_run(library, choice) for choice in offered]
     is_right = any(result and is_answer(result, asked["accept"]) for result in results)
     return "offered right" if is_right else "offered"

@@ -174,7 +174,7 @@ def change_documents(web):
 
 def change_collections(web):
     web.call("POST /collections", data={"name": "Manuals"})
-    held = web.application.collections.named("anna", "Manuals")
+    held = web.application.collections.find("anna", "Manuals")
     web.call("POST /collections/<id>", held.id, data={"name": "Prices", "everybody": "read"})
     web.call("POST /collections/<id>/delete", held.id)
 

@@ -200,7 +200,7 @@ CASES = {
     f"{LISTS}lexicon": lambda t, w: t.app.documents.lexicon(w),
     f"{LISTS}documents": lambda t, w: named(t.app.documents.documents(w)),
     f"{LISTS}page": lambda t, w: paged(t.app.documents.page(w, limit=1, words="nimbus aero")),
-    f"{LISTS}named": lambda t, w: named(t.app.documents.named(HIDDEN, w)),
+    f"{LISTS}find_named": lambda t, w: named(t.app.documents.find_named(HIDDEN, w)),
     f"{LISTS}newest": lambda t, w: named(t.app.documents.newest(w, limit=9)),
     f"{LISTS}read_before": lambda t, w: named(of_older_readers(t.app, w)),
     f"{LISTS}filtered": lambda t, w: t.app.documents.filtered(Filters(type="markdown"), w),
@@ -252,21 +252,23 @@ CASES = {
     f"{TABLES}ids": lambda t, w: t.app.tables.ids(w),
     f"{TABLES}table": lambda t, w: t.app.tables.table(t.result.table_id, w),
     "tables/library.py TableLibrary.rows_behind": (
-        lambda t, w: t.app.asked.library.rows_behind(t.result, 0, w)
+        lambda t, w: t.app.table_answers.library.rows_behind(t.result, 0, w)
     ),
     "tables/library.py TableLibrary.understand": (
-        lambda t, w: t.app.asked.library.understand("What is the total margin?", w)
+        lambda t, w: t.app.table_answers.library.understand("What is the total margin?", w)
     ),
     "tables/library.py TableLibrary.likely": (
-        lambda t, w: t.app.asked.library.likely("margin or revenue by region", w)
+        lambda t, w: t.app.table_answers.library.likely("margin or revenue by region", w)
     ),
     "tables/library.py TableLibrary.by_meaning": (
-        lambda t, w: t.app.asked.library.by_meaning("What is the total profit?", w, meant)
+        lambda t, w: t.app.table_answers.library.by_meaning("What is the total profit?", w, meant)
     ),
     "tables/answers.py TableAnswers.ask": lambda t, w: (
-        t.app.asked.ask("What is the total margin?", w).rows
+        t.app.table_answers.ask("What is the total margin?", w).rows
     ),
-    "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.asked.table_of(t.result, w),
+    "tables/answers.py TableAnswers.table_of": lambda t, w: t.app.table_answers.table_of(
+        t.result, w
+    ),
     "chat/text_check.py cite_text": lambda t, w: cite_text(CITED, t.app.retriever, w),
 }
 OF_US = Readable(frozenset({DEFAULT_COLLECTION}))
@@ -339,7 +341,7 @@ def ingest(app, files, collection_id):
 
 def result_of(app, table):
     by_region = TablePlan(table.id, group=(By("Region"),), measures=(Measure(Kind.SUM, "Margin"),))
-    return app.asked.library.run(table, by_region)
+    return app.table_answers.library.run(table, by_region)
 
 
 @contextmanager
@@ -348,7 +350,7 @@ def library(settings):
     app = build(settings, embedder=HashEmbedder())
     hidden = Readable(frozenset({app.collections.create("ada", "Margins").id}))
     ours, theirs = (ingest(app, OPEN, "1"), ingest(app, HIDDEN, *hidden.ids))
-    document = app.documents.named(["nimbus.md"], hidden)[0]
+    document = app.documents.find_named(["nimbus.md"], hidden)[0]
     chunks = app.documents.chunks_of(document.id, hidden)
     session = app.store.create("ben")
     session.register([Hit(each, 1.0, each.text, each.start, each.end) for each in chunks])

@@ -79,6 +79,16 @@ def test_no_private_function_is_called_by_a_participle():
     ] == []
 
 
+# Properties that say how something is put into words, names where they stand, ways to work it out.
+STILL = {"every", "named", "shown", "ways"}
+
+
+def test_no_other_public_function_is_called_by_a_participle():
+    every = {name for path in (ROOT / "rag").rglob("*.py") for name in names_in(path)}
+
+    assert every & NO_VERBS <= STILL
+
+
 def test_what_somebody_may_read_is_called_readable():
     calls_within = [
         path.relative_to(ROOT).as_posix()

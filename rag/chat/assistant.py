@@ -374,7 +374,7 @@ class Assistant:
         if wishes.past is not None:
             return as_messages(wishes.past)[-2 * self._limits.past_turns :]
         end = session.read().message_count if turn is None else turn.question.index
-        return session.said(max(0, end - 2 * self._limits.past_turns), end)
+        return session.bare_messages(max(0, end - 2 * self._limits.past_turns), end)
 
     def _hits(
         self,

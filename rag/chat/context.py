@@ -179,7 +179,7 @@ class ContextBuilder:
         What refusals let guess is for the next question: here a pair less is tried each time.
         """
         own = self._rules.windows.get(state.session.model or "")
-        told = own.told_tokens if own is not None else self._rules.told_window
+        told = own.published_tokens if own is not None else self._rules.told_window
         if is_again and state.window and told is not None:
             return min(state.window, told())
         window = own.tokens() if own is not None else self._window()
@@ -312,7 +312,7 @@ class ContextBuilder:
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
-        recent = tuple(pairs_of(session.said(start, read.message_count)))
+        recent = tuple(pairs_of(session.bare_messages(start, read.message_count)))
         instructions = self._instructions.of(session)
         return State(
             read, summaries, recent, summarises, found.preferences, found.matches, instructions
@@ -453,7 +453,7 @@ class ContextBuilder:
             beside="\n".join(summary.text for summary in state.summaries),
         )
         with found as paragraphs:
-            return put_back(context, paragraphs.text(), paragraphs.asked_at, self._count)
+            return put_back(context, paragraphs.text(), paragraphs.shown_turns, self._count)
 
 
 def _log(summary: Summary) -> None:
@@ -499,7 +499,7 @@ def _as_asked(state: State, wishes: AnswerOptions) -> State:
 def _requested(session: SessionTranscript, state: State) -> Sequence[Message]:
     """Messages that a model asked to see: a slice, and what its last search found."""
     wanted = state.preferences
-    messages = list(session.said(*wanted.slice)) if wanted.slice else []
+    messages = list(session.bare_messages(*wanted.slice)) if wanted.slice else []
     if wanted.include_search_results:
         there = {message.index for message in messages}
         found = session.messages_at([index for index in state.matches if index not in there])

@@ -21,7 +21,7 @@ from rag.language.sentences import cells_of, plain
 from rag.language.words import content_words, language_of, stem, tokens
 from rag.records import Source
 from rag.seams import ComputedFigure
-from rag.tables.vocabulary import CUES, is_priced, said_at
+from rag.tables.vocabulary import CUES, expression_at, is_priced
 
 READ = 6  # sources, best first
 MOST_CELLS = 12  # of tables, that are compared with a question
@@ -323,7 +323,7 @@ def is_looked_up(source: Source) -> bool:
 def _dimensions(question: str) -> frozenset[str]:
     """What is measured in the unit whose number is asked for, or of a price; none: anything."""
     words = [token.lowered for token in tokens(question)]
-    cues = ((at, *said_at(words, at, CUES)) for at in range(len(words)))
+    cues = ((at, *expression_at(words, at, CUES)) for at in range(len(words)))
     counted = [at + length for at, length, kind in cues if kind == "count"]
     asked = {words[at] for at in counted if at < len(words)}
     units = {UNIT_SIGNS[word] for word in asked if word in UNIT_SIGNS}

@@ -183,15 +183,15 @@ def canonical(text: str, known: Container[int] | None = None) -> str:
     is data in JSON becomes a block of code, where an array cites nothing.
     """
     text = data_as_code(text)
-    return _canonical(text) if known is None else settled(text, known.__contains__)
+    return _canonical(text) if known is None else gate_text(text, known.__contains__)
 
 
 @memoised
 def _canonical(text: str) -> str:
-    return settled(text, lambda _number: True)
+    return gate_text(text, lambda _number: True)
 
 
-def settled(text: str, allowed: Callable[[int], bool]) -> str:
+def gate_text(text: str, allowed: Callable[[int], bool]) -> str:
     """A whole text through the gate, and again until no number is taken out any more.
 
     What stood apart may be a citation once a number between is gone: `see [47]Source 47`.
@@ -422,7 +422,7 @@ class JsonGate:
         gate = MarkerGate(self._allowed)
         passed = gate.feed(data) + gate.finish()
         if gate.removed:
-            passed = settled(passed, self._allowed)
+            passed = gate_text(passed, self._allowed)
         self._cited += [number for number in gate.cited if number not in self._cited]
         if passed == data or (self._only_unknown and not gate.removed):
             return quoted

@@ -279,7 +279,7 @@ def mcp(settings: "Settings", is_http: bool, host: str, port: int, url: str | No
 def collections(context: click.Context) -> None:
     """List collections; `add` makes one, `give` says who may do what with it."""
     if context.invoked_subcommand is None:
-        for each in _collections(context.obj).held(""):
+        for each in _collections(context.obj).readable_by(""):
             everybody = each.collection.everybody.name.lower()
             click.echo(
                 f"{each.id}  {each.document_count:>6}  {each.name}  "
@@ -310,7 +310,7 @@ def give(settings: "Settings", name: str, member: str, right: str) -> None:
     from rag.documents.collections import right_named
 
     found = _collections(settings)
-    held = found.named("", name)
+    held = found.find("", name)
     found.change(held.id, members=found.members(held.id) | {member: right_named(right)})
 
 

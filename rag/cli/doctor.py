@@ -66,7 +66,7 @@ def _data_folder(settings: Settings) -> str:
 def _database(settings: Settings) -> str:
     from rag.db.engine import damage_in_words, damaged_tables
     from rag.operations import set_back
-    from rag.operations.manifest import held_by
+    from rag.operations.manifest import take_inventory
     from rag.wiring.stores import open_database
 
     engine = open_database(settings)
@@ -75,7 +75,7 @@ def _database(settings: Settings) -> str:
         raise StorageFailed(damage_in_words(damaged))
     if older := set_back(engine, settings.data_dir):
         raise StorageFailed(older)
-    return str(held_by(engine))
+    return str(take_inventory(engine))
 
 
 def _tables(settings: Settings) -> str:

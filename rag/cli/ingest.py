@@ -17,7 +17,7 @@ from rag.cli.terminal import progress_bar
 from rag.documents.files import IncomingFile, collect
 from rag.documents.limits import MEBIBYTE
 from rag.errors import RagError, UserError
-from rag.ingestion.pipeline import kept_files
+from rag.ingestion.pipeline import stored_files
 from rag.records import DEFAULT_COLLECTION, EVERYTHING
 from rag.runtime.progress import Progress as FileProgress
 from rag.runtime.progress import Stage
@@ -108,7 +108,7 @@ def reread(settings: Settings, *, console: Console, whole: bool = False) -> Inge
     with _alone(settings, "reread") as application:
         store = application.documents
         documents = store.documents(EVERYTHING) if whole else store.read_before(EVERYTHING)
-        files = list(kept_files(store, documents))
+        files = list(stored_files(store, documents))
         _follow(application.ingestion.ingest(files), counts, len(files), console)
     if unkept := {document.name for document in documents} - {file.name for file in files}:
         named = ", ".join(sorted(unkept)[:NAMED])
@@ -182,7 +182,7 @@ def _here(
     from rag.web.server import opened
 
     with opened(settings) as application:
-        place = application.collections.named("", collection).id
+        place = application.collections.find("", collection).id
         application.ingestion.synchronise()
         placed = [replace(file, collection_id=place) for file in files]
         for report in application.ingestion.ingest(placed):

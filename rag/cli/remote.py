@@ -168,7 +168,7 @@ def _asking_here(
         store = application.store
         session = store.open(session_id, owner=owner) if session_id else store.create(owner)
         if collections:
-            named = application.collections.named
+            named = application.collections.find
             session.choose([named(owner, collection).id for collection in collections])
 
         def asking(question: str) -> Iterator[ServerEvent]:

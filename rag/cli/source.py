@@ -74,7 +74,7 @@ def add(  # noqa: PLR0913  (what is said of a source)
     if kind_of(address) == FOLDER and not folder_of(address).is_dir():
         raise UserError(f"There is no folder {folder_of(address)}. Check the path.")
     with _working(settings) as (application, book):
-        place = application.collections.named("", collection or DEFAULT_COLLECTION).id
+        place = application.collections.find("", collection or DEFAULT_COLLECTION).id
         wish = DocumentSource("", address, "", "", place, "", include, exclude, depth, every, watch)
         made = book.add(replace(wish, is_operators=True))
         _finish(settings, application, made.id, as_json=as_json, is_new=True)

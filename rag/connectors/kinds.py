@@ -420,14 +420,14 @@ def with_password(address: str, passwords: Mapping[str, SecretStr]) -> str:
         if name and name not in passwords:
             raise UserError(f"There is no password {name!r} in the settings. {HOW}")
 
-    def held(name: str) -> str:
+    def secret_of(name: str) -> str:
         return quote(passwords[name].get_secret_value(), safe="")
 
     def put_in(value: str) -> str:
         named = NAMED_PASSWORD.fullmatch(value)
-        return held(named[1]) if named else value
+        return secret_of(named[1]) if named else value
 
     with_query = address
     if passwords_in_query(address):
         with_query = _with_secrets(address, lambda value: _with_innermost(value, put_in))
-    return with_query.replace(f"{{{in_login}}}", held(in_login), 1) if in_login else with_query
+    return with_query.replace(f"{{{in_login}}}", secret_of(in_login), 1) if in_login else with_query

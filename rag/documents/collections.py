@@ -88,7 +88,7 @@ class Collections:
         """NONE as well where there is no such collection."""
         return self.rights(owner, collection_id).get(collection_id, Right.NONE)
 
-    def held(self, owner: str) -> list[CollectionOf]:
+    def readable_by(self, owner: str) -> list[CollectionOf]:
         """The collections that an owner may read, by name, with how many documents are in each."""
         rights, place = self.rights(owner), db.documents.c.collection_id
         query = select(db.collections).where(db.collections.c.id.in_(rights))
@@ -104,14 +104,14 @@ class Collections:
 
     def collection(self, owner: str, collection_id: str) -> CollectionOf:
         """Raises NotFound, also where the owner may not read it."""
-        for collection in self.held(owner):
+        for collection in self.readable_by(owner):
             if collection.id == collection_id:
                 return collection
         raise NotFound(f"There is no collection {collection_id[:60]!r}.")
 
-    def named(self, owner: str, wanted: str) -> CollectionOf:
+    def find(self, owner: str, wanted: str) -> CollectionOf:
         """By id or by name, as people type it. Raises NotFound and UserError."""
-        collections, name = self.held(owner), wanted.strip().casefold()
+        collections, name = self.readable_by(owner), wanted.strip().casefold()
         matching = [one for one in collections if one.id == wanted]
         matching = matching or [one for one in collections if one.name.casefold() == name]
         if len(matching) == 1:

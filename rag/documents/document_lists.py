@@ -104,7 +104,7 @@ class DocumentLists(Reads):
         ]
         return DocumentPage(documents[offset : offset + limit], len(documents), everything.total)
 
-    def named(self, names: Iterable[str], readable: Readable) -> list[Document]:
+    def find_named(self, names: Iterable[str], readable: Readable) -> list[Document]:
         """Those of these names."""
         query = select(db.documents).where(_open(readable))
         return list(map(document_from, self._rows_with(query, db.documents.c.name, names)))

@@ -322,7 +322,7 @@ def _waiting_reports(reports: SimpleQueue[Progress]) -> Iterator[Progress]:
         yield reports.get()
 
 
-def kept_files(store: SqlDocumentStore, documents: Iterable[Document]) -> Iterator[IncomingFile]:
+def stored_files(store: SqlDocumentStore, documents: Iterable[Document]) -> Iterator[IncomingFile]:
     """The file of each, to be read although nothing of it changed; none where none was kept."""
     for document in documents:
         path = store.original(document)

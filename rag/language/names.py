@@ -72,7 +72,7 @@ class Lexicon:
         """The names in a text, in order, not overlapping; of those that overlap, the longest."""
         return [Name(text[start:end], start, end) for _, start, end in self._matches(_plain(text))]
 
-    def kept(self, text: str) -> set[str]:
+    def whole_names(self, text: str) -> set[str]:
         """The names a text holds whole: `Aero 5` is not kept by `Aero 5 Pro` or `Aero 5-S`.
 
         Strict where `find` is generous: a name before another capitalised word or number counts
@@ -134,7 +134,7 @@ def typed_names(lexicon: tuple[str, ...]) -> TypedNames:
 
 def contains_name(text: str, name: str) -> bool:
     """Whether a text holds this very name, whole."""
-    return name.strip() != "" and bool(Lexicon([name]).kept(text))
+    return name.strip() != "" and bool(Lexicon([name]).whole_names(text))
 
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────

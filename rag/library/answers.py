@@ -26,9 +26,9 @@ from rag.library.questions import (
     Phrases,
     courtesy,
     kinds_of,
+    label_of,
     library_question,
     link,
-    named,
     outline,
 )
 from rag.library.summary import QuotedStretch, key_statements, statements_of
@@ -179,7 +179,7 @@ class LibraryAnswers:
             document.id: document for document in self._documents.documents(session.readable())
         }
         entries = [
-            f"- {named(documents[key])}: {speech.counted('place', len(those))}"
+            f"- {label_of(documents[key])}: {speech.counted('place', len(those))}"
             f" {numbers.get(key, '')}".rstrip()
             for key, those in chunks.items()
             if key in documents
@@ -266,7 +266,7 @@ class LibraryAnswers:
         pages = max((section.page or 0 for section in sections), default=0)
         count = ("page", pages) if pages > 1 else ("section", len(sections))
         facts = speech.facts(document, speech.counted(*count))
-        said = [f"{named(document)}: {facts}."]
+        said = [f"{label_of(document)}: {facts}."]
         first = [each for section in sections[:3] for each in statements_of(section)]
         quoted, sources = self._quoted(
             session, document, [replace(each, heading="") for each in first[:FIRST_STATEMENTS]]

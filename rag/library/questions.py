@@ -109,7 +109,7 @@ class Phrases:
         return " · ".join((*told, added))
 
     def entry(self, document: Document, *more: str) -> str:
-        return f"- {named(document)}: {self.facts(document, *more)}"
+        return f"- {label_of(document)}: {self.facts(document, *more)}"
 
     def listed(self, documents: Sequence[Document], most: int = MOST_LISTED) -> str:
         entries = [self.entry(document) for document in documents[:most]]
@@ -119,7 +119,7 @@ class Phrases:
         )
 
 
-def named(document: Document) -> str:
+def label_of(document: Document) -> str:
     """Its title, with a link, and its file's name."""
     name = "" if document.name == document.title else f" ({in_words(document.name)})"
     return f"{link(document)}{name}"

@@ -261,7 +261,7 @@ class ServerDialect:
         self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
     ) -> bool:
         """Whether the refusal named something that we can do without, so that another try helps."""
-        text = said_by(error)
+        text = error_text(error)
         status = getattr(error, "status_code", None)
         if status not in _CONCEDED or says_too_long(text) or unread_call(error):
             return False
@@ -282,7 +282,7 @@ class ServerDialect:
         """For a refusal that names nothing we know: habits that ask for the bare minimum."""
         options = _sent(body) & _OPTIONAL - self.refused - insisted
         status = getattr(error, "status_code", None)
-        if status not in (400, 422) or says_too_long(said_by(error)) or not options:
+        if status not in (400, 422) or says_too_long(error_text(error)) or not options:
             return None
         return replace(self, refused=self.refused | options)
 
@@ -318,7 +318,7 @@ def most_tokens(text: str) -> int | None:
 
 def afforded_tokens(error: Any) -> int | None:
     """How long a reply the account can still pay for, where a refusal says so."""
-    match = _AFFORDED.search(said_by(error)) if getattr(error, "status_code", 0) == 402 else None
+    match = _AFFORDED.search(error_text(error)) if getattr(error, "status_code", 0) == 402 else None
     return int(match[1]) if match and int(match[1]) >= LEAST_AFFORDED else None
 
 
@@ -347,7 +347,7 @@ _REFUSALS = (
 )
 
 
-def said_by(error: Any) -> str:
+def error_text(error: Any) -> str:
     """All that the server said, where a word of it may name what it refuses."""
     response = getattr(error, "response", None)
     text = str(error.message) if response is None else response.text

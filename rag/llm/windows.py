@@ -114,7 +114,7 @@ class ModelWindow:
         refused = self._refused if guesses or not self._is_guess else None
         return min(cap for cap in (found, self._configured, refused) if cap is not None)
 
-    def told_tokens(self) -> int:
+    def published_tokens(self) -> int:
         """As `tokens`, without what was guessed."""
         return self.tokens(guesses=False)
 

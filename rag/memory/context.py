@@ -141,7 +141,7 @@ def assemble(
 
 
 def put_back(
-    context: Context, text: str, asked_at: tuple[int, ...], count: TokenCounter
+    context: Context, text: str, shown_turns: tuple[int, ...], count: TokenCounter
 ) -> Context:
     """The context with what is recalled of some turns before its question, if it fits."""
     *others, last = context.messages
@@ -149,7 +149,7 @@ def put_back(
     tokens = context.tokens + count(longer.content) - count(last.content)
     if not text or tokens > context.budget_tokens:  # texts count for more than they did
         return context
-    return replace(context, messages=(*others, longer), tokens=tokens, recalled=asked_at)
+    return replace(context, messages=(*others, longer), tokens=tokens, recalled=shown_turns)
 
 
 class _TokenAllowance:

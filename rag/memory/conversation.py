@@ -120,7 +120,7 @@ class ConversationMemory:
             blocks += [renumber(text, numbers)] if text else []
         return "\n".join(blocks)
 
-    def found(self, session: SessionMemory, query: str, limit: int) -> list[tuple[int, str, str]]:
+    def search(self, session: SessionMemory, query: str, limit: int) -> list[tuple[int, str, str]]:
         """Index, role and a paragraph of the messages that bear on a query, best first."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as cached:
@@ -343,7 +343,7 @@ class ConversationMemory:
             older = StoredMessages(session, self._count, Lexicon(self._names(session.readable())))
             past.said, past.index.older, count = Messages(older, older.end), older, older.end
         is_known = count > past.base
-        messages = session.said(count - is_known, max(before, count))
+        messages = session.bare_messages(count - is_known, max(before, count))
         if is_known and messages and messages[0].content == cached.last:
             messages = messages[1:]
         elif is_known:

@@ -218,7 +218,7 @@ class History:
 
         return next((end for end in ends if stays(end)), ends[-1])
 
-    def asked_at(self, message: int) -> int | None:
+    def question_before(self, message: int) -> int | None:
         """The paragraph that asked for an answer: the last one of the user's message before it."""
         if message < 1 or self.said[message].role == Role.USER:
             return None
@@ -229,7 +229,7 @@ class History:
 
     def question_of(self, message: int) -> str:
         """What was asked for an answer; "" where nobody asked."""
-        position = self.asked_at(message)
+        position = self.question_before(message)
         return "" if position is None else self.paragraph(position).text
 
     def paragraph(self, position: int) -> Paragraph:
@@ -332,7 +332,7 @@ class ShownParagraphs:
         only_asks = past.said[message].only_asks and not is_last
         if only_asks and past.said[message + 1].role == Role.ASSISTANT:
             return False  # it tells nothing without its answer, and is shown with it
-        question = past.asked_at(message)
+        question = past.question_before(message)
         if question is not None and not past.said[message].numbers:
             before = past.paragraph(question).text
             bears = asks(before) or not self._wanted.isdisjoint(_words(before))
@@ -347,13 +347,13 @@ class ShownParagraphs:
         return True
 
     @property
-    def asked_at(self) -> tuple[int, ...]:
+    def shown_turns(self) -> tuple[int, ...]:
         """The questions of the turns that are shown, best first."""
         return tuple(dict.fromkeys(map(self._turn_of, self.chosen)))
 
     def _turn_of(self, position: int) -> int:
         message = position // PLACES
-        return message if self._past.asked_at(message) is None else message - 1
+        return message if self._past.question_before(message) is None else message - 1
 
     def blocks(self) -> list[tuple[int, str]]:
         """The newest turn first: the text of each, and the message that it ends with."""

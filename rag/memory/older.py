@@ -60,7 +60,9 @@ class StoredMessages:
             if len(self._read) + len(self._parsed) > MOST_READ:
                 self._read, self._parsed = {}, {}
             if missing:
-                self._read |= {message.index: message for message in self.session.said_at(missing)}
+                self._read |= {
+                    message.index: message for message in self.session.bare_messages_at(missing)
+                }
 
     def message(self, index: int) -> ParsedMessage:
         with self._lock:

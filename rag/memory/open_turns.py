@@ -68,7 +68,7 @@ class Instructions:
         """Those of a session, in one text, as they were sent."""
         if session.id in self._known:
             return self._known[session.id]
-        first = session.said(0, SYSTEM_MESSAGES)
+        first = session.bare_messages(0, SYSTEM_MESSAGES)
         leading = list(takewhile(lambda message: message.role == Role.SYSTEM, first))
         text = "\n".join(message.content for message in leading)
         is_settled = len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES

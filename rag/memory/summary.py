@@ -479,7 +479,7 @@ def _report(
     every = set(cited_numbers(spelled_out(text)))
     recallable = past.recallable
     lexicon = Lexicon(names)
-    stated_names, kept_names = lexicon.kept(spoken), lexicon.kept(text)
+    stated_names, kept_names = lexicon.whole_names(spoken), lexicon.whole_names(text)
     marks = Counter(line.mark for line in lines)
     literally = listed.intersection(numbers)
     ranged = every.intersection(numbers) - literally

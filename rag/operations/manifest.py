@@ -47,7 +47,7 @@ class Places:
         return None if self.rows is None else self.rows / f"{table_id}{ENDING}"
 
 
-def kept_by(engine: Engine, places: Places, before: Noted) -> dict[str, FileRecord]:
+def named_files(engine: Engine, places: Places, before: Noted) -> dict[str, FileRecord]:
     """Rows that the database names, as they are where they are new here.
 
     What was noted stays so as long as it is named: a file that is gone is missed.
@@ -106,7 +106,7 @@ class Manifest:
         )
 
 
-def held_by(engine: Engine) -> Manifest:
+def take_inventory(engine: Engine) -> Manifest:
     """What the database holds now."""
     of_documents, chunks = IndexDebts(engine).document_counts()
     count = select(func.count())
@@ -134,7 +134,7 @@ def note_manifest(
     `remade` are tables whose rows were written again. How far the library had come stays noted,
     until somebody `accepts` a database that was put back.
     """
-    now, before = held_by(engine), read_manifest(folder)
+    now, before = take_inventory(engine), read_manifest(folder)
     if not now.library and engine.dialect.name == "sqlite":
         now = replace(now, library=_give_name(engine))
     if before is not None:
@@ -147,7 +147,7 @@ def note_manifest(
             return
     noted_rows = before.rows if before is not None else {}
     noted_rows = {key: file for key, file in noted_rows.items() if key not in remade}
-    rows = kept_by(engine, places, noted_rows)
+    rows = named_files(engine, places, noted_rows)
     half = folder / f"{FILE}.part"
     half.write_text(json.dumps(asdict(replace(now, rows=rows))))
     half.replace(folder / FILE)
@@ -175,7 +175,7 @@ def set_back(engine: Engine, folder: Path) -> str:
     before = read_manifest(folder)
     if before is None:
         return ""
-    now = held_by(engine)
+    now = take_inventory(engine)
     if all(now.versions.get(key, at) >= at for key, at in before.versions.items()):
         return ""
     return (

@@ -370,10 +370,10 @@ class Player:
             yield f"keeps the sources of turn {earlier}", bool(wanted) and wanted <= seen, got
         lexicon = Lexicon(self._application.documents.lexicon(self._session.readable()))
         for earlier in turn.keeps_names_of:
-            names, lost = lexicon.kept(past.said.get(earlier, "")), set[str]()
+            names, lost = lexicon.whole_names(past.said.get(earlier, "")), set[str]()
             if not names:
                 self._blame(number, "keeps_names_of", earlier, "names no product")
-            lost = names - lexicon.kept(summary)
+            lost = names - lexicon.whole_names(summary)
             got = f"without {', '.join(sorted(lost))}"
             yield f"keeps the names of turn {earlier}", bool(names) and not lost, got
         if turn.within_tokens is not None:

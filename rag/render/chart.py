@@ -6,7 +6,7 @@ from functools import partial
 from html import escape
 
 from rag.language.languages import phrases
-from rag.tables.execution.result import ResultColumn, TableResult, shown
+from rag.tables.execution.result import ResultColumn, TableResult, display_value
 from rag.tables.types import read_number
 from rag.tables.vocabulary import MONTHS
 
@@ -63,7 +63,7 @@ class Series:
         return tuple(map(sum, self.rows))
 
     def figure(self, value: float) -> str:
-        return shown(value, self.column)
+        return display_value(value, self.column)
 
     def __str__(self) -> str:
         """All figures as words."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from rag.citations.gate import MarkerGate, settled
+from rag.citations.gate import MarkerGate, gate_text
 from rag.citations.grammar import MATH, MAX_MATH
 from rag.language.lazy_patterns import memoised, regex
 from rag.records import Answer, Message, Role
@@ -417,4 +417,4 @@ class AnswerGate:
 
     def settle(self, text: str) -> str:
         """The whole of what passed: once a number is gone, others may be left to take out."""
-        return sanitise(settled(text, self._allowed)) if self._markers.removed else text
+        return sanitise(gate_text(text, self._allowed)) if self._markers.removed else text

@@ -124,11 +124,11 @@ class SessionTranscript(OwnedSession, Protocol):
 
     def messages(self, start: int = 0, end: int | None = None) -> list[Message]: ...
     def messages_at(self, indices: Collection[int]) -> list[Message]: ...
-    def said(self, start: int = 0, end: int | None = None) -> list[Message]:
+    def bare_messages(self, start: int = 0, end: int | None = None) -> list[Message]:
         """As `messages`, without what is known of answers beside their text: for contexts."""
 
-    def said_at(self, indices: Collection[int]) -> list[Message]:
-        """As `said`, those with these indices."""
+    def bare_messages_at(self, indices: Collection[int]) -> list[Message]:
+        """As `bare_messages`, those with these indices."""
 
     def message(self, index: int) -> Message:
         """Raises NotFound."""

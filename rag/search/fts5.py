@@ -19,7 +19,7 @@ from rag.search.word_index import (
     RANKED,
     Plan,
     Positions,
-    held_by,
+    rows_of_terms,
     score,
     with_list,
 )
@@ -146,7 +146,7 @@ class Fts5Words:
         stems = _Stems(self.stemmer, terms)
         for row in found:
             stems.read(row.row, row.heading, row.text)
-        return held_by(stems.of_term, stems.places(), {row.row: row.id for row in found})
+        return rows_of_terms(stems.of_term, stems.places(), {row.row: row.id for row in found})
 
     def tokens(self, term: Term) -> Sequence[str]:
         return term.tokens

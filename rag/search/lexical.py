@@ -167,11 +167,11 @@ class LexicalIndex:
         vocabulary = (own or self._knowing(connection)).vocabulary
 
         @cache
-        def held_within(stem: str) -> int:
+        def count_readable(stem: str) -> int:
             return self._words.frequencies(connection, [Term((stem,))], readable, MOST_SCORED)[0]
 
         is_all = own is not None or readable.ids is None
-        count = vocabulary.held if is_all else held_within
+        count = vocabulary.chunk_count if is_all else count_readable
         likely = vocabulary.likely(query, count)
         meant = {
             word: vocabulary.nearest(word, self._written(connection, own, stems, readable), count)

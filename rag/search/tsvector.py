@@ -25,7 +25,7 @@ from rag.search.word_index import (
     SHARE_OF_TIME,
     Plan,
     Positions,
-    held_by,
+    rows_of_terms,
     score,
 )
 
@@ -138,7 +138,7 @@ class TsvectorWords:
     ) -> list[list[str]]:
         found = connection.execute(self._WRITTEN, {"ids": list(chunk_ids)}).all()
         lexemes = self.lexemes(connection, terms)
-        return held_by(lexemes, _places(found, lexemes), {row.row: row.id for row in found})
+        return rows_of_terms(lexemes, _places(found, lexemes), {row.row: row.id for row in found})
 
     def tokens(self, term: Term) -> Sequence[str]:
         return _tokens(term)

@@ -47,7 +47,7 @@ class Vocabulary:
         """The words that begin with these."""
         return [word for word in self._counts if word.startswith(letters)]
 
-    def held(self, stem: str) -> int:
+    def chunk_count(self, stem: str) -> int:
         """In how many chunks of all collections a stem is."""
         return self._counts.get(stem, 0)
 

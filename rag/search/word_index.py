@@ -145,7 +145,7 @@ def score(
     return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
-def held_by(
+def rows_of_terms(
     lexemes: Mapping[Term, Sequence[str]], places: Mapping[str, Positions], ids: Mapping[int, str]
 ) -> list[list[str]]:
     """For each term, the ids of the rows that it stands in."""

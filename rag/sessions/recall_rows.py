@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, TextClause, bindparam, delete, func, insert, select, text
 
 from rag.db import message_vectors, message_words, storable
-from rag.sessions.rows import OWNED, SessionKey, check, found
+from rag.sessions.rows import OWNED, SessionKey, check, fetch_rows
 
 AT_ONCE = 200  # words of one statement; SQLite takes 500 parts
 LONGEST = 200  # characters of a word; longer ones are not looked up
@@ -38,7 +38,7 @@ def _of_words(count: int) -> TextClause:
 
 def newest_block(connection: Connection, key: SessionKey) -> tuple[int, bytes]:
     """Where the last block ends, and the size of the index up to there. Raises NotFound."""
-    rows = found(connection, key, _NEWEST_BLOCK)
+    rows = fetch_rows(connection, key, _NEWEST_BLOCK)
     return (rows[0].end, rows[0].postings) if rows else (0, b"")
 
 
@@ -53,7 +53,7 @@ def blocks_of(
     blocks: dict[str, list[tuple[int, bytes]]] = {}
     for start in range(0, len(wanted), AT_ONCE):
         some = {f"word{n}": word for n, word in enumerate(wanted[start : start + AT_ONCE])}
-        for row in found(connection, key, _of_words(len(some)), last=last, most=most, **some):
+        for row in fetch_rows(connection, key, _of_words(len(some)), last=last, most=most, **some):
             blocks.setdefault(row.word, []).append((row.end, bytes(row.postings)))
     return blocks
 
@@ -110,7 +110,7 @@ def save_vectors(connection: Connection, session_id: str, vectors: Mapping[int, 
 
 def vectors_of(connection: Connection, key: SessionKey, indices: Sequence[int]) -> dict[int, Any]:
     """Those that are saved. Raises NotFound."""
-    return _arrays(found(connection, key, _VECTORS_OF, wanted=list(indices)))
+    return _arrays(fetch_rows(connection, key, _VECTORS_OF, wanted=list(indices)))
 
 
 def vectors_besides(
@@ -121,10 +121,10 @@ def vectors_besides(
     Mostly these are the newest: what is older is counted, and listed only if it is not all known.
     """
     last = max(known, default=since - 1)
-    newer = _arrays(found(connection, key, _BEHIND, last=last))
-    if found(connection, key, _COUNTED, last=last, since=since)[0][0] == len(known):
+    newer = _arrays(fetch_rows(connection, key, _BEHIND, last=last))
+    if fetch_rows(connection, key, _COUNTED, last=last, since=since)[0][0] == len(known):
         return newer
-    every = (index for (index,) in found(connection, key, _INDICES, last=last, since=since))
+    every = (index for (index,) in fetch_rows(connection, key, _INDICES, last=last, since=since))
     return newer | vectors_of(connection, key, [index for index in every if index not in known])
 
 

@@ -130,7 +130,7 @@ class FingerprintTable:
             return False
         return True
 
-    def named(self, owner: str, key: str) -> tuple[str, int] | None:
+    def session_of_key(self, owner: str, key: str) -> tuple[str, int] | None:
         """The session of a key, and the index that was kept with it."""
         table = transcript_hashes
         query = select(table.c.session_id, table.c.index)
@@ -225,7 +225,7 @@ class ConversationFinder:
 
     def waiting_for(self, key: str) -> FoundSession | None:
         """The session whose last answer made these calls, for who brings the results first."""
-        known = self.table.named(self.owner, key)
+        known = self.table.session_of_key(self.owner, key)
         if known is None:
             return None
         session = self.store.open(known[0], owner=self.owner)

@@ -14,7 +14,7 @@ from rag.citations.register import assign_numbers, brought_source
 from rag.db import chunks, documents, earlier_chunks, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
 from rag.records import NOTHING, ImportedMessage, Readable, Role, Source
-from rag.sessions.rows import IS_MINE, OWNED, SessionKey, found, source_columns, source_from
+from rag.sessions.rows import IS_MINE, OWNED, SessionKey, fetch_rows, source_columns, source_from
 
 HIGHEST_IMPORTED = 9_999
 PLACEHOLDER = "This source was not brought along when the conversation was imported."
@@ -105,7 +105,7 @@ def _numbers_in_family(
 
 def source_count(connection: Connection, key: SessionKey) -> int:
     """The highest number that is taken."""
-    return int(found(connection, key, _COUNTED)[0].source_count)
+    return int(fetch_rows(connection, key, _COUNTED)[0].source_count)
 
 
 def read(
@@ -116,10 +116,10 @@ def read(
 ) -> list[Source]:
     """Sources by number, with what became of them."""
     if numbers is None:
-        rows = found(connection, key, _READ)
+        rows = fetch_rows(connection, key, _READ)
     else:
         possible = [number for number in numbers if number < 2**31]
-        rows = found(connection, key, _READ_NUMBERS, numbers=possible)
+        rows = fetch_rows(connection, key, _READ_NUMBERS, numbers=possible)
     return [source_from(row, readable) for row in rows]
 
 
@@ -127,7 +127,7 @@ def of_chunks(
     connection: Connection, key: SessionKey, readable: Readable, chunk_ids: Sequence[str]
 ) -> list[Source]:
     """The sources that these chunks are, by number; those that are registered."""
-    rows = found(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
+    rows = fetch_rows(connection, key, _READ_CHUNKS, chunk_ids=list(chunk_ids))
     return [source_from(row, readable) for row in rows]
 
 
@@ -146,7 +146,7 @@ def keep_result(
 
 def result(connection: Connection, key: SessionKey, number: int) -> dict[str, Any] | None:
     """The table that a source is."""
-    rows = found(connection, key, _RESULT, number=number)
+    rows = fetch_rows(connection, key, _RESULT, number=number)
     return dict(rows[0].content) if rows else None
 
 

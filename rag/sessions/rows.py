@@ -166,7 +166,7 @@ class SessionKey:
         return {"its_id": self.id, "its_owner": self.owner, **more}
 
 
-def found(
+def fetch_rows(
     connection: Connection, key: SessionKey, /, query: Executable, **asked: Any
 ) -> Sequence[Any]:
     """The rows of a statement that holds one of the conditions. Raises NotFound."""

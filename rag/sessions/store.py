@@ -181,10 +181,10 @@ class SqlTranscript(_OwnedRows):
     def messages_at(self, indices: Collection[int]) -> list[Message]:
         return self._look(transcript.read_at, indices)
 
-    def said(self, start: int = 0, end: int | None = None) -> list[Message]:
+    def bare_messages(self, start: int = 0, end: int | None = None) -> list[Message]:
         return self._look(transcript.read_brief, start, TO_THE_END if end is None else end)
 
-    def said_at(self, indices: Collection[int]) -> list[Message]:
+    def bare_messages_at(self, indices: Collection[int]) -> list[Message]:
         return self._look(transcript.read_brief_at, indices)
 
     def message(self, index: int) -> Message:

@@ -13,7 +13,15 @@ from sqlalchemy import Connection, and_, bindparam, delete, func, insert, select
 from rag.db import sessions, storable, summaries
 from rag.records import ContextPreferences, LineEdit, Summary, SummaryLine, SummaryReport
 from rag.seams import Overview
-from rag.sessions.rows import IS_MINE, OWNED, SessionKey, absent, found, session_from, summary_from
+from rag.sessions.rows import (
+    IS_MINE,
+    OWNED,
+    SessionKey,
+    absent,
+    fetch_rows,
+    session_from,
+    summary_from,
+)
 
 ON_REQUEST = -1  # the epoch of summaries made on request: it never was, and is never over
 SHOWN = (
@@ -48,7 +56,7 @@ _PREFERENCES = select(sessions.c.preferences).where(IS_MINE)
 
 def epoch(connection: Connection, key: SessionKey) -> int:
     """The number that ends when summaries are forgotten."""
-    return int(found(connection, key, _EPOCH)[0].epoch)
+    return int(fetch_rows(connection, key, _EPOCH)[0].epoch)
 
 
 def overview(connection: Connection, key: SessionKey) -> Overview:
@@ -94,12 +102,12 @@ def note_matches(connection: Connection, key: SessionKey, indices: Sequence[int]
 
 
 def _preferences(connection: Connection, key: SessionKey) -> dict[str, Any]:
-    return dict(found(connection, key, _PREFERENCES)[0].preferences or {})
+    return dict(fetch_rows(connection, key, _PREFERENCES)[0].preferences or {})
 
 
 def on_request(connection: Connection, key: SessionKey) -> list[Summary]:
     """Those that somebody asked for, oldest first."""
-    return [summary_from(row) for row in found(connection, key, _ON_REQUEST)]
+    return [summary_from(row) for row in fetch_rows(connection, key, _ON_REQUEST)]
 
 
 def add(

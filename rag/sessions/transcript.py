@@ -41,7 +41,7 @@ from rag.sessions.rows import (
     brief_message_from,
     check,
     details_of,
-    found,
+    fetch_rows,
     message_from,
 )
 
@@ -272,18 +272,20 @@ def _change(
 
 def read(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
     """The newest revisions of messages `[start, end)`, in order."""
-    rows = found(connection, key, _MESSAGES, first=start, stop=end)
+    rows = fetch_rows(connection, key, _MESSAGES, first=start, stop=end)
     return [message_from(row) for row in _newest(rows)]
 
 
 def read_at(connection: Connection, key: SessionKey, indices: Collection[int]) -> list[Message]:
     """As `read`, those with these indices."""
-    return [message_from(row) for row in _newest(found(connection, key, _AT, wanted=[*indices]))]
+    return [
+        message_from(row) for row in _newest(fetch_rows(connection, key, _AT, wanted=[*indices]))
+    ]
 
 
 def read_brief(connection: Connection, key: SessionKey, start: int, end: int) -> list[Message]:
     """As `read`, without what is known of answers beside their text."""
-    rows = found(connection, key, _SAID, first=start, stop=end)
+    rows = fetch_rows(connection, key, _SAID, first=start, stop=end)
     return [brief_message_from(row) for row in _newest(rows)]
 
 
@@ -291,7 +293,7 @@ def read_brief_at(
     connection: Connection, key: SessionKey, indices: Collection[int]
 ) -> list[Message]:
     """As `read_brief`, those with these indices."""
-    rows = found(connection, key, _SAID_AT, wanted=[*indices])
+    rows = fetch_rows(connection, key, _SAID_AT, wanted=[*indices])
     return [brief_message_from(row) for row in _newest(rows)]
 
 
@@ -299,7 +301,7 @@ def without_vectors(
     connection: Connection, key: SessionKey, *, before: int, limit: int
 ) -> list[Message]:
     """The newest messages before an index that say something and have no vector."""
-    rows = found(connection, key, _WITHOUT_VECTORS, stop=before, most=limit)
+    rows = fetch_rows(connection, key, _WITHOUT_VECTORS, stop=before, most=limit)
     return [brief_message_from(row) for row in _newest(rows[::-1])]
 
 

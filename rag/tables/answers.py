@@ -88,7 +88,7 @@ class TableAnswers:
         told = partial(self._answer_of, session, talk=resolution.talk)
         if resolution.earlier:  # something was asked before
             choice = self._taken(session, question, readable)
-            choice = choice or self._follow_up(question, self.past(session), readable)
+            choice = choice or self._follow_up(question, self.recent_turns(session), readable)
             if choice is not None:
                 return told(self._result(choice, question), is_followup=True)
         choices = self.library.understand(question, readable)
@@ -125,9 +125,9 @@ class TableAnswers:
             choice = self.claimed(choices) or self._only(choices)
         return self._result(choice, question)
 
-    def told(self, session: SessionHandle, question: str) -> str:
+    def describe(self, session: SessionHandle, question: str) -> str:
         """The result for a model that asks, with the number to cite. Raises UserError."""
-        result = self.ask(question, session.readable(), self.past(session))
+        result = self.ask(question, session.readable(), self.recent_turns(session))
         return describe_result(result, self.keep(session, result).marker)
 
     def keep(self, session: SourceRegister, result: TableResult) -> Source:
@@ -136,7 +136,7 @@ class TableAnswers:
         session.keep_result(source.number, result.table_id, result.as_dict())
         return replace(source, state=SourceState.CURRENT)  # it was just computed
 
-    def past(self, session: SessionHandle) -> list[TableTurn]:
+    def recent_turns(self, session: SessionHandle) -> list[TableTurn]:
         """The newest turns that a table answered, oldest first; none if the last one was not."""
         messages = session.recent(2 * PAST)
         last = next(

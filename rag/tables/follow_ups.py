@@ -10,7 +10,7 @@ from itertools import product
 from rag.records import ColumnType
 from rag.tables.matcher import FIRST, KINDS, Matched, Piece, TableWords, cover, pieces_of
 from rag.tables.plan import Filter, Kind, Measure, Op, Order, TablePlan
-from rag.tables.vocabulary import CHANGES, drawing_in, goes_down, is_idle, said_in, words_of
+from rag.tables.vocabulary import CHANGES, changes_in, drawing_in, goes_down, is_idle, words_of
 
 _OPENING = frozenset(
     word
@@ -41,7 +41,7 @@ def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | No
 
 def _stands_alone(matched: Matched) -> bool:
     """Whether it names what is to be done and of what, and neither begins nor points back."""
-    if said_in(matched.words, "back", "rows") or _begins_back(matched.words):
+    if changes_in(matched.words, "back", "rows") or _begins_back(matched.words):
         return False
     is_asked = bool(matched.of("count", *KINDS)) or any(
         piece.told.degree == "most" for piece in matched.of("adjective")
@@ -50,7 +50,7 @@ def _stands_alone(matched: Matched) -> bool:
 
 
 def _begins_back(words: Sequence[str]) -> bool:
-    return any(start == 0 for start, _end, _name in said_in(words, "fragment"))
+    return any(start == 0 for start, _end, _name in changes_in(words, "fragment"))
 
 
 def _is_idle(word: str) -> bool:

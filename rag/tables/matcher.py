@@ -30,6 +30,7 @@ from rag.tables.vocabulary import (
     UNITS,
     Adjective,
     drawing_in,
+    expression_at,
     goes_down,
     has_unit,
     has_years,
@@ -43,7 +44,6 @@ from rag.tables.vocabulary import (
     number_in,
     numbers_rows,
     parts_of,
-    said_at,
     stems,
     words_of,
 )
@@ -129,13 +129,18 @@ class TableWords:
     def with_part(self, word: str) -> list[str]:
         """Columns of whose names a word is one; else those whose name has it shortened."""
         names = dict.fromkeys(name for form in stems(word) for name in self.parts.get(form, ()))
-        if names or is_idle(word) or (word,) in self.held or not self.rows.isdisjoint(stems(word)):
+        if (
+            names
+            or is_idle(word)
+            or (word,) in self.values_by_words
+            or not self.rows.isdisjoint(stems(word))
+        ):
             return list(names)
         short = (n for part, names in self.parts.items() if shortens(part, word) for n in names)
         return list(dict.fromkeys(short))
 
     @cached_property
-    def held(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
+    def values_by_words(self) -> dict[tuple[str, ...], dict[str, list[str]]]:
         """Values by their words, as they are and as stems; by column."""
         results: dict[tuple[str, ...], dict[str, list[str]]] = {}
         times = (ColumnType.QUARTER, ColumnType.DATE, ColumnType.BOOLEAN)
@@ -282,7 +287,7 @@ def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece
         yield Piece(start, end, "column", name)
     held: dict[str, list[str]] = {}
     for way in _readings(gram):
-        held = {**table.held.get(way, {}), **held}
+        held = {**table.values_by_words.get(way, {}), **held}
     for name, values in held.items():
         if len(gram) > 1 or not _says_nothing(gram[0]):
             yield Piece(start, end, "value", name, tuple(values))
@@ -308,7 +313,7 @@ def _says_nothing(word: str) -> bool:
 
 def _of_asking(words: Sequence[str], start: int) -> Iterator[Piece]:
     for said, kind in ((CUES, ""), (COMPARED, "compared")):
-        length, name = said_at(words, start, said)
+        length, name = expression_at(words, start, said)
         if length:
             yield Piece(start, start + length, kind or name, name)
     if words[start] in ADJECTIVES:
@@ -444,7 +449,7 @@ class Matched:
         said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
         is_sure = is_shape and not left and not any(piece.is_part for piece in used)
         is_sure = is_sure and not any(  # the "us" of "from US" may be a value
-            is_idle(word) and (word,) in self.table.held
+            is_idle(word) and (word,) in self.table.values_by_words
             for index, word in enumerate(self.words)
             if index not in taken
         )

@@ -133,7 +133,7 @@ def ordinal_in(word: str) -> int:
     return int(match[1]) if match else ORDINALS.get(word, 0)
 
 
-def said_at(
+def expression_at(
     words: Sequence[str], position: int, said: dict[tuple[str, ...], str]
 ) -> tuple[int, str]:
     """How many words from one on are an expression, the longest, and what it says."""
@@ -265,7 +265,7 @@ def goes_down(adjective: Adjective, column: TableColumn) -> bool:
     return adjective.up != (is_turned or by_rank)
 
 
-def said_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
+def changes_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
     """Where a question says a change of these kinds: the words `[start, end)`, and which."""
     results = []
     for name in names:
@@ -282,7 +282,7 @@ DRAWINGS = {"bar": "bar", "line": "line", "pie": "share", "table": "none", "char
 
 def drawing_in(words: Sequence[str]) -> tuple[str, set[int]]:
     """How it is to be drawn, and the places of the words that say so."""
-    found = said_in(words, *DRAWINGS)
+    found = changes_in(words, *DRAWINGS)
     names = {name for _, _, name in found}
     drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
     return drawn, {position for start, end, _ in found for position in range(start, end)}
@@ -309,7 +309,7 @@ def without_cues(question: str) -> str:
     """The question without what names the operation: "total revenue" asks of the revenue."""
     words, left, position = words_of(question), list[str](), 0
     while position < len(words):
-        length = said_at(words, position, CUES)[0]
+        length = expression_at(words, position, CUES)[0]
         left += [] if length else [words[position]]
         position += length or 1
     return " ".join(left)
@@ -319,7 +319,7 @@ def may_ask_rows(question: str) -> bool:
     """Whether its words leave open that it asks over rows."""
     names = name_words(question)
     words = [word for word in words_of(question) if word not in names]
-    said = (said_at(words, position, CUES)[1] for position in range(len(words)))
+    said = (expression_at(words, position, CUES)[1] for position in range(len(words)))
     ends = (word in ADJECTIVES and ADJECTIVES[word].degree == "most" for word in words)
-    is_drawn = bool(said_in(words, "chart", "bar", "line", "pie"))
+    is_drawn = bool(changes_in(words, "chart", "bar", "line", "pie"))
     return is_drawn or any(each in _OF_ROWS for each in said) or any(ends)

@@ -98,7 +98,7 @@ def memory_of(application: "Application") -> ContextBuilder:
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
         answer_limit=window.answer_limit if window is not None else lambda: None,
-        told_window=window.told_tokens if window is not None else None,
+        told_window=window.published_tokens if window is not None else None,
         windows=application.picked_windows,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
@@ -240,7 +240,9 @@ def _beside(application: "Application", mentions: NameMentions) -> DirectSources
     answers = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)
     remarks = Remarks(unread, mentions.is_word, settings.embedding.is_packaged)
     lexicon = application.documents.lexicon
-    return DirectSources((answers, application.asked), lexicon, remarks, _others(application))
+    return DirectSources(
+        (answers, application.table_answers), lexicon, remarks, _others(application)
+    )
 
 
 def _tools(application: "Application") -> ToolRoom:
@@ -251,7 +253,7 @@ def _tools(application: "Application") -> ToolRoom:
         ),
         prefer=lambda session, wanted: session.prefer(wanted),
         summarize=memory.summarize,
-        find=application.remembered.found,
-        query_tables=application.asked.told,
+        find=application.remembered.search,
+        query_tables=application.table_answers.describe,
     )
     return ToolRoom(actions, application.count, memory.budget)

@@ -196,7 +196,7 @@ class Application:
         return conversation_memory_of(self)
 
     @once
-    def asked(self) -> "TableAnswers":
+    def table_answers(self) -> "TableAnswers":
         from rag.wiring.answers import table_answers_of
 
         return table_answers_of(self)
@@ -446,9 +446,9 @@ class Application:
         What the new reader refuses keeps its text, and says why.
         """
         older = self.documents.read_before(EVERYTHING.only([collection_id]))
-        from rag.ingestion.pipeline import kept_files
+        from rag.ingestion.pipeline import stored_files
 
-        files = kept_files(self.documents, older)
+        files = stored_files(self.documents, older)
         done = 0
         for report in self.ingestion.ingest(files):
             done += report.is_final

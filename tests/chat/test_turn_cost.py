@@ -89,7 +89,7 @@ def session_of(store, memory, turns):
         ],
         [],
     )
-    said = session.said()
+    said = session.bare_messages()
     vectors = HashEmbedder().embed([message.content for message in said])
     session.save_vectors({message.index: row for message, row in zip(said, vectors, strict=True)})
     session.register(OneSource().search(""))

@@ -109,9 +109,9 @@ class TestACollection:
             collections.delete(DEFAULT_COLLECTION)
 
     def test_is_found_by_name_as_people_type_it(self, collections, private):
-        assert collections.named("ada", " salaries").id == private
+        assert collections.find("ada", " salaries").id == private
         with pytest.raises(NotFound, match="There are: Library"):
-            collections.named("ben", "Salaries")
+            collections.find("ben", "Salaries")
 
 
 def test_groups_are_those_of_the_newest_login_until_it_is_over(any_engine):

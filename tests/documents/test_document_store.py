@@ -103,13 +103,13 @@ class TestSqlDocumentStore:
         for name in names:
             write(store, "One.", name=name)
 
-        assert [each.name for each in store.named(["07.md", "99.md"], EVERYTHING)] == ["07.md"]
+        assert [each.name for each in store.find_named(["07.md", "99.md"], EVERYTHING)] == ["07.md"]
         assert [each.name for each in store.newest(EVERYTHING, limit=2)] == ["00.md", "01.md"]
         spread = [each.name for each in store.spread(EVERYTHING, limit=3)]
         assert spread == ["00.md", "10.md", "20.md"]
 
         nobody = Readable(frozenset())
-        assert store.named(names, nobody) == store.newest(nobody, limit=2) == []
+        assert store.find_named(names, nobody) == store.newest(nobody, limit=2) == []
         assert store.spread(nobody, limit=3) == []
 
     def test_touches_only_the_chunks_that_changed(self, store):

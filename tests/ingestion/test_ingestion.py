@@ -490,6 +490,19 @@ def test_an_unchanged_file_is_reported_once_it_is_in_the_index(house):
 
 
 class TestSeveralAtOnce:
+    def test_who_comes_second_does_not_take_the_chunks_of_the_first_for_left_ones(self, house):
+        house.ingest_text("a.md", "# A\n\nThe pump hums.")
+        of_the_first = house.stored_ids()
+        first = house.ingestion.ingest([IncomingFile.from_bytes("b.md", b"# B\n\nIt rests.")])
+        next(first)
+        house.index.clear()
+        house.store.mark_unembedded(of_the_first)
+
+        house.ingest_text("c.md", "# C\n\nThe lamp is blue.")
+
+        assert not house.index.chunk_ids() & of_the_first
+        assert list(first)[-1].stage is Stage.FINISHED
+
     @pytest.mark.slow
     def test_a_small_file_is_done_while_a_large_one_of_somebody_else_is_embedded(
         self, house, monkeypatch

@@ -100,7 +100,7 @@ class TestModelWindow:
             window.was_too_small(fits)
 
             assert window.tokens() == then < 4096
-            assert window.told_tokens() == (fits if then == fits else 4096)
+            assert window.published_tokens() == (fits if then == fits else 4096)
 
     @pytest.mark.parametrize(
         "told",

@@ -231,7 +231,7 @@ class TestWhatIsOlderThanTheMessagesThatAreHeld:
         for memory in (remembered, ConversationMemory(count_tokens)):
             texts = [recalled(memory, session, question, 80) for question in self.QUESTIONS]
             assert texts == expected
-            assert memory.found(session, "Where is locker 3?", 3)[0] in (
+            assert memory.search(session, "Where is locker 3?", 3)[0] in (
                 (6, "user", "Where does locker 3 stand?"),
                 (7, "assistant", "It stands in corridor K21 [4]."),
             )

@@ -22,7 +22,7 @@ BY_BOTH = "Total orders by month and region as a chart"
 def asked(tmp_path_factory):
     application = application_of(Settings(data_dir=tmp_path_factory.mktemp("charts")))
     list(application.ingestion.ingest([IncomingFile("orders.csv", lambda _: ORDERS.encode())]))
-    yield application.asked
+    yield application.table_answers
     application.stop()
 
 

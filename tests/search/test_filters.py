@@ -155,7 +155,7 @@ def test_filters_are_told_from_memory_until_the_documents_change(tmp_path, monke
         assert documents.filtered(Filters(folder="garden"), EVERYTHING) == first
         assert len(read) == 1
 
-        [gone] = documents.named(["garden/pump.md"], EVERYTHING)
+        [gone] = documents.find_named(["garden/pump.md"], EVERYTHING)
         documents.delete(gone.id)
 
         assert documents.filtered(Filters(folder="garden"), EVERYTHING).names == (

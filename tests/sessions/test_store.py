@@ -506,7 +506,7 @@ class TestIsolation:
             lambda: session.register([hit("a")]),
             lambda: session.search("one"),
             lambda: session.vectors_besides([]),
-            lambda: session.said_at([0]),
+            lambda: session.bare_messages_at([0]),
             session.words_until,
             lambda: session.words(["one"], last=9, most=1),
             lambda: session.add_words(0, 1, b"", {}, epoch=0),
@@ -584,7 +584,7 @@ class TestSessions:
     def test_what_was_said_is_read_without_details(self, session):
         answered(session, "one")
 
-        (question, answer) = session.said()
+        (question, answer) = session.bare_messages()
 
         assert question == replace(session.message(0), known_sources=None)
         assert answer == replace(session.message(1), answer=None)

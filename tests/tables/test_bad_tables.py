@@ -317,7 +317,7 @@ class TestFiles:
         list(application.ingestion.ingest([IncomingFile.from_bytes("a.xlsx", data)]))
         questions = ("What is the total price?", "Which name has the highest price?")
         price, most, stock = (
-            application.asked.library.understand(question, EVERYTHING)[0]
+            application.table_answers.library.understand(question, EVERYTHING)[0]
             for question in (*questions, "What is the total stock?")
         )
         (table,) = application.tables.tables(EVERYTHING)
@@ -334,7 +334,9 @@ class TestFiles:
         application = application_of(Settings(data_dir=tmp_path))
         data = office_files.xlsx({"Sum": rows})
         list(application.ingestion.ingest([IncomingFile.from_bytes("a.xlsx", data)]))
-        total, *_rest = application.asked.library.understand("What is the total price?", EVERYTHING)
+        total, *_rest = application.table_answers.library.understand(
+            "What is the total price?", EVERYTHING
+        )
         application.stop()
 
         assert not total.is_sure

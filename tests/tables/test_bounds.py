@@ -139,7 +139,7 @@ def application(tmp_path_factory):
 @pytest.mark.slow
 class TestTheWidestTable:
     def test_is_shown_searched_and_known_by_its_values(self, application):
-        library = application.asked.library
+        library = application.table_answers.library
         table = library.store.tables(EVERYTHING)[0]
 
         assert len(table.columns) == MOST_COLUMNS
@@ -151,7 +151,7 @@ class TestTheWidestTable:
     def test_is_planned_over_in_a_few_seconds_whatever_is_asked(self, application):
         began = process_time()
         with suppress(OverBudget), planning():
-            application.asked.library.understand(HARD, EVERYTHING)
+            application.table_answers.library.understand(HARD, EVERYTHING)
 
         assert process_time() - began < 10
 
@@ -168,7 +168,7 @@ class TestPlanningThatTakesTooLong:
         files = {"prices.csv": "Product,Price\nAero 5,100\nAero 6,200\n"}
         monkeypatch.setattr(budget, "PLANNING_SECONDS", 0.05)
         with application_over(tmp_path, files) as application:
-            monkeypatch.setattr(application.asked.library, "understand", endless)
+            monkeypatch.setattr(application.table_answers.library, "understand", endless)
             yield app_of(application).test_client()
 
     def test_is_refused_where_a_table_was_asked(self, client):

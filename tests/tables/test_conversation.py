@@ -108,7 +108,7 @@ class TestTheConversation:
             "limit": 10,
         }
         model = ScriptedModel(json.dumps({"table": "T1", "plan": plan}))
-        library = application.asked.library
+        library = application.table_answers.library
         answers = TableAnswers(library, ModelPlanner(model, library).result)
         session = application.store.create("ada")
 
@@ -143,7 +143,7 @@ class TestTheConversation:
     def test_a_models_query_adds_up_no_more_than_words_may(self, sales, sql, is_computed):
         application, _ = sales
         model = ScriptedModel(json.dumps({"table": "T1", "sql": sql}))
-        library = application.asked.library
+        library = application.table_answers.library
         answers = TableAnswers(library, ModelPlanner(model, library).result)
         question = "What is the total number of all years of sales?"
 

@@ -24,7 +24,7 @@ def table(tmp_path_factory):
 
     def parts(*filters):
         plan = TablePlan(table.id, columns=("Part",), filters=filters)
-        return [row[0] for row in application.asked.library.run(table, plan).rows]
+        return [row[0] for row in application.table_answers.library.run(table, plan).rows]
 
     yield parts
     application.stop()

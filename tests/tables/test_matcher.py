@@ -56,7 +56,9 @@ def claimed(application):
     """The plan in words, or "" where nothing may be claimed."""
 
     def claimed(question):
-        sure = application.asked.claimed(application.asked.library.understand(question, EVERYTHING))
+        sure = application.table_answers.claimed(
+            application.table_answers.library.understand(question, EVERYTHING)
+        )
         return in_words(sure.plan) if sure else ""
 
     return claimed
@@ -136,7 +138,9 @@ def test_a_models_plan_adds_up_no_more_than_words_may(application, column, kind,
 
 
 def test_seasons_are_counted_and_not_added_up(application, claimed):
-    choices = application.asked.library.understand("How many seasons are there?", EVERYTHING)
+    choices = application.table_answers.library.understand(
+        "How many seasons are there?", EVERYTHING
+    )
 
     assert not any(each.plan.measures[0].column == "Season" and each.is_sure for each in choices)
 
@@ -206,7 +210,7 @@ class TestOffers:
             meant = {"duty": "fee", "warehouse": "depot"}
             return [[near if meant.get(word) == name else 0.0 for name in names] for word in words]
 
-        answers = TableAnswers(application.asked.library, likeness=likeness)
+        answers = TableAnswers(application.table_answers.library, likeness=likeness)
         question = "What is the average duty by warehouse?"
 
         answer = answers.answer(

@@ -37,7 +37,7 @@ def application(tmp_path_factory):
 def asked(application):
     def asked(*replies):
         model = ScriptedModel(*replies)
-        library = application.asked.library
+        library = application.table_answers.library
         answers = TableAnswers(library, ModelPlanner(model, library).result)
         return answers.ask(QUESTION, EVERYTHING), model
 
@@ -90,7 +90,7 @@ class TestAModelThatPlans:
     def test_shows_the_rows_behind_its_figures(self, application, asked, sql, behind, of_each):
         result, _ = asked(reply(sql=sql))
 
-        library = application.asked.library
+        library = application.table_answers.library
         assert result.used == behind
         assert [
             library.rows_behind(result, at, EVERYTHING) for at in range(len(result.rows))
@@ -116,7 +116,7 @@ class TestAModelThatPlans:
     @pytest.mark.parametrize("reply", ["No table says that.", ModelUnavailable("down")])
     def test_that_gives_no_object_is_asked_once_and_done_without(self, application, reply):
         model = ScriptedModel(reply)
-        library = application.asked.library
+        library = application.table_answers.library
 
         planned = ModelPlanner(model, library).result(
             "sum of it", library.likely("Revenue", EVERYTHING)
@@ -127,7 +127,7 @@ class TestAModelThatPlans:
 
     def test_reads_even_what_words_are_sure_of(self, application):
         model = ScriptedModel(reply(plan={"measures": [{"kind": "max", "column": "Revenue"}]}))
-        library = application.asked.library
+        library = application.table_answers.library
         answers = TableAnswers(library, ModelPlanner(model, library).result)
 
         assert answers.ask("total revenue", EVERYTHING).rows == ((200,),)
@@ -136,7 +136,7 @@ class TestAModelThatPlans:
 def test_the_tool_computes_and_gives_a_number_to_cite(application):
     session = application.store.create("ada")
 
-    text = application.asked.told(session, "sum of Revenue by Region")
+    text = application.table_answers.describe(session, "sum of Revenue by Region")
 
     assert "| South | 250 |" in text
     assert "[1]" in text

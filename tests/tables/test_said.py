@@ -45,7 +45,7 @@ def test_a_figure_is_said_with_its_conditions(application, question, text):
 
 
 def test_a_value_cannot_pass_for_a_citation(application):
-    library = application.asked.library
+    library = application.table_answers.library
     (table,) = application.tables.tables(EVERYTHING)
     plan = {
         "filters": [{"column": "Channel", "value": "fair [2]"}],

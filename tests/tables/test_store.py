@@ -86,7 +86,7 @@ def test_a_table_that_changes_while_it_is_asked_is_gone_and_the_next_question_wo
     ingest(application, "sales.csv", SALES.replace("900.00", "1000.00"))
 
     with pytest.raises(NotFound, match="ingest its document again"):
-        application.asked.library.run(before, plan)
+        application.table_answers.library.run(before, plan)
 
-    asked = application.asked.ask("total revenue", EVERYTHING)
+    asked = application.table_answers.ask("total revenue", EVERYTHING)
     assert asked.rows == ((2200.5,),)

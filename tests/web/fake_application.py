@@ -239,7 +239,7 @@ class FakeApplication:
         self.ingestion = self.documents
         folder = Path(str(settings.data_dir)) / "tables"
         self.tables = TableStore(engine, TableFiles(str(folder), folder / "cache"))
-        self.asked = TableAnswers(TableLibrary(self.tables))
+        self.table_answers = TableAnswers(TableLibrary(self.tables))
         self.retriever = FakeRetriever()
         self.embedder = HashEmbedder()
         self.assistant = FakeAssistant(self.retriever)

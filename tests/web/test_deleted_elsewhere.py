@@ -48,7 +48,7 @@ def test_a_response(fleet):
 
     for application, session in zip(fleet, opened, strict=True):
         assert "4711" not in recalled(application, session, "How does the safe open?")
-        found = application.remembered.found(session, "4711 safe", 9)
+        found = application.remembered.search(session, "4711 safe", 9)
         assert not any("4711" in text for _at, _role, text in found)
     assert KEPT in recalled(there, opened[1], "Where is the attic key?")
 

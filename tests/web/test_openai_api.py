@@ -67,7 +67,7 @@ class TestCompletion:
 
         assert application.assistant.wishes.instructions == "Be brief."
         session = application.store.open(completion["session_id"], owner="local")
-        assert [each.role for each in session.said()] == ["user", "assistant"]
+        assert [each.role for each in session.bare_messages()] == ["user", "assistant"]
 
     @pytest.mark.parametrize(
         ("body", "param"),

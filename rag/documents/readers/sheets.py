@@ -231,7 +231,7 @@ def _fill_merged(rows: Sequence[NumberedRow], merged: Iterable[tuple[int, int, i
             row[column - 1] = row[column - 1] or by_number[first][column - 1]
 
 
-def shown(value: Any, code: str = "", marks: frozenset[Mark] = frozenset()) -> str:
+def display_text(value: Any, code: str = "", marks: frozenset[Mark] = frozenset()) -> str:
     """A stored value, a figure with the currency, unit or percent sign of its format."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         text = text_of(value)

@@ -15,8 +15,8 @@ from rag.documents.readers.sheets import (
     NumberedRow,
     Sheet,
     cell_of,
+    display_text,
     letters_of,
-    shown,
     write_sheets,
 )
 from rag.documents.reports import counted
@@ -176,7 +176,7 @@ def _cell(book: Any, sheet: Any, row: int, column: int, cell: Any) -> str:
     elif cell.ctype == xlrd.XL_CELL_DATE:
         value = _day(book, value)
     code = book.format_map[style.format_key].format_str
-    text = shown(value, code, _marks(book.font_list[style.font_index]))
+    text = display_text(value, code, _marks(book.font_list[style.font_index]))
     return typed_cell(text, value, f"{letters_of(column + 1)}{row + 1}")
 
 

@@ -17,7 +17,14 @@ from rag.documents.readers.packages import (
     read_drawings,
     texts_within,
 )
-from rag.documents.readers.sheets import WIDEST, NumberedRow, Sheet, letters_of, shown, write_sheets
+from rag.documents.readers.sheets import (
+    WIDEST,
+    NumberedRow,
+    Sheet,
+    display_text,
+    letters_of,
+    write_sheets,
+)
 from rag.documents.runs import ALIGNED, Mark, Run, marks_of, written
 from rag.documents.tables import TypedCell, typed_cell
 from rag.errors import Unreadable
@@ -152,7 +159,7 @@ def _text(cell: Any, marks: dict[int, frozenset[Mark]]) -> str:
             Run(piece) if isinstance(piece, str) else Run(piece.text, _marks(piece.font))
             for piece in value
         )
-    return shown(value, cell.number_format, marks[style])
+    return display_text(value, cell.number_format, marks[style])
 
 
 def _marks(font: Any) -> frozenset[Mark]:

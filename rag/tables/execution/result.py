@@ -94,7 +94,9 @@ class TableResult:
 
     def shown(self, row: Sequence[Any]) -> list[str]:
         """The cells of a row as people read them."""
-        return [shown(value, column) for value, column in zip(row, self.columns, strict=True)]
+        return [
+            display_value(value, column) for value, column in zip(row, self.columns, strict=True)
+        ]
 
     def as_source(self) -> Source:
         """What the session's register keeps; its number is given there."""
@@ -197,7 +199,7 @@ def _measured(table: Table, kind: Kind, column: str, name: str) -> ResultColumn:
     return ResultColumn(name, is_figure, own.unit, decimals, is_duration)
 
 
-def shown(value: Any, column: ResultColumn) -> str:
+def display_value(value: Any, column: ResultColumn) -> str:
     """A value with thousands, unit and as many decimals as its column has."""
     if value is None:
         return "–"

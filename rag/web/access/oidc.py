@@ -76,7 +76,7 @@ class LoginProvider:
             )
         return str(way["url"])
 
-    def known_by(self, code: str, secret: str, back: str) -> Entrant:
+    def identify(self, code: str, secret: str, back: str) -> Entrant:
         """Whom the provider names to us for this code. Raises ProviderAway and NotAllowed."""
         with self._heard():
             self._learn()

@@ -60,7 +60,7 @@ def add_document(name: str, data: bytes, collection_id: str = DEFAULT_COLLECTION
 
     Raises NotFound and Forbidden where the caller may not see or add to the collection.
     """
-    collection = held_collection(collection_id, least=Right.ADD)
+    collection = require_collection(collection_id, least=Right.ADD)
     check_room(application().settings.data_dir)
     owner = "" if is_one() else current_owner()
     job = application().jobs.submit_ingest(name, data, owner=owner, collection_id=collection.id)
@@ -104,14 +104,14 @@ def may_see(job: Job) -> bool:
 # ── Collections ──────────────────────────────────────────────────────────────────────────────
 
 
-def held_collections() -> list[CollectionOf]:
+def readable_collections() -> list[CollectionOf]:
     """Those that the caller may read, with what it may do with each."""
-    return application().collections.held(current_owner())
+    return application().collections.readable_by(current_owner())
 
 
 def choices(chosen: Sequence[str] = ()) -> list[tuple[CollectionOf, bool]]:
     """What a conversation may ask, and whether it does; none where there is nothing to choose."""
-    collections = held_collections()
+    collections = readable_collections()
     return (
         [(collection, not chosen or collection.id in chosen) for collection in collections]
         if len(collections) > 1
@@ -133,7 +133,7 @@ def picked_model(name: str) -> str:
     return "" if models and name == models[0] else name
 
 
-def held_collection(collection_id: str, *, least: Right = Right.READ) -> CollectionOf:
+def require_collection(collection_id: str, *, least: Right = Right.READ) -> CollectionOf:
     """Raises NotFound where the caller may not read it, Forbidden where it may not do so much."""
     collection = application().collections.collection(current_owner(), collection_id)
     if collection.right < least:
@@ -163,14 +163,14 @@ def change_collection(
     members: Mapping[str, Right] | None = None,
 ) -> None:
     """What is given replaces what was; each change of a right is written down."""
-    collection = held_collection(collection_id, least=Right.MANAGE)
+    collection = require_collection(collection_id, least=Right.MANAGE)
     application().collections.change(collection.id, name=name, everybody=everybody, members=members)
     _forget()
 
 
 def delete_collection(collection_id: str) -> None:
     """Delete an empty one. Raises NotFound, Forbidden and Conflict."""
-    collection = held_collection(collection_id, least=Right.MANAGE)
+    collection = require_collection(collection_id, least=Right.MANAGE)
     application().collections.delete(collection.id)
     _forget()
 
@@ -178,13 +178,13 @@ def delete_collection(collection_id: str) -> None:
 def move_document(document_id: str, collection_id: str) -> None:
     """Put a document that the caller may change into a collection that it may add to."""
     found = changeable(document_id)
-    collection = held_collection(collection_id, least=Right.ADD)
+    collection = require_collection(collection_id, least=Right.ADD)
     application().ingestion.move(found.id, collection.id)
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:
     """Ids of collections that are named by id or name. Raises NotFound and UserError."""
-    named = application().collections.named
+    named = application().collections.find
     return list(dict.fromkeys(named(current_owner(), each).id for each in wanted))
 
 
@@ -243,7 +243,7 @@ def managed_source(source_id: str) -> SourceStatus:
 
 def add_source(wish: DocumentSource) -> SourceStatus:
     """Raises NotFound, Forbidden, UserError and Conflict."""
-    held_collection(wish.collection_id, least=Right.MANAGE)
+    require_collection(wish.collection_id, least=Right.MANAGE)
     if wish.is_operators:
         raise Forbidden("Only whoever runs the server adds a source in its name.")
     source = source_registry().add(wish)

@@ -61,7 +61,7 @@ class CollectionBody(Body):
 @api.get("/collections", responses={"200": CollectionsModel})
 def list_collections() -> CollectionsModel:
     """The collections that the caller may read."""
-    return CollectionsModel.of(collections=rights.held_collections())
+    return CollectionsModel.of(collections=rights.readable_collections())
 
 
 @api.post("/collections", responses={"201": CollectionModel})
@@ -98,7 +98,7 @@ def delete_collection(path: CollectionPath) -> tuple[str, int]:
 
 
 def _collection_model(collection_id: str) -> CollectionModel:
-    collection = rights.held_collection(collection_id)
+    collection = rights.require_collection(collection_id)
     is_managed = collection.right >= Right.MANAGE
     members = application().collections.members(collection.id) if is_managed else None
     return CollectionModel.of(collection, members=members)

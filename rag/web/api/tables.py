@@ -110,7 +110,9 @@ def list_tables(query: PageQuery) -> TablesModel:
 def read_table(path: TablePath, query: RowsQuery) -> RowsModel:
     """One table, and a stretch of its rows."""
     table = application().tables.table(checked_id(path.table_id, "table"), readable())
-    query_result = application().asked.library.rows(table, query.offset, query.limit + 1, query.q)
+    query_result = application().table_answers.library.rows(
+        table, query.offset, query.limit + 1, query.q
+    )
     has_more = len(query_result.rows) > query.limit
     rows = query_result.rows[: query.limit]
     return RowsModel.of(table=table, rows=rows, offset=query.offset, has_more=has_more)
@@ -119,7 +121,7 @@ def read_table(path: TablePath, query: RowsQuery) -> RowsModel:
 @api.post("/tables/query", responses={"200": ResultModel})
 def query_tables(body: QueryBody) -> ResultModel:
     """Ask the tables; with a session, in its context, and the result becomes its source."""
-    answers = application().asked
+    answers = application().table_answers
     session = open_session(body.session_id) if body.session_id else None
     permitted = readable() if session is None else session.readable()
     if body.plan is not None:
@@ -128,7 +130,7 @@ def query_tables(body: QueryBody) -> ResultModel:
             raise UserError("The plan names no table. `GET /api/v1/tables` lists their ids.")
         result = answers.library.run(application().tables.table(plan.table, permitted), plan)
     else:
-        past = answers.past(session) if session is not None else ()
+        past = answers.recent_turns(session) if session is not None else ()
         with planning():
             result = answers.ask(body.question or "", permitted, past)
     source = answers.keep(session, result).number if session is not None else None

@@ -67,7 +67,7 @@ def read_model(path: ModelPath) -> dict[str, Any]:
 
 def _models() -> list[str]:
     """By the collections' names, or by their ids where several share a name."""
-    collections = rights.held_collections()
+    collections = rights.readable_collections()
     times = Counter(collection.name.casefold() for collection in collections)
     names = [
         collection.name if times[collection.name.casefold()] == 1 else collection.id
@@ -85,7 +85,7 @@ def _model(name: str) -> dict[str, Any]:
 @api.post("/chat/completions", responses={"200": None})
 def complete_chat(body: ChatBody) -> Response:
     """Answer the last question; the session is recognised by the messages before it."""
-    request = body.asked()
+    request = body.understand()
     if tasks.is_task(body, request):
         return tasks.done(body, request)
     return answered(body, request, Completion)
@@ -98,7 +98,7 @@ class Completion(AnswerToClient):
     body: ChatBody
 
     @staticmethod
-    def named(body: ChatBody) -> FoundSession | None:
+    def named_session(body: ChatBody) -> FoundSession | None:
         named = body.session_id()
         if not named:
             return None
@@ -114,7 +114,7 @@ class Completion(AnswerToClient):
         return data_line(openai_problem(problem))
 
     def whole(self, end: Finished) -> dict[str, Any]:
-        calls, text = call_items(calls_of(end)), self.told(end).text
+        calls, text = call_items(calls_of(end)), self.rewritten(end).text
         message = {
             "role": "assistant",
             "content": text if text or not calls else None,
@@ -149,7 +149,7 @@ class Completion(AnswerToClient):
         for place, call in enumerate(call_items(calls_of(end))):
             yield data_line(self._chunk({"tool_calls": [{"index": place, **call}]}))
         chunk = self._chunk({"annotations": self._annotations(end)}, _finish_reason(end))
-        yield data_line({**chunk, "content": self.told(end).text, **self.extension(end)})
+        yield data_line({**chunk, "content": self.rewritten(end).text, **self.extension(end)})
         if self.body.stream_options and self.body.stream_options.include_usage:
             began = self._head("chat.completion.chunk")
             yield data_line({**began, "choices": [], "usage": used(*counted(end))})

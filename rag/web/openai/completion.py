@@ -205,7 +205,7 @@ class AnswerToClient(ABC):
 
     @staticmethod
     @abstractmethod
-    def named(body: Any) -> FoundSession | None:
+    def named_session(body: Any) -> FoundSession | None:
         """The session that the client names, if it does."""
 
     @staticmethod
@@ -216,7 +216,7 @@ class AnswerToClient(ABC):
     def __post_init__(self) -> None:
         self.url_of = source_links(self.session)
 
-    def told(self, end: Finished) -> Rewritten:
+    def rewritten(self, end: Finished) -> Rewritten:
         """The answer's text as this client is told it."""
         text = answer_text(end)
         return with_links(text, self.url_of) if self.wants_links else Rewritten(text)
@@ -313,7 +313,7 @@ class AnswerToClient(ABC):
 
     def events(self, turn: RunningTurn) -> Iterator[Event | None]:
         """As this client is told them; None now and then while nothing happens."""
-        events = settled(turn.follow(ping_seconds=PING_SECONDS))
+        events = settle_text(turn.follow(ping_seconds=PING_SECONDS))
         return marker_links(events, self.url_of) if self.wants_links else events
 
     def remember(self, table: FingerprintTable, end: Finished, streamed: str) -> None:
@@ -353,7 +353,7 @@ class AnswerToClient(ABC):
 
     def citations(self, end: Finished) -> list[dict[str, Any]]:
         """As the protocols have them, with links to the pages of their sources."""
-        told = self.told(end)
+        told = self.rewritten(end)
         titles = {source.number: source.document_title for source in end.sources}
         return [
             {
@@ -380,7 +380,7 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
     table = _fingerprints()
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
-        session = protocol.named(body) or _known_as(body, asked) or _found_for(body, asked)
+        session = protocol.named_session(body) or _known_as(body, asked) or _found_for(body, asked)
         _keep_or_expire(session, body)
         application().metrics.conversations.labels(session.by.value).inc()
         wrapped = unwrapped(asked.question)
@@ -418,7 +418,7 @@ def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
     if not name:
         return None
     table, owner, key = _fingerprints(), current_owner(), name_key(name)
-    known = table.named(owner, key)
+    known = table.session_of_key(owner, key)
     if known is not None:
         session = application().store.open(known[0], owner=owner)
         return FoundSession(session, Recognised.NAMED)
@@ -540,7 +540,7 @@ def _fingerprints() -> FingerprintTable:
     return table
 
 
-def settled(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None]:
+def settle_text(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | None]:
     """The events, text only once it is likely to stay: these clients can take nothing back.
 
     What is discarded later is followed by a new paragraph; the last chunk holds the whole answer.

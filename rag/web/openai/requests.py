@@ -445,7 +445,7 @@ class ChatBody(AskingBody):
     def form(self) -> tuple[str, dict[str, Any] | None]:
         return "response_format", self.response_format
 
-    def asked(self) -> ClientRequest:
+    def understand(self) -> ClientRequest:
         """Raises UserError."""
         return understood(self.messages, self.said_in)
 
@@ -475,7 +475,7 @@ class ResponseBody(AskingBody):
         given = self.input
         return [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
 
-    def asked(
+    def understand(
         self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it
     ) -> ClientRequest:
         """`resolve` gives what a reference stands for. Raises UserError."""

@@ -63,7 +63,7 @@ def respond(body: ResponseBody) -> Response:
 
     An item of the input may be a reference to an earlier one of ours, by its id.
     """
-    request = body.asked(_referred)
+    request = body.understand(_referred)
     if tasks.is_task(body, request, is_named=body.previous_response_id is not None):
         return _task_done(body, request)
     return answered(body, request, Responding)
@@ -78,7 +78,7 @@ def read_response(path: ResponsePath) -> dict[str, Any]:
     end = Finished(outgoing(answer), tuple(session.sources(sorted(cited))))
     rounds = answer.answer.rounds if answer.answer else ()
     before = rounds[:-1] if rounds and rounds[-1].tool_calls else rounds
-    return Responding(session, replace(question.asked(), rounds=before), question).whole(end)
+    return Responding(session, replace(question.understand(), rounds=before), question).whole(end)
 
 
 @api.get("/responses/<response_id>/input_items", responses={"200": None})
@@ -101,7 +101,9 @@ def delete_response(path: ResponsePath) -> dict[str, Any]:
     session, answer = _answer_of(path.response_id)
     session.erase(answer.index)
     note("answer.erased", f"{session.id} {answer.index}")
-    if not any(message.content for message in session.said() if message.role != Role.SYSTEM):
+    if not any(
+        message.content for message in session.bare_messages() if message.role != Role.SYSTEM
+    ):
         session.delete()
     return {"id": path.response_id, "object": "response", "deleted": True}
 
@@ -174,7 +176,7 @@ class Responding(AnswerToClient):
     has_message: bool = False  # an item of text has begun
 
     @staticmethod
-    def named(body: ResponseBody) -> FoundSession | None:
+    def named_session(body: ResponseBody) -> FoundSession | None:
         previous = body.previous_response_id
         return None if previous is None else _after(previous)
 
@@ -231,7 +233,7 @@ class Responding(AnswerToClient):
 
     def closing(self, end: Finished) -> Iterator[str]:
         calls = self._calls(end)
-        if self.told(end).text or self.has_message or not calls:
+        if self.rewritten(end).text or self.has_message or not calls:
             yield from self._message_ended(end)
         for place, item in enumerate(calls, start=int(self.has_message)):
             at, arguments = {"item_id": item["id"], "output_index": place}, item["arguments"]
@@ -246,7 +248,7 @@ class Responding(AnswerToClient):
 
     def _message_ended(self, end: Finished) -> Iterator[str]:
         yield self._message_begun()
-        text, annotations = self.told(end).text, self._annotations(end)
+        text, annotations = self.rewritten(end).text, self._annotations(end)
         for number, annotation in enumerate(annotations):
             told = {"annotation_index": number, "annotation": annotation}
             yield self._placed("response.output_text.annotation.added", **told)
@@ -258,7 +260,7 @@ class Responding(AnswerToClient):
 
     def _output(self, end: Finished) -> list[dict[str, Any]]:
         """The text, where there is one, and the calls."""
-        calls, text = self._calls(end), self.told(end).text
+        calls, text = self._calls(end), self.rewritten(end).text
         if calls and not (text or self.has_message):
             return calls
         return [self._item("completed", _part(text, self._annotations(end))), *calls]

@@ -91,7 +91,7 @@ def table_offer(table: Table) -> str:
     for figure, label in product(figures[:2], labels[:2]):
         question = f"Which {label} has the highest {figure}?"
         with suppress(RagError):
-            if application().asked.ask(question, readable()).table_id == table.id:
+            if application().table_answers.ask(question, readable()).table_id == table.id:
                 return question
     return ""
 
@@ -371,7 +371,7 @@ def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
     )
     if shown is None:
         return None
-    answers, result = application().asked, shown.result
+    answers, result = application().table_answers, shown.result
     table = answers.table_of(result, readable())
     if table is None:
         return {"shown": shown}

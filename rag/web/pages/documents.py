@@ -148,7 +148,7 @@ def paste() -> PageResult:
                 "Save it as a file and add that."
             )
         name = library_name(f"pasted/{UNFIT_FOR_NAMES.sub('-', title)}.md")
-        if application().documents.named([name], rights.readable().only([_place()])):
+        if application().documents.find_named([name], rights.readable().only([_place()])):
             raise Conflict(
                 f"There is a pasted text called {title} already. Give this one another title, or "
                 "delete that one first."
@@ -188,9 +188,11 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         order=order,
         filters=filters,
     )
-    collections = rights.held_collections()
+    collections = rights.readable_collections()
     jobs = [job for job in application().jobs.jobs() if rights.may_see(job)]
-    running, failed = jobs_to_show(jobs, documents.named({job.subject for job in jobs}, readable))
+    running, failed = jobs_to_show(
+        jobs, documents.find_named({job.subject for job in jobs}, readable)
+    )
     return show_page(
         "documents.html",
         documents=page.documents,
@@ -448,7 +450,7 @@ def change_chosen() -> PageResult:
 
 
 def _collection_page(collection_id: str, *, error: str = "") -> str:
-    held = rights.held_collection(collection_id)
+    held = rights.require_collection(collection_id)
     is_managed = held.right >= Right.MANAGE
     return show_page(
         "collection.html",

@@ -87,7 +87,7 @@ def wanted_collections() -> list[str] | None:
     if "choose" not in request.form:
         return None
     wanted = rights.chosen(request.form.getlist("collection"))
-    return [] if len(wanted) == len(rights.held_collections()) else wanted
+    return [] if len(wanted) == len(rights.readable_collections()) else wanted
 
 
 def wanted_model() -> str | None:
@@ -153,7 +153,7 @@ def led_when_due(begin: Callable[[], Response]) -> Response:
     head, _, foot = render_template("waiting.html").partition("<!-- places -->")
     line, go_on = (get_template_attribute("macros.html", name) for name in ("line", "go_on"))
 
-    def told() -> Iterator[str]:
+    def lines() -> Iterator[str]:
         yield head
         try:
             for place in chain([before], places):
@@ -163,4 +163,4 @@ def led_when_due(begin: Callable[[], Response]) -> Response:
             yield line(problem_of(error)["detail"])
         yield foot
 
-    return Response(told(), mimetype="text/html")
+    return Response(lines(), mimetype="text/html")

@@ -44,7 +44,7 @@ def form() -> PageResult:
 @login.post("/login")
 def log_in() -> PageResult:
     """Remember the browser that sent a token, and go where it wanted to go."""
-    next_path = own_path(request.form.get("next"))
+    next_path = local_path(request.form.get("next"))
     try:
         entrant = _owners().entrant(request.form.get("token", "").strip())
     except NotAllowed as error:
@@ -55,7 +55,7 @@ def log_in() -> PageResult:
 @login.get("/login/provider")
 def go() -> PageResult:
     """Send the browser to the login provider."""
-    next_path = own_path(request.args.get("next"))
+    next_path = local_path(request.args.get("next"))
     provider, secret = _provider(), secrets.token_urlsafe(SECRET_BYTES)
     try:
         way = provider.way_there(secret, _callback())
@@ -79,14 +79,14 @@ def come_back() -> PageResult:
     state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # it names a cookie
     name = UNDER_WAY + state[:STATE_CHARS]
     secret, _, kept = request.cookies.get(name, "").partition(".")
-    next_path = own_path(unquote(kept))
+    next_path = local_path(unquote(kept))
     try:
         if not secret or not hmac.compare_digest(state.encode(), provider.state(secret).encode()):
             raise NotAllowed(
                 "This login was not begun in this browser, was used already, or took more than "
                 "ten minutes. Log in again."
             )
-        entrant = provider.known_by(_code(), secret, _callback())
+        entrant = provider.identify(_code(), secret, _callback())
         lasts = timedelta(hours=provider.settings.login_hours)
         response = _logged_in(entrant, next_path, lasts)
     except (NotAllowed, ProviderAway) as error:
@@ -174,7 +174,7 @@ def _form(error: RagError | None = None, next_path: str | None = None) -> tuple[
     provider, is_out = owners.provider, "out" in request.args
     page = render_template(
         "login.html",
-        next=own_path(request.args.get("next")) if next_path is None else next_path,
+        next=local_path(request.args.get("next")) if next_path is None else next_path,
         error=None if error is None else str(error),
         has_tokens=owners.has_tokens,
         provider=provider and provider.name,
@@ -214,7 +214,7 @@ def _set_cookie(
     )
 
 
-def own_path(wanted: str | None) -> str:
+def local_path(wanted: str | None) -> str:
     """A path of this server, never another site."""
     path = (wanted or "/").replace("\\", "/")
     is_own = path.startswith("/") and not path.startswith("//")

@@ -12,7 +12,7 @@ from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import is_admin
 from rag.web.pages.layout import PageResult, show_page, wanted_search, words
-from rag.web.pages.login import own_path
+from rag.web.pages.login import local_path
 from rag.web.request_context import application
 
 model_pages = Blueprint("model_pages", __name__)
@@ -116,7 +116,7 @@ def theme() -> str:
 @preferences.post("/preferences/theme")
 def choose_theme() -> Response:
     """Remember the colours in a cookie, so that no page flashes in others first."""
-    response = redirect(own_path(words("next")), 303)
+    response = redirect(local_path(words("next")), 303)
     chosen = words("theme")
     if chosen in THEMES:
         response.set_cookie(THEME_COOKIE, chosen, max_age=LASTS, httponly=True, samesite="Lax")

@@ -155,7 +155,7 @@ def _form_values() -> dict[str, str]:
 
 
 def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None = None) -> str:
-    collection = rights.held_collection(collection_id, least=Right.MANAGE)
+    collection = rights.require_collection(collection_id, least=Right.MANAGE)
     statuses: list[SourceStatus] = managed_sources([collection.id])
     busy = (SyncState.RUNNING, SyncState.REMOVING)
     return show_page(

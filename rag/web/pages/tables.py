@@ -39,7 +39,7 @@ DOWNLOADS: dict[str, tuple[Callable[[TableResult], str | bytes], str]] = {
 @table_pages.get("/tables/<table_id>")
 def table(table_id: str) -> str:
     """A table as it stands in its document, a page at a time, with rows marked."""
-    library = application().asked.library
+    library = application().table_answers.library
     found = application().tables.table(checked_id(table_id, "table"), readable())
     offset = wanted_index("offset", request.args) or 0
     wanted = wanted_search(LONGEST_SEARCH)
@@ -77,7 +77,7 @@ def _marked(session_id: str, number: int, row: int | None) -> frozenset[int]:
     result = result_from(stored)
     if row >= len(result.rows):
         raise NotFound(f"[{number}] has {len(result.rows)} rows; there is no row {row + 1}.")
-    return frozenset(application().asked.library.rows_behind(result, row, readable()))
+    return frozenset(application().table_answers.library.rows_behind(result, row, readable()))
 
 
 @table_pages.get("/sessions/<session_id>/sources/<int:number>.<ending>")
@@ -104,7 +104,7 @@ def change_plan(session_id: str, number: int) -> AnyResponse:
     stored = session.result(number)
     if stored is None:
         raise NotFound(f"[{number}] is no table of this conversation.")
-    answers, result = application().asked, result_from(stored)
+    answers, result = application().table_answers, result_from(stored)
     table = answers.table_of(result, readable())
     if table is None:
         raise NotFound("The table is gone: its document was deleted, or holds it no longer.")

@@ -99,6 +99,12 @@ class TestLibrary:
         assert "leads out of the library" in page.text(".problems[role=alert]")
         assert list(application.jobs.submitted) == ["good.md"]
 
+    def test_of_which_none_was_taken_is_no_success(self, client):
+        page = self.upload(client, ("../secret.md", b"x"))
+
+        assert page.status == 422
+        assert "leads out of the library" in page.text(".problems[role=alert]")
+
     def test_asks_for_a_file_when_none_came(self, client):
         page = Page(client.post("/documents", data={"file": (BytesIO(b""), "")}, headers=HTML))
 

@@ -49,6 +49,7 @@ def _is_strike(rule: Rule, lines: Sequence[PdfLine]) -> bool:
     return any(
         struck(rule, [(word.left, word.right) for word in line.words], line.bottom, line.size)
         for line in lines
+        if 0 < rule.place - line.bottom < line.size
     )
 
 
