@@ -24,8 +24,7 @@ from rag.chat.prompts import CITE, SYSTEM_PROMPT
 from rag.documents.files import IncomingFile
 from rag.records import Answer, Finished
 from rag.settings import HOME, Settings
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 
 Question = dict[str, Any]
 Says = Callable[[Question, list[tuple[int, str]]], str]  # of the sources that it was sent

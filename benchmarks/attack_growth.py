@@ -14,7 +14,7 @@ import click
 from benchmarks.served import model, spread
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.web.hostile import KINDS, LISTED, MEGABYTE, Place
 from tests.web.hostile_server import FILES, PARTS, Server, is_steep
 

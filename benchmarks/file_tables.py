@@ -16,8 +16,7 @@ from pathlib import Path
 from rag.documents.files import IncomingFile
 from rag.records import Finished, Message
 from rag.settings import Settings
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 
 Row = Sequence[str]
 NARROW = 2  # points between the lines of a cell and its words
@@ -262,7 +261,7 @@ def _answer(application: Application, question: str) -> Message:
 
 
 def _holds(text: str, expected: str | float) -> bool:
-    from rag.language.numerals import parse_figure
+    from rag.language.amounts import parse_figure
 
     if isinstance(expected, str):
         return any(name in text for name in expected.split("|"))

@@ -26,8 +26,7 @@ import numpy as np
 
 from rag.records import JobState
 from rag.settings import load_settings
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 from tests.deployment.servers import Chroma, Postgres, Redis
 
 ROOT = Path(__file__).parents[1]

@@ -25,9 +25,8 @@ from sqlalchemy import Engine, event
 
 from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.context import ContextBuilder, MemoryRules
+from rag.chat.context import ContextBuilder, MemoryRules, ShownSources
 from rag.chat.follow_ups import FollowUps
-from rag.chat.shown_sources import ShownSources
 from rag.db import migrate, open_engine
 from rag.llm.windows import token_counter
 from rag.memory.conversation import ConversationMemory

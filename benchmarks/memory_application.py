@@ -20,8 +20,7 @@ from pathlib import Path
 
 from benchmarks.conversations import Conversation, generate
 from benchmarks.memory import HEADER, MODES, LossyClient, Measured, Mode, look, row
-from rag.chat.context import ContextBuilder, MemoryRules
-from rag.chat.shown_sources import ShownSources
+from rag.chat.context import ContextBuilder, MemoryRules, ShownSources
 from rag.citations.markers import cited_numbers
 from rag.db import migrate, open_engine
 from rag.errors import ModelUnavailable

@@ -18,9 +18,8 @@ from typing import Any
 
 from benchmarks.probes import Messages, Sent, last_turns, plain
 from rag import HistoryTrimmer
-from rag.citations.clauses import Clause
 from rag.citations.markers import cited_numbers
-from rag.citations.statements import read_statements
+from rag.citations.statements import Clause, read_statements
 from rag.memory.history import History
 from rag.memory.summariser import ModelReply, Summariser
 from rag.memory.summary import NO_SUMMARY_DRAFT

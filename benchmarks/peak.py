@@ -30,7 +30,7 @@ from rag.render.answers import Register, answer_html
 from rag.render.gate import MarkdownGate
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.fakes import HashEmbedder
 
 MOST = 1_500  # MiB, of both processes together

@@ -49,7 +49,7 @@ def groundnote(place: Path) -> tuple[Callable[[Path], None], Search]:
     from benchmarks.corpora import packaged
     from rag.documents.files import IncomingFile
     from rag.settings import Settings
-    from rag.wiring.building import build
+    from rag.wiring.application import build
 
     application = build(Settings(data_dir=place), embedder=packaged())
     application.warm_up()

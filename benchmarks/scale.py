@@ -32,8 +32,7 @@ from rag.search.vectors import HNSW
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 
 DIMENSIONS = 384
 PER_DOCUMENT = 100

@@ -29,8 +29,7 @@ from rag.connectors import folder, sync
 from rag.documents.files import collect
 from rag.records import EVERYTHING, DocumentSource, Finished, SyncState
 from rag.settings import Settings
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 from rag.wiring.stores import syncs_of
 from tests.connectors.conftest import Office, killed_at
 from tests.connectors.folder_model import Life, live

@@ -25,10 +25,9 @@ from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Resolution, Table
 from rag.settings import Settings
-from rag.tables.execution.result import TableResult, result_from
 from rag.tables.plan import Choice
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.tables.result import TableResult, result_from
+from rag.wiring.application import Application, build
 from tests.fakes import HashEmbedder
 
 # Subject, category, time, main figure, second figure; the categories' and the times' values.

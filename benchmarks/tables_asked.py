@@ -20,11 +20,10 @@ from rag.documents.files import IncomingFile
 from rag.errors import RagError
 from rag.records import EVERYTHING, Message
 from rag.settings import Settings
-from rag.tables.execution.result import TableResult, result_from
 from rag.tables.library import TableLibrary
 from rag.tables.plan import Choice
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.tables.result import TableResult, result_from
+from rag.wiring.application import Application, build
 
 QUESTIONS = Path(__file__).parent / "strangers" / "asked.jsonl"
 PARTS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh")

@@ -23,7 +23,7 @@ import click
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer, reply
 

@@ -26,13 +26,12 @@ import numpy as np
 from benchmarks.corpora import data_option, packaged, rows_of
 from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.model_writer import ModelWriter
+from rag.chat.draft import ModelWriter
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING, Text
 from rag.seams import ModelDelta, ModelRequest
 from rag.settings import Settings
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 
 SECTIONS_PER_FILE = 20
 SPIN = "while True: pass"

@@ -16,13 +16,13 @@ from typing import Any
 
 from benchmarks.corpora import packaged
 from benchmarks.verdict_sets import ANSWERED, RIGHT, SETS, WRONG, print_table, sentences
-from rag.chat.weak_answers import weakness
+from rag.chat.decision import weakness
 from rag.citations.markers import cited_numbers, keep_markers
 from rag.citations.register import as_source
 from rag.citations.verdicts import CheckedAnswer, attribute, check
 from rag.documents.chunking import cut
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.language.sentences import read_windows
 from rag.records import Answer as Told
 from rag.records import Chunk, Hit, Section, Source, Verdict

@@ -29,7 +29,7 @@ from rag.records import EVERYTHING, Hit
 from rag.settings import HOME, Settings
 from rag.tokens import count_tokens
 from rag.web import create_app
-from rag.wiring.building import build
+from rag.wiring.application import build
 
 SUBJECTS = ("Aero 5", "Aero 5 Pro", "Kontor 24", "Etude", "warranty of the Hora", "refund")
 ASKED = ("How much does the {} weigh?", "How long does the {} last?", "How do I reset the {}?",

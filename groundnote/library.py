@@ -27,7 +27,7 @@ from rag.records import (
 from rag.runtime.progress import Progress, Stage
 from rag.seams import Embedder, SessionHandle
 from rag.settings import load_settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ def create() -> "Flask":
     """
     from rag.settings import load_settings
     from rag.web import create_app
-    from rag.wiring.building import build
+    from rag.wiring.application import build
 
     os.umask(0o077)  # what is written is somebody's documents and conversations
     application = build(load_settings())

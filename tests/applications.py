@@ -19,8 +19,7 @@ from rag.memory.summariser import ApplicationModel, Summariser
 from rag.settings import Settings
 from rag.tokens import count_tokens
 from rag.web import create_app
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 from rag.wiring.components import load_limits, once
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare

@@ -125,7 +125,7 @@ def leave_unmeasured(items):
 
 def pytest_collection_finish():
     """What is loaded by now stays to the end: no search for garbage looks at it again."""
-    if "rag.wiring.building" in sys.modules or "rag.cli" in sys.modules:
+    if "rag.wiring.application" in sys.modules or "rag.cli" in sys.modules:
         canary.watch_all()
         canary.watch_commands()
     gc.freeze()

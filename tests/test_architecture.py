@@ -348,7 +348,7 @@ class TestImporting:
     def test_a_page_is_shown_before_models_queues_and_indexes_are_loaded(self, tmp_path):
         loaded = modules_after(
             "from pathlib import Path; from rag.settings import Settings;"
-            "from rag.wiring.building import build; from rag.web import create_app;"
+            "from rag.wiring.application import build; from rag.web import create_app;"
             f"app = create_app(build(Settings(data_dir=Path({str(tmp_path)!r}))));"
             "assert app.test_client().get('/').status_code == 200"
         )

@@ -18,7 +18,7 @@ from rag.db import writing
 from rag.db.audit_trail import record
 from rag.settings import Settings, WebSettings
 from rag.web import create_app
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.stores import without_secrets
 from tests import canary
 from tests.applications import app_of, application_of

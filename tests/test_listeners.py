@@ -5,7 +5,7 @@ import threading
 import httpx
 import pytest
 
-from rag.cli.mcp import serve_mcp
+from rag.cli.remote import serve_mcp
 from rag.errors import SetupError
 from rag.settings import Settings
 from rag.web.access.counters import WRONG_PER_MINUTE, network_of

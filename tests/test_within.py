@@ -26,10 +26,9 @@ from rag.errors import RagError
 from rag.records import DEFAULT_COLLECTION, EVERYTHING, Filters, Hit, Readable, Source
 from rag.render.evidence import evidence_of
 from rag.search import multilingual, vectors
-from rag.search.background import QuestionBackground
-from rag.search.cache import words as held_words
-from rag.search.identifiers import IdentifierIndex
-from rag.search.mentions import NameMentions
+from rag.search import word_cache as held_words
+from rag.search.confidence import QuestionBackground
+from rag.search.identifiers import IdentifierIndex, NameMentions
 from rag.search.query import terms_of
 from rag.search.word_index import Plan, WeighedTerm, chunk_count
 from rag.sessions import register_rows
@@ -37,7 +36,7 @@ from rag.sessions.rows import SessionKey
 from rag.settings import Settings
 from rag.tables.plan import Key as By
 from rag.tables.plan import Kind, Measure, TablePlan
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.fakes import HashEmbedder
 from tests.prepared import prepare
 
@@ -183,7 +182,7 @@ DOCUMENTS = "documents/store.py SqlDocumentStore."
 LISTS = "documents/document_lists.py DocumentLists."
 WORDS = "search/lexical.py LexicalIndex."
 SECOND = "search/multilingual.py MultilingualVectors."
-MENTIONS = "search/mentions.py NameMentions."
+MENTIONS = "search/identifiers.py NameMentions."
 TABLES = "tables/store.py TableStore."
 CASES = {
     "db/schema.py inside": names,
@@ -214,8 +213,8 @@ CASES = {
     f"{WORDS}respelled": lambda t, w: t.app.words.respelled("the nimbuz filter", w),
     f"{WORDS}coverage": lambda t, w: t.app.words.coverage(QUERY, w, t.chunks),
     f"{WORDS}coverages": lambda t, w: t.app.words.coverages([QUERY, "margin"], w, t.chunks),
-    "search/cache/words.py CachedWords.words_of": held,
-    "search/cache/vectors.py ExactVectors.nearest": (
+    "search/word_cache.py CachedWords.words_of": held,
+    "search/vector_cache.py ExactVectors.nearest": (
         lambda t, w: t.app.index._exact.nearest(t.app.embedder.embed([QUERY]), w, limit=9)
     ),
     "search/vectors.py ChromaIndex.nearest": (
@@ -229,7 +228,7 @@ CASES = {
     ),
     "search/hybrid.py HybridRetriever.by_words": lambda t, w: t.app.retriever.by_words(QUERY, w),
     "render/evidence.py evidence_of": opened,
-    "search/background.py QuestionBackground.spread": (
+    "search/confidence.py QuestionBackground.spread": (
         lambda t, w: QuestionBackground(t.app.engine, t.app.index).spread(
             t.app.embedder.embed([QUERY])[0], w
         )

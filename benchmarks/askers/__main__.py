@@ -29,8 +29,7 @@ from rag.regression.report import ending
 from rag.seams import Embedder, SessionHandle
 from rag.search.query import words_of
 from rag.settings import Settings
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 
 HERE = Path(__file__).parent
 SHOWN = 3

@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.corpora import Entry, chunks_of, distractors, rows_of, section_of
 from rag.documents.chunking import cut, document_id_for
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.documents.store_rows import StoredDocument
 from rag.errors import RagError
 from rag.language.words import STOP_WORDS

@@ -15,12 +15,11 @@ from rag.chat.composition import (
     set_aside,
     unchecked,
 )
-from rag.chat.decision import decide
+from rag.chat.context import PreparedContext, QuestionSources, ShownSources
+from rag.chat.decision import decide, weakness
 from rag.chat.draft import Draft, RegisteredNumbers, composed, cut_at_stop, through_gate
 from rag.chat.evidence import COMPUTED, EvidenceReader
-from rag.chat.shown_sources import PreparedContext, QuestionSources, ShownSources
 from rag.chat.tool_loop import ToolRoom
-from rag.chat.weak_answers import weakness
 from rag.citations.markers import cited_numbers, neutralise
 from rag.citations.verdicts import attribute, check
 from rag.errors import ModelError, ModelInterrupted, OverBudget, RagError, TooLarge

@@ -10,13 +10,11 @@ from itertools import pairwise
 from typing import Any
 
 from rag.chat.answers import Answering, EarlierTurns
-from rag.chat.context import ContextBuilder
+from rag.chat.context import ContextBuilder, PreparedContext, QuestionSources
 from rag.chat.draft import Draft
 from rag.chat.follow_ups import MAX_CONTEXT, NO_TURN, FollowUps, LastTurn, topic_of
-from rag.chat.shown_sources import PreparedContext, QuestionSources
-from rag.citations.fingerprints import unwrapped
 from rag.citations.markers import cited_numbers
-from rag.citations.register import as_source
+from rag.citations.register import as_source, unwrapped
 from rag.db import waiting_for_database
 from rag.errors import (
     ContextTooLong,

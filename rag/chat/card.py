@@ -4,8 +4,15 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rag.chat.decision import Lead, decide
 from rag.chat.draft import cut_at_stop
-from rag.chat.evidence import EvidenceReader, is_looked_up
-from rag.chat.highlights import EmbedTexts, MarkedSpans, marked_in, once, with_tables_joined
+from rag.chat.evidence import (
+    EmbedTexts,
+    EvidenceReader,
+    MarkedSpans,
+    is_looked_up,
+    marked_in,
+    once,
+    with_tables_joined,
+)
 from rag.chat.markdown import markdown_of
 from rag.chat.prompts import says_declined
 from rag.citations.markers import as_it_stands, neutralise

@@ -7,6 +7,7 @@ from typing import Any
 
 import regex
 
+from rag.chat.prompts import says_declined
 from rag.citations.gate import JsonGate
 from rag.citations.markers import cited_numbers, find_markers, marker_text
 from rag.records import (
@@ -29,7 +30,16 @@ from rag.records import (
 )
 from rag.render.gate import AnswerGate, sanitise
 from rag.runtime.metrics import Span
-from rag.seams import AnswerOptions, ModelDelta, SessionHandle, TokenCounter, Writer
+from rag.seams import (
+    AnswerOptions,
+    ChatModel,
+    ModelDelta,
+    ModelRequest,
+    SessionHandle,
+    TokenCounter,
+    Writer,
+    WriteRequest,
+)
 from rag.seams.models import Deadline
 
 LOOKED_AT_EVERY = 200  # characters, for repetitions
@@ -270,3 +280,36 @@ def _fitting(said: str, text: str, wishes: AnswerOptions, count: TokenCounter | 
     if not said and ends:
         ends = [*range(1, ends[0]), *ends]  # something is said, be it half a word
     return next((text[:end] for end in reversed(ends) if count(said + text[:end]) <= most), "")
+
+
+class ModelWriter:
+    """Passes the assembled context to a model; its text is checked by whoever reads it."""
+
+    reads_context = True
+
+    def __init__(self, model: ChatModel, *, temperature: float | None = None) -> None:
+        self._model = model
+        self._temperature = temperature
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    def write(self, request: WriteRequest) -> Iterator[ModelDelta]:
+        replied = self._model.stream(
+            ModelRequest(
+                messages=request.messages,
+                max_tokens=min(request.max_tokens, request.wishes.max_tokens or request.max_tokens),
+                temperature=self._temperature
+                if request.wishes.temperature is None
+                else request.wishes.temperature,
+                stop=request.wishes.stop,
+                tools=request.tools,
+                passed_on=request.wishes.passed_on,
+                deadline=request.deadline,
+            )
+        )
+        yield from cut_at_stop(replied, request.wishes)  # some servers know no stop texts
+
+    def declined(self, text: str) -> bool:
+        return says_declined(text)

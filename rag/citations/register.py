@@ -1,9 +1,24 @@
-"""Give every chunk that a session shows one number, for good (C1)."""
+"""Give every chunk that a session shows one number, for good (C1).
 
-from collections.abc import Iterable, Mapping
+Clients send answers back with other blanks and marks, with numbers spelled their way, with a
+footer, without thinking, without their end. A fingerprint holds the letters and figures of an
+answer and the numbers that it cites, each in its place, and nothing else.
+
+Clients put what they found themselves around a question: blocks in tags or fences, before it or
+behind it. What stands in them is the model's to read; the question alone is searched, and a number
+of theirs is none of ours.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+from rag.citations.gate import canonical, in_words
+from rag.citations.markers import cited_numbers, find_markers
+from rag.language.words import content_words
 from rag.records import Hit, Source, SourceState
 
 
@@ -67,3 +82,172 @@ def source_state(*, has_document: bool, has_chunk: bool) -> SourceState:
     if has_chunk:
         return SourceState.CURRENT
     return SourceState.CHANGED if has_document else SourceState.DELETED
+
+
+LEAST_CONTEXT = 200  # characters of a block: a word in tags, a line of code is no context
+HIGHEST_ID = 1_000
+Edge = re.Match[str]
+_EDGE = re.compile(  # of a block; a fence that nothing follows may begin or end one
+    r"<(?P<ends>/?)(?P<tag>[A-Za-z_][\w-]*)(?:\s[^<>]*)?>"
+    r"|^[ \t]*(?P<fence>```+|~~~+)(?P<label>[^\n]*)$",
+    re.MULTILINE,
+)
+_ASKED = re.compile(r"(?:user_?)?(?:query|question|input|message)", re.IGNORECASE)  # a tag's name
+_ID = re.compile(r"""\b(?:id|index|number)\s*=\s*["']?(\d{1,4})\b""")
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_LABEL = re.compile(r"[^\n]{1,60}[:：]\s*$|#{1,6} [^\n]*$|-{3,}$")
+
+
+@dataclass(frozen=True, slots=True)
+class Wrapped:
+    """A question, and the highest number that stands in what a client put around it."""
+
+    question: str
+    highest: int = 0
+
+
+def unwrapped(text: str) -> Wrapped:
+    """The question alone; all of the text where nothing is wrapped around it, or nothing is asked.
+
+    "What does it mean?" below a pasted log is a question about the log.
+    """
+    pairs = _pairs(text) if len(text) >= LEAST_CONTEXT else []
+    blocks: list[tuple[Edge, Edge]] = []  # those that begin in no other one
+    for _, first, last in pairs:
+        if not blocks or first.start() >= blocks[-1][1].end():
+            blocks.append((first, last))
+    blocks = [(a, b) for a, b in blocks if b.end() - a.start() >= LEAST_CONTEXT]
+    if not blocks:
+        return Wrapped(text)
+    context = "\n".join(text[first.start() : last.end()] for first, last in blocks)
+    ids = [*map(int, _ID.findall(context)), *cited_numbers(context)]
+    highest = max((id_ for id_ in ids if id_ <= HIGHEST_ID), default=0)
+    tagged = [text[a.end() : b.start()].strip() for name, a, b in pairs if _ASKED.fullmatch(name)]
+    behind, before = text[blocks[-1][1].end() :], text[: blocks[0][0].start()]
+    asked = [*filter(None, tagged)][-1:] or [_without_labels(behind) or _without_labels(before)]
+    return Wrapped(asked[0] if content_words(asked[0]) else text, highest)
+
+
+def _pairs(text: str) -> list[tuple[str, Edge, Edge]]:
+    """Where tags or fences begin and end, by name, in their order."""
+    following: dict[str, Edge] = {}  # the next edge of a name, where that ends a block
+    pairs: list[tuple[str, Edge, Edge]] = []
+    for edge in reversed(list(_EDGE.finditer(text))):
+        name = edge["tag"] or edge["fence"]
+        end = following.pop(name, None)
+        if end is not None and not edge["ends"]:
+            pairs.append((name, edge, end))
+        if edge["ends"] or (edge["fence"] and not edge["label"].strip()):
+            following[name] = edge
+    return pairs[::-1]
+
+
+def _without_labels(text: str) -> str:
+    """Its paragraphs but for headings and labels of what follows."""
+    parts = (part.strip() for part in _PARAGRAPH.split(text))
+    return "\n\n".join(part for part in parts if part and not _LABEL.fullmatch(part))
+
+
+ANYBODY = "\0anybody"  # of answers that were given before callers were told apart
+ENOUGH_WORDS = 8  # content words and figures without which an answer alone tells no conversation
+HEAD = 160  # letters, figures and numbers at the beginning that are enough
+MOST_FOOTER_LINES = 4
+MOST_CHARACTERS = 100_000  # of an answer that are looked at
+_THOUGHTS = re.compile(
+    r"<(think|thinking|thought|reasoning)>.*?</\1>|<details\b[^>]*\breasoning\b.*?</details>|"
+    r"\A[^<]*</think(?:ing)?>",
+    re.DOTALL | re.IGNORECASE,
+)
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:\s+\"[^\"]*\")?\)")
+_FIGURE = re.compile(r"(?<![\w.,\[])\d[\d.,]*(?![\w\]])")
+_URL = re.compile(r"https?://\S+")
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """One way to know an answer; a weak one counts only beside another."""
+
+    key: str
+    is_strong: bool
+    has_question: bool = False  # it tells the question, too
+
+
+def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
+    """What an answer of ours is remembered by: whole, by its head, and with its question."""
+    whole = "".join(_lines(_cleaned(answer)))
+    if not whole:
+        return frozenset()
+    keys = {_key(user, "whole", whole), _key(user, "pair", whole, _question_letters(question))}
+    return frozenset(keys | ({_key(user, "head", _head(whole))} if len(whole) > HEAD else set()))
+
+
+def possible_fingerprints(user: str, question: str | None, answer: str) -> list[Fingerprint]:
+    """What an answer that a client sends back may be known by.
+
+    `question` is what stands before it, which tells as much as a second answer.
+    """
+    results: list[Fingerprint] = []
+    asked = _question_letters(question or "")
+    for whole, words in _readings(answer):
+        is_strong = words >= ENOUGH_WORDS and "[" in whole
+        for who in (user, ANYBODY):
+            results.append(Fingerprint(_key(who, "whole", whole), is_strong))
+            if asked:
+                pair = _key(who, "pair", whole, asked)
+                results.append(Fingerprint(pair, is_strong=True, has_question=True))
+            if len(whole) >= HEAD:
+                head = _head(whole)
+                results.append(Fingerprint(_key(who, "head", head), "[" in head))
+    return results
+
+
+def _readings(answer: str) -> Iterator[tuple[str, int]]:
+    """The letters of an answer and its words; then without what a client put below or above it."""
+    text = _cleaned(answer)
+    lines = _lines(text)
+    spoken = [len(content_words(line)) + len(_FIGURE.findall(line)) for line in text.split("\n")]
+    filled = [place for place, line in enumerate(lines) if line]
+    ends = [place + 1 for place in filled[: -MOST_FOOTER_LINES - 2 : -1]]
+    stretches = [(0, end) for end in ends] + [(filled[1], len(lines)) for _ in filled[1:2]]
+    for start, end in stretches:
+        yield "".join(lines[start:end]), sum(spoken[start:end])
+
+
+def _cleaned(answer: str) -> str:
+    """With its citations spelled as ours are, and without what comes and goes."""
+    text = _THOUGHTS.sub("", answer[:MOST_CHARACTERS])
+    return _URL.sub("", _LINK.sub(r"\1", canonical(in_words(text))))
+
+
+def _lines(text: str) -> list[str]:
+    """Letters, figures and numbers of each line."""
+    kept, position = list[str](), 0
+    for marker in find_markers(text):
+        kept += [
+            _letters(text[position : marker.start]),
+            *(f"[{number}]" for number in marker.numbers),
+        ]
+        position = marker.end
+    kept.append(_letters(text[position:]))
+    return "".join(kept).split("\n")
+
+
+def _letters(text: str) -> str:
+    """Letters and figures in any case, and ends of lines."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(sign for sign in folded if sign.isalnum() or sign == "\n")
+
+
+def _question_letters(question: str) -> str:
+    """Some clients put a template around the last question alone, and send it bare ever after."""
+    return _letters(unwrapped(question).question)
+
+
+def _head(whole: str) -> str:
+    """The beginning, without a number that is cut."""
+    head = whole[:HEAD]
+    return head if head.rfind("[") <= head.rfind("]") else head[: head.rfind("[")]
+
+
+def _key(user: str, kind: str, *texts: str) -> str:
+    return sha256("\0".join((user, kind, *texts)).encode("utf-8", "replace")).hexdigest()

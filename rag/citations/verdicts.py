@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from rag.citations.clauses import Clause
-from rag.citations.comparison.case import ComparedStatement
+from rag.citations.comparison.case import ComparedStatement, row_said
 from rag.citations.comparison.parser import Reading, SourceText, read_alone, read_source, share
-from rag.citations.comparison.rows import row_said
 from rag.citations.comparison.verdict import Judgement, carries, nearest_windows
 from rag.citations.comparison.verdict import judge as judge_by_words
 from rag.citations.figure_check import check_figures
 from rag.citations.markers import find_markers, without_markers
-from rag.citations.statements import Statement, read_statements
+from rag.citations.statements import Clause, Statement, read_statements
 from rag.language.amounts import Figure, agree
 from rag.records import CheckedFigure, Citation, Source, Unsourced, Verdict
 from rag.runtime.budget import paced

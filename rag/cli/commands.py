@@ -269,7 +269,7 @@ main.add_command(source)
 @click.pass_obj
 def mcp(settings: "Settings", is_http: bool, host: str, port: int, url: str | None) -> None:
     """Serve the library to clients of the Model Context Protocol (Claude Desktop, Cursor, …)."""
-    from rag.cli.mcp import serve_mcp
+    from rag.cli.remote import serve_mcp
 
     serve_mcp(settings, is_http=is_http, host=host, port=port, url=url)
 

@@ -66,7 +66,7 @@ def _data_folder(settings: Settings) -> str:
 def _database(settings: Settings) -> str:
     from rag.db.engine import damage_in_words, damaged_tables
     from rag.operations import set_back
-    from rag.operations.manifest import take_inventory
+    from rag.operations.snapshot import take_inventory
     from rag.wiring.stores import open_database
 
     engine = open_database(settings)
@@ -217,9 +217,8 @@ class _Ids:
 
 def _ids_in_file(settings: Settings) -> set[str] | None:
     """What the embedded index holds, as far as that is known without loading it."""
-    from rag.search.cache.index_contents import ids_in_file
-    from rag.search.cache.index_lock import holding
     from rag.search.embedders.local import name_of
+    from rag.search.index_lock import holding, ids_in_file
     from rag.wiring.components import index_folder
 
     if settings.retrieval.is_shared:
@@ -233,7 +232,7 @@ def _ids_in_file(settings: Settings) -> set[str] | None:
 def repair(settings: Settings) -> str:
     """Make the indexes whole; says what there was to do. Raises SetupError beside a server."""
     from rag.db.audit_trail import AuditTrail
-    from rag.wiring.building import build
+    from rag.wiring.application import build
 
     url = running_server(settings.data_dir)
     if url is not None:
@@ -251,8 +250,7 @@ def repair(settings: Settings) -> str:
 
 def _damaged_vectors(settings: Settings) -> Path | None:
     """Where they lie now, out of the way of new ones; None where nothing is damaged."""
-    from rag.search.cache.index_contents import is_damaged
-    from rag.search.cache.index_lock import holding
+    from rag.search.index_lock import holding, is_damaged
     from rag.wiring.components import index_folder
 
     folder = index_folder(settings)

@@ -49,7 +49,7 @@ from rag.documents.store_rows import batches
 from rag.errors import Conflict, Forbidden, IndexAway, NotFound, SetupError, SourceAway, UserError
 from rag.llm.discovery import SecretBox
 from rag.records import Document, DocumentSource, Right, SourceFile, Standing, SyncCounts, SyncState
-from rag.runtime.lanes import Lane
+from rag.runtime.budget import Lane
 from rag.seams import Connector, ListedFile, Resumable, SourceOptions
 from rag.settings import SourceSettings
 

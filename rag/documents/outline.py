@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from textwrap import dedent, indent
 from typing import Any
 
-from rag.documents import names
+from rag.documents import kinds
 from rag.documents.cleaning import day_in, name_in_words, one_line, shorten, tidy
 from rag.documents.reports import READER
 from rag.documents.runs import Mark, Run, unseen_words
@@ -168,7 +168,7 @@ class Outline:
         cleaned = clean_rows(rows)
         if cleaned and not has_header:
             cleaned.insert(0, [""] * len(cleaned[0]))
-        self._named.extend(names.in_table(cleaned))
+        self._named.extend(kinds.in_table(cleaned))
         self._labels.update(dict.fromkeys(cleaned[0] if cleaned else ()))
         self._labels.update(dict.fromkeys(row[0] for row in cleaned))
         for part in table_parts(cleaned):
@@ -218,13 +218,13 @@ class Outline:
             )
         headings = [text for _level, text in self._headings]
         stated = "" if title == self.stem else title
-        products = [*self.products, *names.in_headings(stated, headings), *self._named]
-        products.extend(list(names.siblings(products, self._labels)))
+        products = [*self.products, *kinds.in_headings(stated, headings), *self._named]
+        products.extend(list(kinds.siblings(products, self._labels)))
         return ParsedDocument(
             self._with_code(title),
             tuple(sections),
             self.media_type,
-            names.unique(products),
+            kinds.unique(products),
             tuple(self._tables),
             self._report(sections),
         )

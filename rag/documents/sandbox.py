@@ -66,7 +66,7 @@ class GuardedLoader:
                 self._idle.put(reader)
 
     def load(self, name: str, data: bytes) -> ParsedDocument:
-        """As `rag.documents.load.load`; a crash or a hang is Unreadable too."""
+        """As `rag.documents.readers.registry.load`; a crash or a hang is Unreadable too."""
         return from_json(self.ask(name, data))
 
     def ask(self, name: str, data: bytes) -> bytes:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.documents.reports import report_from
 from rag.errors import TooLarge, Unreadable
 from rag.records import ParsedDocument, RawTable, Section

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from itertools import takewhile, zip_longest
 
 from rag.documents.cleaning import one_line
+from rag.language.amounts import parse_figure
 from rag.language.grids import joined_name
-from rag.language.numerals import parse_figure
 from rag.records import RawTable
 
 PART_WORDS = 80  # of one small table: about a chunk

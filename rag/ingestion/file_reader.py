@@ -17,7 +17,7 @@ from rag.documents.store import ExistingDocument, SqlDocumentStore
 from rag.documents.store_rows import StoredDocument
 from rag.errors import Conflict, NotFound, TooLarge, Unreadable, UserError
 from rag.records import Chunk, Document, ReadingReport, Right
-from rag.runtime.lanes import as_done
+from rag.runtime.budget import as_done
 from rag.runtime.progress import Progress, Stage
 from rag.seams import Embedder
 from rag.tables.store import Origin, TableStore, profiles

@@ -12,14 +12,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import replace
 from queue import SimpleQueue
 
-from rag.documents.embedding_claims import EmbeddingClaims
 from rag.documents.files import IncomingFile
+from rag.documents.index_changes import EmbeddingClaims
 from rag.documents.sandbox import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.errors import IndexAway, ModelError
 from rag.ingestion.file_reader import FileReader, RightOf
 from rag.records import EVERYTHING, Chunk, Document
-from rag.runtime.lanes import Lane, Prefetch
+from rag.runtime.budget import Lane, Prefetch
 from rag.runtime.progress import Progress, Stage, Unsearchable
 from rag.seams import ChunkIndex, Embedder, Matrix, Renewable
 from rag.tables.store import TableStore

@@ -4,10 +4,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from rag.language.amounts import UNIT_SIGNS, Figure, clocks, dates
+from rag.language.amounts import (
+    LETTERS_OF_MONEY,
+    POWER,
+    UNIT_SIGNS,
+    Figure,
+    clocks,
+    dates,
+    power_of,
+    read_digits,
+)
 from rag.language.languages import Language, all_meanings, all_words, any_of, phrases
 from rag.language.lazy_patterns import re, regex
-from rag.language.numerals import LETTERS_OF_MONEY, POWER, power_of, read_digits
 from rag.language.words import language_of
 
 _DIGITS = r"\d+(?:[.,'’\u00a0\u2009\u202f]\d+)*"

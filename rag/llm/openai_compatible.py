@@ -36,8 +36,7 @@ from rag.llm.dialects import (
 from rag.llm.reasoning import ReplyParser
 from rag.llm.replies import ArrivingReply, BoundedReply, ServerComplaint, read_events
 from rag.records import ToolCall, Usage
-from rag.runtime.budget import hang_up_reason, has_hung_up, on_hang_up
-from rag.runtime.lanes import PATIENCE_SECONDS, Lane
+from rag.runtime.budget import PATIENCE_SECONDS, Lane, hang_up_reason, has_hung_up, on_hang_up
 from rag.seams import ChatModel, ModelDelta, ModelRequest
 from rag.seams.models import ANSWER, CONNECT_SECONDS, RETRY_SECONDS, Deadline, Patience
 

@@ -5,13 +5,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from rag.citations.clauses import depends
 from rag.citations.markers import cited_numbers, without_markers
-from rag.citations.statements import Statement, read_statements
+from rag.citations.statements import Statement, depends, read_statements
 from rag.language.sentences import asks, leads_in
 from rag.language.words import language_of
-from rag.memory.paragraphs import size
-from rag.memory.recall import telling
+from rag.memory.recall import size, telling
 from rag.records import Role
 
 WHOLE = 200  # bytes of a message that is quoted whole

@@ -16,7 +16,6 @@ from rag.language.names import Lexicon, find_names
 from rag.language.sentences import asks, split_sentences
 from rag.language.words import UNSPACED, language_of
 from rag.memory.evidence import SpokenMessage, TurnEvidence
-from rag.memory.paragraphs import Paragraph, read_paragraphs, size
 from rag.memory.phrases import SummaryPhrases, fenced, phrases_of
 from rag.memory.recall import (
     LONGEST_QUESTION,
@@ -25,6 +24,9 @@ from rag.memory.recall import (
     Index,
     Meanings,
     OlderParagraphs,
+    Paragraph,
+    read_paragraphs,
+    size,
     telling,
 )
 from rag.records import Role, Summary

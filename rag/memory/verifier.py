@@ -17,8 +17,7 @@ from rag.language.amounts import Figure
 from rag.language.figures import read_figures
 from rag.language.languages import LANGUAGES, Language, read_lists, words
 from rag.language.names import find_names
-from rag.language.synonyms import canonical
-from rag.language.words import UNSPACED, is_function_word, language_of, stem, tokens
+from rag.language.words import UNSPACED, canonical, is_function_word, language_of, stem, tokens
 from rag.memory.evidence import Claim, SpokenSentence, TurnEvidence, read_evidence
 from rag.records import LineEdit, SummaryLine
 

@@ -19,11 +19,19 @@ from rag.db import documents, jobs, newest_revision, revisions, sessions, source
 from rag.db.blobs import Blobs, FolderBlobs, blocks, deletions_put_off, has_holds
 from rag.documents.index_changes import IndexDebts
 from rag.errors import Conflict, SetupError, StorageFailed, UserError
-from rag.operations.manifest import ENDING, FileRecord, checksum, refuse_emptied
 from rag.operations.repository import BackupManifest, BackupRepository, folder_beside, room_for
-from rag.operations.snapshot import Snapshot, put_back, size_of, taken
+from rag.operations.snapshot import (
+    ENDING,
+    FileRecord,
+    Snapshot,
+    checksum,
+    put_back,
+    refuse_emptied,
+    size_of,
+    taken,
+)
 from rag.seams import ChunkIndex
-from rag.search.word_repair import count_words, rebuild_words
+from rag.search.lexical_schema import count_words, rebuild_words
 
 SPARE_BYTES = 64 << 20
 LATE_SECONDS = 5.0  # in which the file of a document that came just before is written, too

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 from rag.db.blobs import PART, Blobs, FolderBlobs, blocks, open_blobs
 from rag.errors import SetupError, UserError
-from rag.operations.manifest import FileRecord
+from rag.operations.snapshot import FileRecord
 
 FORMAT = 1
 ARCHIVE = ".zip"

@@ -43,7 +43,7 @@ from rag.regression.script import (
 )
 from rag.runtime.progress import Stage
 from rag.sessions.branches import edited
-from rag.tables.execution.result import result_from
+from rag.tables.result import result_from
 
 if TYPE_CHECKING:
     from rag.seams import SessionHandle

@@ -35,7 +35,7 @@ from rag.regression.script import (
 from rag.runtime.progress import Stage
 from rag.seams import ChatModel, Embedder, ModelDelta, ModelRequest
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.components import open_embedder
 
 if TYPE_CHECKING:

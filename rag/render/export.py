@@ -12,7 +12,7 @@ from rag.render.gate import in_words, outgoing, standalone
 from rag.render.warnings import with_warnings
 from rag.runtime.budget import paced
 from rag.seams import SessionHandle
-from rag.tables.execution.result import result_from
+from rag.tables.result import result_from
 
 STATES = {
     SourceState.CURRENT: "",

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from rag.citations.clauses import Clause
 from rag.citations.markers import find_markers, without_markers
-from rag.citations.statements import Statement, read_statements
+from rag.citations.statements import Clause, Statement, read_statements
 from rag.language.sentences import Span, plain, split_sentences
 from rag.records import Citation, Message, Verdict
 from rag.render.warnings import verdict_in_words
@@ -261,8 +260,7 @@ def _stating(passage: str) -> list[Span]:
 def _features(text: str) -> frozenset[str]:
     """Stems of words and, told apart from them, figures."""
     from rag.language.figures import read_figures
-    from rag.language.synonyms import canonical
-    from rag.language.words import terms
+    from rag.language.words import canonical, terms
 
     figures = {f"={figure.shown}" for figure in read_figures(text)}
     return frozenset(map(canonical, terms(text))) | figures

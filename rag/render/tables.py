@@ -1,16 +1,18 @@
 """Results of tables as the pages show them: rows, picture, and the plan as a form."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from html import escape
 from typing import Protocol
 
 from markupsafe import Markup
 
 from rag.errors import UserError
+from rag.language.languages import phrases
 from rag.records import ColumnType, Message, Table
-from rag.render.chart import Chart, chart_of, sorted_places
 from rag.seams import SourceRegister
-from rag.tables.execution.result import TableResult, result_from
 from rag.tables.plan import (
     MEASURED,
     ROWS,
@@ -26,7 +28,307 @@ from rag.tables.plan import (
     plan_from,
     value_words,
 )
+from rag.tables.result import ResultColumn, TableResult, display_value, result_from
 from rag.tables.types import read_number
+from rag.tables.vocabulary import MONTHS
+
+MOST_BARS = 30
+MOST_SHARES = 8
+FEWEST = 3  # points that a picture is drawn of unasked
+WIDTH, LABELS, FIGURES, BAR, GAP = 640, 170, 90, 22, 8
+HEIGHT, LEFT, BOTTOM, TOP, RIGHT = 260, 70, 40, 14, 16
+TIME = re.compile(rf"\b(?:{phrases('times')})\b")
+KINDS = ("bar", "line", "share")
+PARTS = ["#1b6650", "#b8862d", "#4f7cac", "#a4553f", "#7a6a9b", "#5f8f4e", "#8a8578", "#b06a8b"]
+PAPER = {
+    "text": "font:13.6px sans-serif;fill:#23221f",
+    ".chart-figure": "fill:#66635c",
+    ".chart-bar,.chart-point": "fill:#1b6650",
+    ".chart-bar": "rx:3px",
+    ".chart-line": "fill:none;stroke:#1b6650;stroke-width:2.5",
+    ".chart-rule": "stroke:#e3e0d8",
+    ".chart-part": "stroke:#ffffff",
+}
+for _place, _colour in enumerate(PARTS, start=1):
+    PAPER |= {f".chart-part.is-{_place}": f"fill:{_colour}"}
+    PAPER |= {f".chart-line.is-{_place}": f"stroke:{_colour}"}
+LABEL_CHARS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """A picture with its data as a text for those who cannot see it."""
+
+    kind: str
+    svg: str
+    text: str
+    others: tuple[str, ...]  # kinds that would do as well
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The figures of each label: one, or one for each of its parts."""
+
+    labels: tuple[str, ...]
+    rows: tuple[tuple[float, ...], ...]
+    column: ResultColumn
+    name: str
+    is_time: bool
+    parts: tuple[str, ...] = ("",)
+
+    @property
+    def is_parted(self) -> bool:
+        return len(self.parts) > 1
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(map(sum, self.rows))
+
+    def figure(self, value: float) -> str:
+        return display_value(value, self.column)
+
+    def __str__(self) -> str:
+        """All figures as words."""
+        return "; ".join(
+            f"{label}: "
+            + ", ".join(
+                f"{part} {self.figure(value)}".strip()
+                for part, value in zip(self.parts, row, strict=True)
+            )
+            for label, row in zip(self.labels, self.rows, strict=True)
+        )
+
+
+def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
+    """The picture of a result; None where it has none, or none was asked for and none helps."""
+    series = _series(result)
+    asked = wanted or result.chart
+    if series is None or asked == "none" or len(series.values) < 2:
+        return None
+    is_grouped = bool(result.plan.get("group"))
+    if not asked and not (is_grouped and FEWEST <= len(series.values) <= MOST_BARS):
+        return None
+    series = _parted(result, series)
+    possible = _possible(series)
+    kind = asked if asked in possible else possible[0]
+    shares = partial(_bars, of_whole=True) if series.is_parted else _shares
+    inside, height = {"bar": _bars, "line": _line_paths, "share": shares}[kind](series)
+    title, text = escape(f"{series.column.name} by {series.name}"), str(series)
+    svg = (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img" '
+        f'aria-label="{title}: {escape(text)}"><title>{title}</title>{inside}</svg>'
+    )
+    return Chart(kind, svg, text, tuple(possible))
+
+
+def _series(result: TableResult) -> Series | None:
+    """The first figure over everything that stands before it."""
+    figures = [index for index, column in enumerate(result.columns) if column.is_figure]
+    keys = len(result.plan.get("group") or ())
+    position = keys if keys else next(iter(figures), -1)
+    if position < 1 and not (position == 0 and len(result.columns) > 1):
+        return None
+    if position >= len(result.columns):
+        return None
+    names = [i for i in range(len(result.columns)) if i != position and (i < position or not keys)][
+        :2
+    ]
+    labels, values = [], []
+    for row in result.rows[:MOST_BARS]:
+        value = (
+            row[position]
+            if isinstance(row[position], int | float)
+            else read_number(str(row[position] or ""))
+        )
+        if value is None:
+            continue
+        labels.append(" · ".join(_cell(row[i]) for i in names))
+        values.append((float(value),))
+    if not values:
+        return None
+    name = " and ".join(result.columns[i].name for i in names)
+    is_time = len(names) == 1 and bool(TIME.search(name.casefold()))
+    return Series(tuple(labels), tuple(values), result.columns[position], name, is_time)
+
+
+def _parted(result: TableResult, flat: Series) -> Series:
+    """Figures by two keys as parts of each label: over time, else by the first; else as they are.
+
+    Parts can be stacked only where each figure is one of a whole.
+    """
+    if len(result.plan.get("group") or ()) != 2 or len(flat.labels) != len(result.rows):
+        return flat
+    names = [column.name for column in result.columns[:2]]
+    along = next((place for place, name in enumerate(names) if TIME.search(name.casefold())), 0)
+    cells: dict[str, dict[str, float]] = {}
+    for row, value in zip(result.rows, flat.values, strict=True):
+        cells.setdefault(_cell(row[along]), {})[_cell(row[1 - along])] = value
+    labels = sorted(cells, key=lambda label: MONTHS.get(label.casefold(), 0))
+    parts = tuple(dict.fromkeys(part for of_label in cells.values() for part in of_label))
+    if not 1 < len(parts) <= MOST_SHARES or len(labels) < 2 or min(flat.values) < 0:
+        return flat
+    rows = tuple(tuple(cells[label].get(part, 0.0) for part in parts) for label in labels)
+    is_time = bool(TIME.search(names[along].casefold()))
+    name = f"{names[along]} and {names[1 - along]}"
+    return Series(tuple(labels), rows, flat.column, name, is_time, parts)
+
+
+def _cell(value: object) -> str:
+    return "–" if value is None else str(value)
+
+
+def _possible(series: Series) -> list[str]:
+    kinds = ["line", "bar"] if series.is_time and len(series.values) > 3 else ["bar", "line"]
+    is_whole = all(value >= 0 for value in series.values) and sum(series.values) > 0
+    if is_whole and (series.is_parted or len(series.values) <= MOST_SHARES):
+        kinds.append("share")
+    return kinds
+
+
+# ── Drawn ────────────────────────────────────────────────────────────────────────────────────
+
+Drawing = tuple[str, int]  # what stands inside of the picture, and its height
+
+
+def _text(style: str, x: float, y: float, words: str, anchor: str = "start") -> str:
+    is_long = style != "figure" and len(words) > LABEL_CHARS
+    short = words[: LABEL_CHARS - 1] + "…" if is_long else words
+    return (
+        f'<text class="chart-{style}" x="{x:.1f}" y="{y}" text-anchor="{anchor}">'
+        f"{escape(short)}</text>"
+    )
+
+
+def _box(style: str, x: float, y: int, width: float, title: str, height: int = BAR) -> str:
+    return (
+        f'<rect class="chart-{style}" x="{x:.1f}" y="{y}" width="{width:.1f}" height="{height}">'
+        f"<title>{escape(title)}</title></rect>"
+    )
+
+
+def _bars(series: Series, *, of_whole: bool = False) -> Drawing:
+    """Bars to the right, one below the other, so that labels stay readable; cut into their parts.
+
+    `of_whole` makes them of one length: what each part is of its label.
+    """
+    low, high = min(0.0, *series.values), max(0.0, *series.values)
+    drawn: list[str] = []
+    for index, (label, row) in enumerate(zip(series.labels, series.rows, strict=True)):
+        y, whole = GAP + index * (BAR + GAP), sum(row)
+        scale = (WIDTH - LABELS - FIGURES) / ((whole if of_whole else high - low) or 1.0)
+        x = LABELS + (min(whole, 0.0) - low) * scale
+        drawn.append(_text("label", LABELS - 8, y + 16, label, "end"))
+        for place, (part, value) in enumerate(zip(series.parts, row, strict=True), start=1):
+            style, name, share = "bar", label, ""
+            if series.is_parted:
+                style, name = f"part is-{place}", f"{label}, {part}"
+                share = f" ({value / whole:.1%})" if value else ""
+            width = abs(value) * scale
+            drawn.append(
+                _box(
+                    style,
+                    x,
+                    y,
+                    max(width, style == "bar"),
+                    f"{name}: {series.figure(value)}{share}",
+                )
+            )
+            x += width
+        if not of_whole:
+            drawn.append(_text("figure", x + 6, y + 16, series.figure(whole)))
+    return _with_legend(series, drawn, GAP + len(series.labels) * (BAR + GAP))
+
+
+def _line_paths(series: Series) -> Drawing:
+    """From left to right a line for each part in one scale, with its ends and every few labels."""
+    values = [value for row in series.rows for value in row]
+    low, high = min(0.0, *values), max(0.0, *values)
+    rise = HEIGHT - TOP - BOTTOM
+    step = (WIDTH - LEFT - RIGHT) / max(1, len(series.labels) - 1)
+    drawn: list[str] = []
+    for y, value in ((TOP, high), (TOP + rise, low)):
+        drawn += [
+            f'<line class="chart-rule" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>',
+            _text("figure", LEFT - 8, y + 4, series.figure(value), "end"),
+        ]
+    for place, part in enumerate(series.parts):
+        points = [
+            (LEFT + index * step, TOP + rise - (row[place] - low) / ((high - low) or 1) * rise)
+            for index, row in enumerate(series.rows)
+        ]
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        style = f" is-{place + 1}" if series.is_parted else ""
+        drawn.append(
+            f'<polyline class="chart-line{style}" points="{path}"><title>{escape(part)}</title>'
+            "</polyline>"
+        )
+        spots = zip(points, series.labels, series.rows, strict=True)
+        drawn += [
+            f'<circle class="chart-point" cx="{x:.1f}" cy="{y:.1f}" r="4">'
+            f"<title>{escape(label)}: {escape(series.figure(row[0]))}</title></circle>"
+            for (x, y), label, row in (() if series.is_parted else spots)
+        ]
+    for index in range(0, len(series.labels), max(1, len(series.labels) // 8)):
+        drawn.append(
+            _text("label", LEFT + index * step, HEIGHT - 14, series.labels[index], "middle")
+        )
+    return _with_legend(series, drawn, HEIGHT)
+
+
+def _shares(series: Series) -> Drawing:
+    """One bar cut into parts, and a line of words for each."""
+    whole = sum(series.values)
+    drawn, x = list[str](), 0.0
+    for index, (label, value) in enumerate(zip(series.labels, series.values, strict=True)):
+        y, share = 70 + index * 24, f"{value / whole:.1%}"
+        style, width = f"part is-{index + 1}", value / whole * WIDTH
+        drawn += [
+            _box(style, x, 8, width, f"{label}: {share}", 36),
+            _box(style, 0, y - 12, 14, label, 14),
+            _text("words", 24, y, label),
+            _text("words", 300, y, share, "end"),
+            _text("figure", 320, y, series.figure(value)),
+        ]
+        x += width
+    return "".join(drawn), 70 + len(series.values) * 24
+
+
+def _with_legend(series: Series, drawn: list[str], height: int) -> Drawing:
+    """Which colour is which part, four in a line."""
+    parts = series.parts if series.is_parted else ()
+    for place, part in enumerate(parts):
+        x, y = place % 4 * (WIDTH // 4), height + 16 + place // 4 * 24
+        drawn += [
+            _box(f"part is-{place + 1}", x, y - 12, 14, part, 14),
+            _text("words", x + 20, y, part),
+        ]
+    return "".join(drawn), height + ((len(parts) + 3) // 4 * 24 + 8 if parts else 0)
+
+
+def standalone(chart: Chart) -> str:
+    """The picture as a file of its own, in the colours of paper."""
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}"'
+    style = "".join(f"{selector}{{{rules}}}" for selector, rules in PAPER.items())
+    ground = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    inside = chart.svg.removeprefix("<svg").partition(">")
+    return f"{head}{inside[0]}><style>{style}</style>{ground}{inside[2]}"
+
+
+def sorted_places(result: TableResult, by: int, descending: bool) -> list[int]:
+    """Where the rows of a result stand, in the order of one of its columns; blanks last."""
+    places = list(range(len(result.rows)))
+    if not 0 <= by < len(result.columns):
+        return places
+
+    def weight(position: int) -> tuple[float, str]:
+        value = result.rows[position][by]
+        figure = value if isinstance(value, int | float) else read_number(str(value))
+        return (float(figure) if figure is not None else float("inf"), str(value).casefold())
+
+    filled = [place for place in places if result.rows[place][by] is not None]
+    blank = [place for place in places if result.rows[place][by] is None]
+    return sorted(filled, key=weight, reverse=descending) + blank
+
 
 ROWS_IN_ANSWER = 20
 SPARE = 2  # empty lines for more conditions

@@ -2,19 +2,26 @@
 
 The edge gives a budget; whoever works for the request finds it, however deep. Processor time is
 that of the thread: a request that waits for others costs nothing of it.
+
+One lane for each thing that is scarce: threads of the server, calls of a model, queries. An owner
+with much to do takes a share of it, and whoever comes next is served as if second in line.
 """
 
 import json
+import queue
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import closing, contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
-from typing import Any, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
-from rag.errors import ClientGone, ModelUnavailable, OverBudget, RagError
+from rag.errors import Busy, ClientGone, ModelUnavailable, OverBudget, RagError
 from rag.records import ChatMessage, Usage
 from rag.seams import ChatModel, ModelRequest
 from rag.seams.models import Patience
@@ -251,3 +258,248 @@ def current_owner() -> str:
     """For whom this thread works; "" where nobody is known."""
     budget = _current.get()
     return "" if budget is None else budget.owner
+
+
+PATIENCE_SECONDS = 20.0  # of one who waits for a place
+TellPlace = Callable[[int], None]  # how many wait before
+
+
+@dataclass(eq=False, slots=True)
+class Ticket:
+    """A place in the queue, or among those inside."""
+
+    owner: str
+    is_in: bool = False
+
+
+class Lane:
+    """At most `capacity` inside, of one owner at most `share`.
+
+    Next is the owner who has the fewest inside; of equals, who was let in longest ago.
+    """
+
+    def __init__(
+        self, capacity: int, *, waiting: int, share: int | None = None, what: str = "questions"
+    ) -> None:
+        """Of those that may wait, one owner has at most half, where there is a share."""
+        self.capacity = capacity
+        self.share = capacity if share is None else max(1, min(share, capacity))
+        self._most_waiting = waiting
+        self._waiting_share = waiting if share is None else max(1, waiting // 2)
+        self._what = what
+        self._change = threading.Condition()
+        self._inside: Counter[str] = Counter()
+        self._queue: list[Ticket] = []
+        self._turn = 0
+        self._served: Counter[str] = Counter()  # owners, with the turn that was their last
+
+    def join(self, owner: str) -> Ticket:
+        """Take a place, or one in the queue. Raises Busy when that is full."""
+        ticket = Ticket(owner)
+        with self._change:
+            own = sum(each.owner == owner for each in self._queue)
+            is_full = len(self._queue) >= self._most_waiting or own >= self._waiting_share
+            if is_full and not self._may_enter(owner):
+                raise self._busy(len(self._queue))
+            self._queue.append(ticket)
+            self._admit()
+        return ticket
+
+    def wait(self, ticket: Ticket, *, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[int]:
+        """How many wait before it, each time that this changes, until it is let in.
+
+        Raises Busy when it is not in time, Left when nobody waits for it any more.
+        """
+        until, told = time.monotonic() + patience_seconds, -1
+        on_hang_up(self._look)
+        while True:
+            with self._change:
+                self._change.wait_for(
+                    lambda: ticket.is_in or self._queue.index(ticket) != told or has_hung_up(),
+                    timeout=until - time.monotonic(),
+                )
+                if ticket.is_in:
+                    return
+                before = self._queue.index(ticket)
+                if has_hung_up():
+                    self._queue.remove(ticket)
+                    raise ClientGone(hang_up_reason() or "Nobody waits for this any more.")
+                if before == told:
+                    self._queue.remove(ticket)
+                    raise self._busy(before)
+            yield (told := before)
+
+    def leave(self, ticket: Ticket) -> None:
+        """Give the place back, or that in the queue."""
+        with self._change:
+            if ticket in self._queue:
+                self._queue.remove(ticket)
+            elif ticket.is_in:
+                ticket.is_in = False
+                self._inside[ticket.owner] -= 1
+                self._inside += Counter()  # without those who have none inside
+            self._admit()
+            if not self._inside:
+                self._served.clear()  # nobody is there
+
+    @contextmanager
+    def place(self, *, patience_seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+        """A place for whoever this thread works for; what is done inside needs no other.
+
+        Raises Busy and Left.
+        """
+        held = _held.get()
+        if id(self) in held:
+            yield
+            return
+        ticket = self.join(current_owner())
+        try:
+            tell = _tell.get()
+            for before in self.wait(ticket, patience_seconds=patience_seconds):
+                tell(before)
+            _held.set(held | {id(self)})
+            yield
+        finally:
+            _held.set(held)
+            self.leave(ticket)
+
+    def _look(self) -> None:
+        with self._change:
+            self._change.notify_all()
+
+    def _may_enter(self, owner: str) -> bool:
+        return self._inside.total() < self.capacity and self._inside[owner] < self.share
+
+    def _admit(self) -> None:
+        while True:
+            able = [each for each in self._queue if self._may_enter(each.owner)]
+            if not able:
+                break
+            ticket = min(
+                able, key=lambda each: (self._inside[each.owner], self._served[each.owner])
+            )
+            self._queue.remove(ticket)
+            self._turn += 1
+            self._served[ticket.owner] = self._turn
+            self._inside[ticket.owner] += 1
+            ticket.is_in = True
+        self._change.notify_all()
+
+    def _busy(self, before: int) -> Busy:
+        return Busy(
+            f"Many {self._what} are being answered just now, and {before} more wait before yours. "
+            f"Ask again in {Busy.retry_seconds} seconds."
+        )
+
+
+_held: ContextVar[frozenset[int]] = ContextVar("held", default=frozenset())
+_tell: ContextVar[TellPlace] = ContextVar("tell", default=lambda before: None)
+
+
+@contextmanager
+def telling(tell: TellPlace) -> Iterator[None]:
+    """Have it told how many wait before what this thread does inside."""
+    before = _tell.get()
+    _tell.set(tell)
+    try:
+        yield
+    finally:
+        _tell.set(before)
+
+
+# ── Work on many things, some at a time, with what is done first coming first ─────────────────────
+
+Item = TypeVar("Item")
+Produced = TypeVar("Produced")
+LOOK_SECONDS = 0.1  # between two looks whether what waits for room is still wanted
+
+
+def as_done(
+    items: Iterable[Item],
+    work: Callable[[Item], Produced],
+    *,
+    executor: Executor,
+    at_once: int,
+    patience: float | None = None,
+) -> Iterator[Produced | None]:
+    """Results in the order in which they are done; None whenever none came for so many seconds.
+
+    No more than `at_once` items are taken before their results are. Raises what `work` raises.
+    """
+    pending: set[Future[Produced]] = set()
+    rest, is_last = iter(items), False
+    while True:
+        while not is_last and len(pending) < at_once:
+            try:
+                pending.add(executor.submit(work, next(rest)))
+            except StopIteration:
+                is_last = True
+        if not pending:
+            return
+        done, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
+        if not done:
+            yield None
+        for each in done:
+            yield each.result()
+
+
+class Prefetch(Generic[Item]):
+    """Goes through items in a thread of its own, no more than `most` ahead of who takes them.
+
+    At the end of the `with` that thread is done, after the item that it was at.
+    """
+
+    def __init__(self, items: Generator[Item], *, most: int) -> None:
+        self._items = items
+        self._made: queue.Queue[Item | None] = queue.Queue(most)
+        self._error: BaseException | None = None
+        self._has_ended = False
+        self._unwanted = threading.Event()
+        run = copy_context().run  # it is done on the same behalf
+        self._thread = threading.Thread(target=run, args=(self._run,), name="ahead", daemon=True)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all were taken, and making them met no error that is still to be raised."""
+        return self._has_ended and self._error is None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._unwanted.set()
+        self._thread.join()
+
+    def take(self, *, patience: float) -> list[Item]:
+        """All that are there; waits so many seconds for the first. Raises what making them did."""
+        taken: list[Item] = []
+        with suppress(queue.Empty):
+            item = None if self._has_ended else self._made.get(timeout=patience)
+            while item is not None:
+                taken.append(item)
+                item = self._made.get_nowait()
+            self._has_ended = True
+        if self._has_ended and self._error is not None and not taken:
+            raise self._error
+        return taken
+
+    def _run(self) -> None:
+        try:
+            with closing(self._items):
+                for item in self._items:
+                    if not self._put(item):
+                        return
+        except BaseException as error:  # noqa: BLE001  (whoever takes the items raises it)
+            self._error = error
+        self._put(None)
+
+    def _put(self, item: Item | None) -> bool:
+        """Whether it was wanted."""
+        while not self._unwanted.is_set():
+            try:
+                self._made.put(item, timeout=LOOK_SECONDS)
+            except queue.Full:
+                continue
+            return True
+        return False

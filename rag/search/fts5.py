@@ -10,8 +10,7 @@ from sqlalchemy import Connection, text
 from rag.language.words import stem_of
 from rag.records import Readable
 from rag.search.lexical_schema import TOKENIZER, set_apart
-from rag.search.normalisation import plain
-from rag.search.query import Term
+from rag.search.query import Term, plain
 from rag.search.word_index import (
     HEADING_WEIGHT,
     IN_TEXT,

@@ -28,14 +28,29 @@ from rag.records import (
     Readable,
 )
 from rag.seams import ChunkIndex, DocumentStore, Embedder, Reranker
-from rag.search.arrangement import AROUND, BESIDE, arranged, is_step, with_steps
-from rag.search.background import QuestionBackground, Spread, usual_spread
-from rag.search.confidence import LITTLE, across_languages, certainty, relevance
+from rag.search.confidence import (
+    LITTLE,
+    QuestionBackground,
+    Spread,
+    across_languages,
+    certainty,
+    relevance,
+    usual_spread,
+)
 from rag.search.embedders.local import Vector
 from rag.search.identifiers import IdentifierIndex
 from rag.search.lexical import LexicalIndex
 from rag.search.multilingual import MultilingualVectors
-from rag.search.passages import grown, merged, section_of
+from rag.search.passages import (
+    AROUND,
+    BESIDE,
+    arranged,
+    grown,
+    is_step,
+    merged,
+    section_of,
+    with_steps,
+)
 from rag.search.query import words_of
 
 CANDIDATES = 100  # from each index

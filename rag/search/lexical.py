@@ -14,12 +14,11 @@ from rag.db import chunks, inside, reading
 from rag.errors import StorageFailed
 from rag.language.words import stem_of
 from rag.records import Readable
-from rag.search.cache.words import CachedWords, CollectionWords, Lexemes
 from rag.search.fts5 import Fts5Words
-from rag.search.normalisation import plain
-from rag.search.query import Term, terms_of, words_of
+from rag.search.query import Term, plain, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
 from rag.search.vocabulary import Vocabulary
+from rag.search.word_cache import CachedWords, CollectionWords, Lexemes
 from rag.search.word_index import (
     MOST_SCORED,
     SHARE_OF_TIME,

@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, Select, delete, func, insert, select
 from rag.db import chunks, inside, reading, second_vectors, versions, writing
 from rag.records import Readable
 from rag.seams import Embedder, Matrix
-from rag.search.background import SAMPLE, Spread, usual_spread
+from rag.search.confidence import SAMPLE, Spread, usual_spread
 from rag.search.embedders.local import Vector
 
 MOST_HELD = (

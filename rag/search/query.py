@@ -81,3 +81,14 @@ def _letter_terms(run: str) -> Iterator[Term]:
         yield Term((run,), is_prefix=True, is_letters=True)
     for start in range(len(run) - size + 1):
         yield Term((run[start : start + size],), is_letters=True)
+
+
+_ACCENTS = re.compile(r"[\u0300-\u036f]+")
+
+
+def plain(text: str) -> str:
+    """Without capitals and accents."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFD", text.lower())
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", apart))

@@ -16,9 +16,8 @@ from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import Readable
 from rag.runtime.shared import SharedObject
 from rag.seams import Matrix
-from rag.search.cache.index_contents import COLLECTION
-from rag.search.cache.index_lock import acquire, release
-from rag.search.cache.vectors import ExactVectors
+from rag.search.index_lock import COLLECTION, acquire, release
+from rag.search.vector_cache import ExactVectors
 
 FromIndex = TypeVar("FromIndex")
 

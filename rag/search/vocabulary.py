@@ -12,8 +12,7 @@ from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from rag.language.words import stem_of
-from rag.search.normalisation import plain
-from rag.search.query import names_in, terms_of
+from rag.search.query import names_in, plain, terms_of
 
 SHORTEST = 4  # letters of a word that is looked up here
 TYPO_LETTERS = 5  # … of one that may be mistyped

@@ -36,8 +36,7 @@ from rag.db import (
 from rag.errors import Conflict, NotFound, UserError
 from rag.records import MessageStatus, Role, Session
 from rag.seams import SessionHandle, Versions
-from rag.sessions.rows import session_from
-from rag.sessions.summary_rows import ON_REQUEST
+from rag.sessions.rows import ON_REQUEST, session_from
 
 MOST_IN_FAMILY = 200  # that are read; the newest
 MOST_VERSIONS = 100  # that people may make of one conversation

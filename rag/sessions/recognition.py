@@ -1,7 +1,7 @@
 """Recognise the conversation that a client of the OpenAI protocols goes on with.
 
 Such clients name no session: they send what they keep of it, all of it or a little. Our own answers
-among that, with their numbers, tell which conversation it is (`rag.citations.fingerprints`).
+among that, with their numbers, tell which conversation it is (`rag.citations.register`).
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence
@@ -12,9 +12,9 @@ from hashlib import sha256
 from sqlalchemy import Engine, delete, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from rag.citations.fingerprints import Fingerprint, possible_fingerprints
 from rag.citations.gate import canonical, in_words
 from rag.citations.markers import cited_numbers, find_markers, marker_text
+from rag.citations.register import Fingerprint, possible_fingerprints
 from rag.db import (
     answer_fingerprints,
     reading,

@@ -33,8 +33,10 @@ from rag.sessions import (
     leases,
     recall_rows,
     register_rows,
-    summary_rows,
     transcript,
+)
+from rag.sessions import (
+    rows as summary_rows,
 )
 from rag.sessions.rows import IS_MINE, SessionKey, absent, session_from
 

@@ -26,8 +26,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import text as sql
 
-from rag.citations.fingerprints import unwrapped
 from rag.citations.gate import canonical, in_words
+from rag.citations.register import unwrapped
 from rag.db import answer_fingerprints, message_vectors, messages, sessions, storable
 from rag.errors import Conflict, NotFound
 from rag.records import ImportedMessage, Message, MessageStatus, Role, Session

@@ -9,35 +9,41 @@ from math import log
 from typing import TYPE_CHECKING, Any
 
 from rag.errors import TooLarge, UserError
-from rag.records import ColumnType, Readable, Table, TableColumn
-from rag.runtime.budget import paced
-from rag.tables.execution.engine import QueryLimits, QueryResult, run
-from rag.tables.execution.result import (
-    MODEL_SQL,
-    TableResult,
-    of_one_row,
-    result_columns,
-    sql_columns,
-)
+from rag.records import ChatMessage, ColumnType, Readable, Role, Table, TableColumn
+from rag.runtime.budget import json_object, paced, reply_soon
+from rag.seams import ChatModel
+from rag.seams.models import TABLE_PLAN
+from rag.tables.engine import OWN_NAME, QueryLimits, QueryResult, run
 from rag.tables.matcher import MOST_VALUES, Probe, TableWords, may_be_added, readings, unmatched
 from rag.tables.plan import (
     LONGEST_QUESTION,
     Choice,
     Kind,
+    Op,
+    Part,
     TablePlan,
     checked,
     in_words,
     of_group,
     plan_from,
 )
+from rag.tables.result import MODEL_SQL, TableResult, of_one_row, result_columns, sql_columns
 from rag.tables.store import TableStore
-from rag.tables.vocabulary import ADJECTIVES, IDLE, PRICED, is_priced, stems, words_of
-from rag.tables.wordforms import LONGEST_EXAMPLE, spelled_words
+from rag.tables.vocabulary import (
+    ADJECTIVES,
+    IDLE,
+    LONGEST_EXAMPLE,
+    PRICED,
+    is_priced,
+    spelled_words,
+    stems,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from rag.tables.execution.engine import Sql
+    from rag.tables.engine import Sql
 
 Likeness = Callable[[Sequence[str], tuple[str, ...]], Sequence[Sequence[float]]]
 ALIKE = 6.0  # deviations of unrelated texts: as near are 78 % of synonyms, 13 % of other words
@@ -87,7 +93,7 @@ class TableLibrary:
             UserError: it is no such SELECT, or fails; the message is fit for the model.
             TooLarge: it takes too long.
         """
-        from rag.tables.execution.engine import ModelSql
+        from rag.tables.engine import ModelSql
 
         written = ModelSql(table, sql)
         (found,) = self._ask(table, written.query)
@@ -104,7 +110,7 @@ class TableLibrary:
 
     def is_sound_sql(self, table: Table, sql: str) -> bool:
         """Whether a model's query makes one figure only of columns of which one means something."""
-        from rag.tables.execution.engine import ModelSql
+        from rag.tables.engine import ModelSql
 
         columns = {column.name.casefold(): column for column in table.columns}
         added = ModelSql(table, sql).added()
@@ -120,7 +126,7 @@ class TableLibrary:
         """Numbers of the rows that one row of a result is made of, while its table is there."""
         table = self.store.table(result.table_id, readable)
         if result.is_sql:
-            from rag.tables.execution.engine import ModelSql
+            from rag.tables.engine import ModelSql
 
             return self._behind(table, ModelSql(table, result.sql).rows(result.rows[position]))
         plan = plan_from(result.plan)
@@ -290,7 +296,7 @@ class TableLibrary:
 
 def _sql(table: Table) -> "Sql":
     """Loaded with the first question, not with the program."""
-    from rag.tables.execution.engine import Sql
+    from rag.tables.engine import Sql
 
     return Sql(table)
 
@@ -322,3 +328,81 @@ def _result(table: Table, plan: TablePlan, *, found: QueryResult, **known: Any) 
         chart=plan.chart,
         **known,
     )
+
+
+MOST_TABLES = 4
+MOST_COLUMNS = 60
+REPLY_TOKENS = 700
+RULES = f"""You turn a question over tables into one plan. Answer with one JSON object only.
+{{"table": "T1", "plan": {{"filters": [{{"column": "…", "op": "…", "values": ["…"], "part": ""}}],
+"group": [{{"column": "…", "part": ""}}], "measures": [{{"kind": "…", "column": "…"}}],
+"order": [{{"by": "measure 1", "descending": true}}], "limit": 10, "columns": ["…"]}}}}
+op: {", ".join(Op)}. kind: {", ".join(Kind)}. part of a date: {", ".join(filter(None, Part))}.
+"#" as a column counts rows. Order by a column's name, "#" or "measure 1". Leave out what is not
+needed. Further fields of a filter: "other": another column of the same row instead of values;
+as "column": "measure 1" with a bound keeps groups by their figure. Further fields of a plan:
+"each": keys as in group, for each of which the limit holds; "among": a whole plan, only what it
+gives counts; "outer": a kind, one figure of the groups' figures; "step": {{"of": [filters of a
+row], "rows": 1}}, the row behind it (-1: before); "chart": bar, line or share. Where a plan cannot
+say it: {{"table": "T1", "sql": "SELECT … FROM {OWN_NAME} …"}} (DuckDB, one SELECT, columns in
+double quotes).
+Where no table answers: {{"table": null}}."""
+
+
+class ModelPlanner:
+    """Asks a model for a plan, once more with its error where that cannot be run.
+
+    Somebody waits for that: a model that answers with anything but an object is not asked again.
+    """
+
+    def __init__(self, model: ChatModel, library: TableLibrary) -> None:
+        self._model = model
+        self._library = library
+
+    def result(self, question: str, choices: Sequence[Choice]) -> TableResult | None:
+        """What the model's plan gives; None where it names no table or cannot be run."""
+        tables = {
+            f"T{index}": choice.table for index, choice in enumerate(choices[:MOST_TABLES], start=1)
+        }
+        described = "\n\n".join(_described(name, table) for name, table in tables.items())
+        messages = [
+            ChatMessage(Role.SYSTEM, RULES),
+            ChatMessage(Role.USER, f"{described}\n\nQuestion: {question}"),
+        ]
+        for _attempt in range(2):
+            reply = reply_soon(self._model, messages, max_tokens=REPLY_TOKENS, patience=TABLE_PLAN)
+            if "{" not in reply:
+                return None
+            try:
+                return self._run(question, reply, tables)
+            except UserError as error:
+                messages += [
+                    ChatMessage(Role.ASSISTANT, reply),
+                    ChatMessage(Role.USER, f"That cannot be run: {error} Answer with JSON again."),
+                ]
+        return None
+
+    def _run(self, question: str, reply: str, tables: dict[str, Table]) -> TableResult | None:
+        given = json_object(reply)
+        if given is None:
+            raise UserError("That is no JSON object.")
+        if given.get("table") is None:
+            return None
+        table = tables.get(str(given["table"]))
+        if table is None:
+            raise UserError(f"There is no table {given['table']!r}; there are {', '.join(tables)}.")
+        if given.get("sql"):
+            return self._library.run_sql(table, str(given["sql"]), question=question)
+        if not isinstance(given.get("plan"), dict):
+            raise UserError("The object holds neither a plan nor sql.")
+        plan = replace(plan_from(given["plan"]), table=table.id)
+        return self._library.run(table, checked(plan, table), question=question)
+
+
+def _described(name: str, table: Table) -> str:
+    lines = [f"{name}: {table.label}, {table.row_count} rows"]
+    for column in table.columns[:MOST_COLUMNS]:
+        shown = ", ".join(example[:40] for example in column.examples[:5])
+        unit = f" in {column.unit}" if column.unit else ""
+        lines.append(f'- "{column.name}" ({column.type}{unit}): {shown}')
+    return "\n".join(lines)

@@ -17,7 +17,6 @@ from rag.language.words import is_function_word
 from rag.records import ColumnType, Table, TableColumn
 from rag.runtime.budget import paced
 from rag.tables.plan import Filter, Key, Kind, Measure, Op, Order, Part, TablePlan
-from rag.tables.times import columns_of, conditions_of, time_at
 from rag.tables.types import read_number
 from rag.tables.vocabulary import (
     ADJECTIVES,
@@ -29,25 +28,30 @@ from rag.tables.vocabulary import (
     THAN,
     UNITS,
     Adjective,
+    columns_of,
+    conditions_of,
     drawing_in,
     expression_at,
     goes_down,
     has_unit,
     has_years,
     is_added,
+    is_identifier,
     is_idle,
     is_mixed,
     is_of_money,
     is_priced,
     measured_by,
     name_words,
+    normalised,
     number_in,
     numbers_rows,
     parts_of,
+    spelled_words,
     stems,
+    time_at,
     words_of,
 )
-from rag.tables.wordforms import is_identifier, normalised, spelled_words
 
 LONGEST = 8  # words of a value or a name
 MOST_VALUES = 5_000  # of one column held in memory

@@ -16,7 +16,7 @@ from rag.db import tables as table_table
 from rag.db.blobs import FolderBlobs, RemoteBlobs, blocks, deletions_wait, local_path, open_blobs
 from rag.errors import NotFound
 from rag.records import EVERYTHING, ColumnType, RawTable, Readable, Section, Table, TableColumn
-from rag.tables.wordforms import table_words, words_of
+from rag.tables.vocabulary import searchable_words, table_words
 
 if TYPE_CHECKING:
     from rag.tables.typed_tables import TypedTable
@@ -194,7 +194,9 @@ def _table(origin: Origin, position: int, grid: RawTable, typed: "TypedTable") -
         locator=grid.locator,
         row_count=typed.row_count,
         columns=typed.columns,
-        words=words_of((grid.name, origin.title, origin.name), typed.columns, _values(typed)),
+        words=searchable_words(
+            (grid.name, origin.title, origin.name), typed.columns, _values(typed)
+        ),
     )
 
 

@@ -9,10 +9,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from rag.language.amounts import NUMERIC_DATE, UNIT_SIGNS, read_date
+from rag.language.amounts import (
+    CURRENCIES,
+    NUMERIC_DATE,
+    UNIT_SIGNS,
+    decimal_sign,
+    grouped_by_blanks,
+    parse_figure,
+    read_date,
+    sign_of,
+)
 from rag.language.grids import is_blank, is_formula
 from rag.language.languages import all_words, phrases
-from rag.language.numerals import CURRENCIES, decimal_sign, grouped_by_blanks, parse_figure, sign_of
 from rag.records import ColumnType
 
 ROW, TOTAL = "row", "is_total"  # what a file of rows holds beside its columns

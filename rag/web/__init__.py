@@ -14,10 +14,8 @@ from rag.web import turns
 from rag.web.access.owner import believe_proxies, find_owners
 from rag.web.access.security import admit_origins, limit_rates, protect
 from rag.web.api import (
-    collections,
     documents,
     evidence,
-    messages,
     operations,
     sessions,
     sources,
@@ -28,9 +26,8 @@ from rag.web.openai import chat, completion, responses
 from rag.web.openapi import DescribedApp
 from rag.web.pages.conversations import pages
 from rag.web.pages.documents import collection_pages, document_pages
-from rag.web.pages.login import login
 from rag.web.pages.sessions import long_talk, session_pages
-from rag.web.pages.settings import model_pages, preferences
+from rag.web.pages.settings import login, model_pages, preferences
 from rag.web.pages.sources import source_pages
 from rag.web.pages.tables import table_pages
 from rag.web.problems import Problem, handle_errors, refuse_fields
@@ -86,7 +83,7 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, collections, sessions, messages, tables, evidence, sources):
+    for module in (documents, documents, sessions, sessions, tables, evidence, sources):
         app.register_api(module.api)
     app.register_api(sessions.context_api)
     for module in (chat, responses, operations):

@@ -17,15 +17,13 @@ from typing import Any
 
 from rag.errors import RagError, SetupError
 from rag.runtime.shared import open_door, share
-from rag.search.cache.index_contents import holds_vectors
-from rag.search.cache.index_lock import holder_of, holding
+from rag.search.index_lock import holder_of, holding, holds_vectors
 from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.counters import NOWHERE, limiter, place_of_counters
 from rag.web.api.documents import BYTES_PER_MB
 from rag.web.serving.http_server import BACKLOG, SHARED, allow_sockets, open_server, run_fleet
-from rag.wiring.application import Application
-from rag.wiring.building import build
+from rag.wiring.application import Application, build
 from rag.wiring.components import index_folder, open_chroma, open_embedder
 from rag.wiring.listeners import (
     UNIX,

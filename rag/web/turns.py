@@ -11,8 +11,7 @@ from flask import current_app
 
 from rag.errors import ModelInterrupted, RagError
 from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
-from rag.runtime.budget import STOPPED, Budget, HangUp, limited
-from rag.runtime.lanes import telling
+from rag.runtime.budget import STOPPED, Budget, HangUp, limited, telling
 from rag.seams import OpenTurn, OwnedSession, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
 from rag.web.serving.requests import hanging_up_when_left

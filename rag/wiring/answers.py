@@ -9,25 +9,23 @@ from rag.chat.answers import Answering, Checks, DirectSources
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.card import CardWriter
 from rag.chat.context import ContextBuilder, MemoryRules
+from rag.chat.draft import ModelWriter
 from rag.chat.follow_ups import FollowUps
-from rag.chat.model_writer import ModelWriter
-from rag.chat.tool_loop import ToolOffer, ToolRoom
-from rag.chat.tools import Actions
+from rag.chat.tool_loop import Actions, ToolOffer, ToolRoom
 from rag.errors import IndexAway, ModelError
 from rag.library.answers import LibraryAnswers
-from rag.library.notices import Remarks, UnreadFiles
+from rag.library.questions import Remarks, UnreadFiles
 from rag.llm.openai_compatible import OpenAIChatModel
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Excuse, Summariser
 from rag.records import Confidence, Readable, Verdict
 from rag.seams import Embedder, Matrix, OwnedSession, Writer
 from rag.seams.models import FOLLOW_UP, SUMMARY, OpenStatement
-from rag.search.background import Spread, usual_spread
+from rag.search.confidence import Spread, usual_spread
 from rag.search.hybrid import HybridRetriever
-from rag.search.mentions import NameMentions
+from rag.search.identifiers import NameMentions
 from rag.tables.answers import TableAnswers
-from rag.tables.library import Likeness, TableLibrary
-from rag.tables.model_planner import ModelPlanner
+from rag.tables.library import Likeness, ModelPlanner, TableLibrary
 from rag.tables.vocabulary import may_ask_rows
 from rag.wiring.components import open_judge, open_model, open_reranker, open_window
 

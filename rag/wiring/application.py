@@ -13,8 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from rag.db.audit_trail import acting
 from rag.db.engine import damage_in_words, damaged_tables, is_of_words
-from rag.documents.embedding_claims import EmbeddingClaims
-from rag.documents.index_changes import IndexDebts
+from rag.documents.index_changes import EmbeddingClaims, IndexDebts
 from rag.documents.store import SqlDocumentStore
 from rag.errors import RagError, SetupError, StorageFailed
 from rag.language.lazy_patterns import compile_all
@@ -53,7 +52,7 @@ from rag.wiring.model_connection import ConnectedModel
 from rag.wiring.readiness import ask_judge, checks_of, looked_at
 from rag.wiring.stores import book_of, open_database, syncs_of, watch_of
 
-if TYPE_CHECKING:  # each is loaded by the part that is made of it
+if TYPE_CHECKING:
     from rag.chat.assistant import Assistant
     from rag.chat.context import ContextBuilder
     from rag.connectors.registry import SourceRegistry
@@ -153,8 +152,7 @@ class Application:
     @once
     def jobs(self) -> "BackgroundJobs":
         from rag.jobs.background import BackgroundJobs, uploads_for
-        from rag.jobs.queue import JobQueue
-        from rag.jobs.table import JobTable
+        from rag.jobs.queue import JobQueue, JobTable
 
         jobs, folder = self.settings.jobs, self.settings.data_dir
         table = JobTable(self.engine)
@@ -359,7 +357,7 @@ class Application:
 
     def prepare_answers(self) -> None:
         """Load what the first answers would wait for, once questions can be taken."""
-        from rag.language.synonyms import opposites, related
+        from rag.language.words import opposites, related
 
         compile_all()
         self.count("tokens")
@@ -488,3 +486,8 @@ class Application:
         """Whether questions are answered, if need be by words alone."""
         has_begun = checks["embedding_model"] or self.tried.is_set()
         return checks["database"] and checks["storage"] and has_begun
+
+
+def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
+    """The whole application, over the migrated database. Raises SetupError."""
+    return Application(settings, embedder)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rag.documents.limits import LoadLimits
     from rag.documents.sandbox import GuardedLoader
     from rag.llm.openai_compatible import OpenAIChatModel
-    from rag.runtime.lanes import Lane
+    from rag.runtime.budget import Lane
     from rag.seams.models import Judge
     from rag.search.multilingual import MultilingualVectors
     from rag.search.reranker import CrossEncoderReranker
@@ -127,7 +127,7 @@ def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | No
 def open_index(settings: Settings, embedder: Embedder, engine: Engine) -> ChunkIndex:
     """The vector index; where vectors lie in another one still, both. Raises SetupError."""
     if settings.retrieval.vectors == "postgresql":
-        from rag.search.cache.index_contents import holds_vectors
+        from rag.search.index_lock import holds_vectors
         from rag.search.pgvector import ChangingIndex, PgVectorIndex
 
         new = PgVectorIndex(embedder.name, engine)
@@ -198,7 +198,7 @@ def open_model(settings: Settings, name: str | None = None) -> "OpenAIChatModel 
 @cache
 def _lane(base_url: str, calls: int, are_one: bool) -> "Lane":
     """One for all models of a server: answers, judgements and summaries wait in one turn."""
-    from rag.runtime.lanes import Lane
+    from rag.runtime.budget import Lane
 
     share = None if are_one else max(1, calls // SHARES)
     return Lane(calls, waiting=WAITING_CALLS, share=share)

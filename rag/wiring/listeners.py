@@ -12,7 +12,7 @@ from pathlib import Path
 
 from rag.errors import SetupError
 from rag.llm.discovery import SecretBox
-from rag.search.cache.index_lock import holder_of
+from rag.search.index_lock import holder_of
 from rag.settings import Settings
 
 UNIX = "unix:"  # before the path of a socket

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from rag.records import MessageStatus
-from rag.runtime.lanes import Lane
+from rag.runtime.budget import Lane
 
 pytestmark = pytest.mark.slow
 QUESTION = "How do I reset the Aero 5 Pro to factory settings?"

@@ -7,8 +7,8 @@ import pytest
 from rag.chat.answers import Answering, DirectSources
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.card import CardWriter
-from rag.chat.model_writer import ModelWriter
-from rag.chat.weak_answers import BESIDE, ELSEWHERE, LATER, REPEATED, weakness
+from rag.chat.decision import BESIDE_THE_POINT, ELSEWHERE, LATER, REPEATED, weakness
+from rag.chat.draft import ModelWriter
 from rag.citations.register import as_source
 from rag.documents.files import IncomingFile
 from rag.errors import (
@@ -551,7 +551,7 @@ class TestAnAnswerOfNoUse:
 
         assert weakness(asked, Answer(said), {1: source}, ()) == ""
         other = "Push a button until the lamp turns green."
-        assert weakness(asked, Answer(other), {1: source}, ()) in (BESIDE, ELSEWHERE)
+        assert weakness(asked, Answer(other), {1: source}, ()) in (BESIDE_THE_POINT, ELSEWHERE)
         idle = "I am a helpful assistant and I love to help you with all things."
         assert weakness(asked, Answer(idle), {1: source}, ()) == ELSEWHERE
         assert weakness(asked, Answer("Touch the top."), {1: source}, ()) == ""

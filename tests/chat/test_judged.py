@@ -8,7 +8,7 @@ import pytest
 
 from rag.chat.answers import Answering, Checks
 from rag.chat.assistant import Assistant, TurnLimits
-from rag.chat.model_writer import ModelWriter
+from rag.chat.draft import ModelWriter
 from rag.errors import Conflict, ModelUnavailable, NotFound
 from rag.records import Failed, Finished, Judged, Verdict
 from rag.records import Judging as JudgingState

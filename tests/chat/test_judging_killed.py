@@ -10,7 +10,7 @@ import pytest
 
 from rag.records import Judging
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.fakes import HashEmbedder
 
 ROOT = Path(__file__).parents[2]
@@ -23,9 +23,9 @@ from pathlib import Path
 from rag.documents.files import IncomingFile
 from rag.settings import Settings
 from rag.chat.answers import Answering, Checks
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.fakes import HashEmbedder, ScriptedModel
-from rag.chat.model_writer import ModelWriter
+from rag.chat.draft import ModelWriter
 
 class Slow:
     name = "slow"

@@ -15,10 +15,10 @@ import pytest
 
 from rag.chat.answers import Answering, ShownSources
 from rag.chat.assistant import Assistant
-from rag.chat.model_writer import ModelWriter
+from rag.chat.draft import ModelWriter
 from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
-from rag.memory.open_turns import MOST_REMEMBERED
+from rag.memory.context import MOST_REMEMBERED
 from rag.memory.summary import spelled_out
 from rag.records import EVERYTHING, ContextConfig, Finished, ImportedMessage, MessageStatus
 from rag.sessions.store import SqlSession
@@ -294,11 +294,11 @@ from pathlib import Path
 from rag.memory.conversation import ConversationMemory
 from rag.memory.summariser import ApplicationModel, Summariser
 from rag.chat.context import ContextBuilder, MemoryRules
-from rag.memory.open_turns import MOST_REMEMBERED
+from rag.memory.context import MOST_REMEMBERED
 from rag.sessions.store import SqlSession
 from rag.settings import Settings
 from rag.tokens import count_tokens
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.fakes import HashEmbedder, ScriptedModel
 
 def hang(request):

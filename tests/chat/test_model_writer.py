@@ -1,6 +1,6 @@
 import pytest
 
-from rag.chat.model_writer import ModelWriter
+from rag.chat.draft import ModelWriter
 from rag.chat.prompts import DECLINE
 from rag.errors import ModelInterrupted
 from rag.records import ChatMessage, Role, ToolCall, Usage

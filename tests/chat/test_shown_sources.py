@@ -1,6 +1,6 @@
 """Which of the sources that were found a model is sent."""
 
-from rag.chat.shown_sources import QuestionSources
+from rag.chat.context import QuestionSources
 from rag.records import NOTHING, Resolution, Source
 
 

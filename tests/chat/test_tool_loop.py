@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.chat.model_writer import ModelWriter
+from rag.chat.draft import ModelWriter
 from rag.chat.tool_loop import RoundLimits, sent_tokens, tool_rounds
 from rag.errors import ModelInterrupted
 from rag.llm.windows import token_counter

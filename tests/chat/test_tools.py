@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rag.chat.tools import Actions, SessionTools, Toolbox, ToolResult, tool_spec, tool_specs
+from rag.chat.tool_loop import Actions, SessionTools, Toolbox, ToolResult, tool_spec, tool_specs
 from rag.citations.markers import cited_numbers
 from rag.errors import ModelUnavailable
 from rag.memory.conversation import ConversationMemory

@@ -2,8 +2,7 @@
 
 import pytest
 
-from rag.chat.tool_loop import ToolOffer
-from rag.chat.tools import OF_TABLES, OF_THE_PAST, tool_specs
+from rag.chat.tool_loop import OF_TABLES, OF_THE_PAST, ToolOffer, tool_specs
 from rag.tables.vocabulary import may_ask_rows
 
 SEARCH, PAST = "search_documents", OF_THE_PAST

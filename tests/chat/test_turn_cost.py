@@ -10,7 +10,7 @@ from rag.chat.answers import Answering
 from rag.chat.assistant import Assistant, TurnLimits
 from rag.chat.context import ContextBuilder, MemoryRules
 from rag.chat.follow_ups import FollowUps
-from rag.memory import older
+from rag.memory import conversation
 from rag.memory.conversation import ConversationMemory
 from rag.records import Chunk, Finished, Hit, ImportedMessage
 from rag.seams import ModelDelta
@@ -149,7 +149,7 @@ def rows_read(monkeypatch):
 @pytest.fixture
 def holds_little(monkeypatch):
     for name, number in {"HELD": 40, "BLOCK": 20, "MOST_BLOCKS": 2}.items():
-        monkeypatch.setattr(older, name, number)
+        monkeypatch.setattr(conversation, name, number)
     monkeypatch.setattr("rag.memory.summary.MOST_MESSAGES", 16)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rag.chat.highlights import units_of
+from rag.chat.evidence import units_of
 
 PASSAGE = """Setup
 First press A. Then wait. What now?

@@ -2,11 +2,9 @@
 
 import pytest
 
-from rag.chat.context import ContextBuilder, MemoryRules
-from rag.chat.model_writer import ModelWriter
-from rag.chat.shown_sources import ShownSources
-from rag.chat.tool_loop import RoundLimits, ToolOffer, tool_rounds
-from rag.chat.tools import ToolResult
+from rag.chat.context import ContextBuilder, MemoryRules, ShownSources
+from rag.chat.draft import ModelWriter
+from rag.chat.tool_loop import RoundLimits, ToolOffer, ToolResult, tool_rounds
 from rag.memory.conversation import ConversationMemory
 from rag.records import ImportedMessage, Role, ToolCall
 from rag.seams import WriteRequest

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.chat.card import CardWriter
-from rag.chat.draft import cut_at_stop
-from rag.chat.model_writer import ModelWriter
+from rag.chat.draft import ModelWriter, cut_at_stop
 from rag.records import ToolCall
 from rag.seams import AnswerOptions, ModelDelta
 from rag.tokens import count_tokens

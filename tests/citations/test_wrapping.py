@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rag.citations.fingerprints import Wrapped, unwrapped
+from rag.citations.register import Wrapped, unwrapped
 
 CONTEXT = "The travel budget of team 2 is 2000 euros a year; trips are booked by the office. " * 4
 QUESTION = "How long does the battery last?"

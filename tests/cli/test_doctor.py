@@ -13,7 +13,7 @@ import pytest
 from rag.cli.doctor import examine
 from rag.search.vectors import ChromaIndex
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer, failure, page
 

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from rag.connectors import sync
 from rag.records import EVERYTHING, DocumentSource, Standing
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.stores import syncs_of
 from tests.applications import application_of
 from tests.connectors.folder_model import Killed

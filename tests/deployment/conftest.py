@@ -16,7 +16,7 @@ import pytest
 import rag.wiring.answers  # noqa: F401  # pytest compiles it, which is for one thread at a time
 from rag.search.vectors import ChromaIndex
 from rag.settings import RetrievalSettings, Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.canary import SEED, SEEDS, folders
 from tests.fakes import HashEmbedder
 from tests.openai_server import OpenAIServer

@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rag.search.cache.index_lock import holder_of
+from rag.search.index_lock import holder_of
 from tests.deployment.conftest import until
 from tests.deployment.servers import free_port
 

@@ -14,7 +14,7 @@ import pytest
 from rag.operations import compare
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.conftest import postgres_database
 from tests.deployment.conftest import ROOT, until
 

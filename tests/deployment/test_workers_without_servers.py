@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rag.search.cache.index_lock import holder_of
+from rag.search.index_lock import holder_of
 from tests.deployment.conftest import DEADLINE, running_groundnote, until
 from tests.openai_server import OpenAIServer, slowly
 

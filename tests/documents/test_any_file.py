@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.errors import Unreadable
 from tests.documents.office_files import docx, pdf, pptx
 from tests.documents.test_more_formats import open_document, places, zipped

@@ -9,7 +9,7 @@ import pytest
 
 from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.errors import TooLarge, Unreadable
 from tests.documents import office_files
 

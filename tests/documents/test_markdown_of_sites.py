@@ -3,7 +3,7 @@
 import pytest
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 
 HIDDEN = ("{", "}", "[^", ":::", "!!!", "[!", "import ")
 

@@ -10,7 +10,7 @@ import pytest
 
 from rag.documents.files import collect
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.errors import TooLarge, Unreadable
 from tests.documents.office_files import docx, pptx, with_part
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
 from rag.documents.readers import pictures as ocr
+from rag.documents.readers.registry import load
 from rag.documents.reports import in_words, left_out
 from rag.documents.sandbox import GuardedLoader
 from rag.errors import TooLarge, Unreadable

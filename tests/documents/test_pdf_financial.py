@@ -5,7 +5,7 @@ import io
 import pytest
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 
 LABELS, COLUMNS = 60, (330, 400, 470, 540)  # where labels begin and figures end
 

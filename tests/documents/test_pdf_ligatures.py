@@ -5,8 +5,8 @@ import zlib
 import pytest
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
 from rag.documents.readers.pdf.reader import Ligatures
+from rag.documents.readers.registry import load
 
 DIFFERENCES = b"/Differences [30 /f_f /f_i]"
 

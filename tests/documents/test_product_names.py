@@ -2,7 +2,7 @@
 
 import pytest
 
-from rag.documents.names import in_headings, in_table, siblings, unique
+from rag.documents.kinds import in_headings, in_table, siblings, unique
 
 
 class TestHeadings:

@@ -11,7 +11,7 @@ from docx.opc.part import Part
 from reportlab.pdfgen import canvas
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.documents.reports import in_words, left_out, report_from, stored_report
 from rag.errors import Unreadable
 from rag.records import ReadingReport

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 
 LIMITS = LoadLimits()
 

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
 from rag.documents.readers.pdf import reader
-from rag.documents.readers.pdf.lines import PdfCell, PdfLine, Rule
-from rag.documents.readers.pdf.rules import MOST_RULES, Lattice
+from rag.documents.readers.pdf.lines import MOST_RULES, Lattice, PdfCell, PdfLine, Rule
+from rag.documents.readers.registry import load
 from rag.documents.runs import Mark, Run, written
 from rag.errors import TooLarge, Unreadable
-from rag.language.numerals import parse_figure
+from rag.language.amounts import parse_figure
 from tests.documents import office_files
 
 RAISED, LOWERED, STRUCK, HIDDEN, DELETED = (frozenset({mark}) for mark in Mark)

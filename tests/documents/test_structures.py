@@ -8,7 +8,7 @@ import pytest
 
 from rag.documents.cleaning import clean, decode
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from tests.documents.test_runs import docx, run
 
 

@@ -14,7 +14,7 @@ from rag.citations.verdicts import check
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.tables.execution.result import result_from
+from rag.tables.result import result_from
 from tests.applications import app_of, application_of
 
 DATA = Path(__file__).parents[2] / "data"

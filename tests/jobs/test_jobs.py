@@ -12,10 +12,9 @@ from redis import Redis
 from redis.exceptions import RedisError
 
 from rag.errors import ModelUnavailable, NotFound, SetupError, Unreadable
+from rag.jobs import queue as job_table
 from rag.jobs import queue as jobs
-from rag.jobs import table as job_table
-from rag.jobs.queue import JobQueue
-from rag.jobs.table import JobTable
+from rag.jobs.queue import JobQueue, JobTable
 from rag.records import JobState
 from tests.deployment.conftest import server_url
 from tests.prepared import migrated

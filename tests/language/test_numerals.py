@@ -7,8 +7,8 @@ from babel import numbers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rag.language.amounts import decimal_sign, parse_figure
 from rag.language.figures import read_figures
-from rag.language.numerals import decimal_sign, parse_figure
 from rag.tables.types import reading_of
 
 LOCALES = [

@@ -22,7 +22,7 @@ READS = {
 }
 # What is left: those words, and the reason.
 LEFT = {
-    "documents/readers/xlsx.py": ("bin", "the ending of parts of a workbook"),
+    "documents/readers/sheets.py": ("bin", "the ending of parts of a workbook"),
     "language/grids.py": (
         "alt et",
         "pieces of words for a total, believed where it adds up as well",
@@ -32,7 +32,7 @@ LEFT = {
         "what servers of models complain of, in English on every server",
     ),
     "render/gate.py": ("tel", "the scheme of a link"),
-    "render/chart.py": ("sans", "the name of a font"),
+    "render/tables.py": ("sans", "the name of a font"),
     "web/openai/tasks.py": ("ai", "what clients call a side of the talks that they quote"),
 }
 FEWEST = 3  # `yes` and `no` are labels as well

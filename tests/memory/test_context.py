@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 from rag.memory.context import ContextParts, Pair, assemble
 from rag.records import Message, MessageStatus, Role, Summary, SummaryReport
-from rag.sessions.summary_rows import overlaps
+from rag.sessions.rows import overlaps
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

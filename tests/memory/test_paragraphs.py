@@ -11,7 +11,7 @@ from rag import HistoryTrimmer
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.memory.context import SUMMARY_TITLE
-from rag.memory.paragraphs import LONGEST, USUAL, read_paragraphs, size
+from rag.memory.recall import LONGEST, USUAL, read_paragraphs, size
 from rag.tokens import count_tokens
 
 # What is asked, the heading or lead-in that turns a sentence round, the sentence, what limits it.

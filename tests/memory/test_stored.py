@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rag.errors import ModelUnavailable, NotFound, UserError
-from rag.memory import older
+from rag.memory import conversation
 from rag.memory.conversation import ConversationMemory
 from rag.memory.embedding import marked, rows_of
 from rag.memory.history import History
@@ -212,8 +212,8 @@ class TestWhatIsOlderThanTheMessagesThatAreHeld:
 
     @pytest.fixture(autouse=True)
     def short(self, monkeypatch):
-        monkeypatch.setattr(older, "HELD", 12)
-        monkeypatch.setattr(older, "BLOCK", 8)
+        monkeypatch.setattr(conversation, "HELD", 12)
+        monkeypatch.setattr(conversation, "BLOCK", 8)
 
     def indexed(self, session):
         remembered = ConversationMemory(count_tokens)

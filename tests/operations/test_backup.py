@@ -28,7 +28,7 @@ from rag.operations.backup import UNFINISHED, back_up, restore
 from rag.operations.repository import BackupRepository, opened_for_backup, opened_for_restore
 from rag.records import EVERYTHING, DocumentSource, JobState
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.stores import empty_library, library_of, open_database, without_secrets
 from tests.applications import application_of
 from tests.conftest import postgres_database

@@ -16,7 +16,7 @@ from rag.cli import doctor
 from rag.cli.doctor import examine
 from rag.errors import RagError
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.openai_server import OpenAIServer
 from tests.prepared import prepare
 

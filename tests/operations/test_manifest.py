@@ -8,10 +8,10 @@ import pytest
 from rag.cli import doctor
 from rag.cli.doctor import examine
 from rag.errors import SetupError, StorageFailed
-from rag.operations.manifest import read_manifest
+from rag.operations.snapshot import read_manifest
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.stores import open_database
 from tests.openai_server import OpenAIServer
 from tests.prepared import prepare

@@ -13,10 +13,10 @@ from rag.cli import main
 from rag.errors import StorageFailed
 from rag.operations import check_room, compare
 from rag.records import EVERYTHING, JobState
-from rag.search.cache import words as held_words
+from rag.search import word_cache as held_words
 from rag.settings import Settings
 from rag.web import server
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.applications import app_of, application_of
 from tests.fakes import HashEmbedder
 

@@ -16,7 +16,7 @@ from rag.records import EVERYTHING
 from rag.regression.replay import files_of
 from rag.regression.report import read_questions
 from rag.regression.script import read_script
-from rag.wiring.building import build
+from rag.wiring.application import build
 
 DATA = Path(__file__).parents[2] / "data"
 FIGURE = re.compile(r"\d+(?:[.,]\d+)*")

@@ -6,7 +6,7 @@ import pytest
 
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
-from rag.render.chart import chart_of, standalone
+from rag.render.tables import chart_of, standalone
 from rag.settings import Settings
 from tests.applications import application_of
 

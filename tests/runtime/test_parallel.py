@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from rag.runtime.lanes import Prefetch, as_done
+from rag.runtime.budget import Prefetch, as_done
 
 
 @pytest.fixture

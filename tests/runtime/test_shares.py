@@ -6,8 +6,7 @@ import time
 import pytest
 
 from rag.errors import Busy, ClientGone
-from rag.runtime.budget import Budget, HangUp, limited
-from rag.runtime.lanes import Lane, telling
+from rag.runtime.budget import Budget, HangUp, Lane, limited, telling
 from tests.deployment.conftest import until
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from rag.records import EVERYTHING
-from rag.search.arrangement import arranged, is_contents, with_steps
+from rag.search.passages import arranged, is_contents, with_steps
 from tests.applications import application_over
 from tests.made import made_chunk, made_hit
 

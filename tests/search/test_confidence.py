@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.records import EVERYTHING, Certainty, MissingIdentifier
-from rag.search.background import Spread
-from rag.search.confidence import certainty, relevance
+from rag.search.confidence import Spread, certainty, relevance
 
 ORDER = [Certainty.NOTHING, Certainty.PERHAPS, Certainty.FOUND]
 near = st.integers(-50, 150).map(lambda tenths: tenths / 10)

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from rag.search.cache.index_contents import FILE, ids_in_file
+from rag.search.index_lock import FILE, ids_in_file
 from rag.search.vectors import ChromaIndex
 from tests.fakes import HashEmbedder
 

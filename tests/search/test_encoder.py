@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rag.search.embedders.encoder import read_encoder
-from rag.search.embedders.engines import EncoderEngine, Reference, unit
+from rag.search.embedders.engines import EncoderEngine, Reference, read_encoder, unit
 from rag.search.embedders.local import LocalEmbedder, folder_of
 
 MODES = ("pooling_mode_cls_token", "pooling_mode_mean_tokens")

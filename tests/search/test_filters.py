@@ -6,7 +6,7 @@ import pytest
 from docx import Document as WordDocument
 
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.errors import UserError
 from rag.records import EVERYTHING, Filters
 from tests.applications import app_of, application_over

@@ -5,7 +5,7 @@ from sqlalchemy import event
 
 from rag.documents.collections import Collections
 from rag.records import EVERYTHING, Readable
-from rag.search.cache import words
+from rag.search import word_cache as words
 from tests.search.conftest import Library
 
 QUERIES = [

@@ -8,11 +8,10 @@ from sqlalchemy import Connection
 
 from rag.records import EVERYTHING, Readable
 from rag.search import lexical, tsvector, word_index
-from rag.search.cache import words
+from rag.search import word_cache as words
 from rag.search.fts5 import _Stems
 from rag.search.lexical import LexicalIndex
-from rag.search.normalisation import plain
-from rag.search.query import Term
+from rag.search.query import Term, plain
 from rag.search.word_index import HEADING_WEIGHT, NOWHERE, counts_in, in_a_row
 from tests.search.conftest import Library
 from tests.waiting import until

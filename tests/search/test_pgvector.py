@@ -16,7 +16,7 @@ from rag.search import pgvector
 from rag.search.pgvector import ChangingIndex, PgVectorIndex
 from rag.search.tsvector import TsvectorWords
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.stores import empty_library, library_of
 from tests.conftest import postgres_database
 from tests.fakes import HashEmbedder

@@ -14,8 +14,8 @@ from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.records import EVERYTHING, Readable
 from rag.seams import ChunkIndex
 from rag.search import vectors
-from rag.search.cache.index_lock import LOCK_FILE, holder_of
-from rag.search.cache.vectors import CachedVectors, CollectionScope, ExactVectors
+from rag.search.index_lock import LOCK_FILE, holder_of
+from rag.search.vector_cache import CachedVectors, CollectionScope, ExactVectors
 from rag.search.vectors import ChromaIndex
 from tests.fakes import MemoryIndex
 from tests.waiting import until
@@ -229,7 +229,7 @@ def test_an_index_is_a_directory_or_a_url(tmp_path: Path) -> None:
 HOLD = """
 import sys
 from pathlib import Path
-from rag.search.cache.index_lock import acquire
+from rag.search.index_lock import acquire
 acquire(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rag.citations.fingerprints import ANYBODY, HEAD, possible_fingerprints, stored_keys
+from rag.citations.register import ANYBODY, HEAD, possible_fingerprints, stored_keys
 from rag.db import answer_fingerprints, writing
 from rag.records import ContextConfig, ImportedMessage, Role
 from rag.sessions.recognition import (

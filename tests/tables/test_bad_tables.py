@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from rag.documents.files import IncomingFile
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.documents.tables import raw_table
 from rag.errors import TooLarge
 from rag.records import EVERYTHING, ColumnType

@@ -11,7 +11,7 @@ from rag.errors import OverBudget, TooLarge
 from rag.records import EVERYTHING, ColumnType, RawTable, Table, TableColumn
 from rag.runtime import budget
 from rag.runtime.budget import planning, spend
-from rag.tables.execution.engine import Sql
+from rag.tables.engine import Sql
 from rag.tables.plan import DEEPEST, MOST, MOST_COLUMNS, Filter, Op, Order, TablePlan, plan_from
 from rag.tables.typed_tables import typed_tables
 from tests.applications import app_of, application_over

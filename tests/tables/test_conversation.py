@@ -11,8 +11,8 @@ from rag.documents.files import IncomingFile
 from rag.records import Answer, MessageStatus, Resolution, SourceState, Verdict
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers
-from rag.tables.execution.result import result_from
-from rag.tables.model_planner import ModelPlanner
+from rag.tables.library import ModelPlanner
+from rag.tables.result import result_from
 from tests.applications import application_of
 from tests.fakes import ScriptedModel
 

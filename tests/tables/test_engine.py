@@ -5,8 +5,8 @@ import pytest
 
 from rag.errors import TooLarge, UserError
 from rag.runtime.budget import HangUp
-from rag.tables.execution.engine import QueryLimits, parsed
-from rag.tables.execution.engine import run as run_all
+from rag.tables.engine import QueryLimits, parsed
+from rag.tables.engine import run as run_all
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from rag.errors import ModelUnavailable
 from rag.records import EVERYTHING
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers
-from rag.tables.model_planner import RULES, ModelPlanner
+from rag.tables.library import RULES, ModelPlanner
 from rag.tables.plan import Filter, Key, Measure, Order, Step, TablePlan
 from tests.applications import application_of
 from tests.fakes import ScriptedModel

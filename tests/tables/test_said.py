@@ -5,8 +5,8 @@ import pytest
 from rag.documents.files import IncomingFile
 from rag.records import EVERYTHING
 from rag.settings import Settings
-from rag.tables.execution.result import describe_result
 from rag.tables.plan import plan_from
+from rag.tables.result import describe_result
 from tests.applications import application_of
 
 BOOKINGS = """Booking,Date,Channel,Price EUR,Paid

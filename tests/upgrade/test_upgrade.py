@@ -20,7 +20,7 @@ from rag.records import EVERYTHING, JobState
 from rag.sessions.rows import details_of, message_from
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.stores import open_database
 from tests.conftest import postgres_database
 from tests.fakes import HashEmbedder

@@ -4,7 +4,7 @@ import pytest
 
 from rag.errors import NotFound
 from rag.settings import Settings
-from rag.wiring.building import build
+from rag.wiring.application import build
 from tests.applications import app_of, application_of
 from tests.fakes import HashEmbedder
 

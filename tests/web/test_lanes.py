@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.runtime.lanes import Lane
+from rag.runtime.budget import Lane
 from rag.settings import Settings
 from rag.web import ANSWERING
 from tests.applications import app_of

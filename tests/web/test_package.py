@@ -55,7 +55,7 @@ SERVES = """
 import groundnote, rag, sys, rag.wsgi
 from rag.settings import Settings
 from rag.web import create_app
-from rag.wiring.building import build
+from rag.wiring.application import build
 assert rag.__file__.startswith(sys.argv[1]) and groundnote.__file__.startswith(sys.argv[1])
 application = build(Settings(data_dir=sys.argv[1] + "/var"))
 assert create_app(application).test_client().get("/").status_code == 200

@@ -11,7 +11,7 @@ from rag.errors import SetupError
 from rag.sessions.store import SqlConversationStore
 from rag.settings import EmbeddingSettings, LlmSettings, SessionSettings, Settings
 from rag.wiring import application as wired
-from rag.wiring.building import build
+from rag.wiring.application import build
 from rag.wiring.components import kept_places, open_embedder, open_model
 from tests.fakes import HashEmbedder
 from tests.waiting import until

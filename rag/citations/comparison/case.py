@@ -1,19 +1,200 @@
-"""One statement beside the sources that are to carry it together."""
+"""One statement beside the sources that are to carry it together.
+
+What is said in cells is certain where a source has that row and column: the same, or another value.
+"""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 
 from rag.citations.comparison.figures import WeighedFigure, figures_in, weigh
-from rag.citations.comparison.parser import Place, SourceText, read, share
-from rag.citations.comparison.rows import Row
+from rag.citations.comparison.parser import Place, Reading, SourceText, read, read_alone, share
+from rag.citations.markers import without_markers
 from rag.errors import RagError
+from rag.language.amounts import Figure, agree, comparable
 from rag.language.languages import ENGLISH, phrases
-from rag.language.sentences import Window
+from rag.language.sentences import CELL, Window, cells_of, plain, read_sentences
 from rag.language.words import language_of
 from rag.seams import Embedder, Matrix
+
+_SIGN = re.compile(r"\d+|[^\W_]+|\+")
+_WORD = 3  # letters; what is shorter tells a model from another
+_SAME = 0.5  # of the words of a label or header and of one of a source, to be about the same
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The cells of a row that one number stands for, under what leads their table in."""
+
+    lead: str
+    label: str
+    cells: tuple[tuple[str, str], ...]  # the column and the value
+
+
+@dataclass(frozen=True, slots=True)
+class RowDifference:
+    """What a row says that its source gives otherwise."""
+
+    stated: str
+    given: str
+    place: str  # the label and the header
+
+
+def row_said(head: str, line: str, start: int, end: int) -> Row | None:
+    """The cells of `line[start:end]`, the label's apart; None where no header says what they are.
+
+    `head` ends with the table's header; what leads the table in may stand before it.
+    """
+    lead, _, names = without_markers(head).strip().rpartition("\n")
+    columns, matches = cells_of(names), list(CELL.finditer(line))
+    if "|" not in names or len(matches) < 2:
+        return None
+    label, *values = (plain(without_markers(match[0])) for match in matches)
+    cells = [
+        (column, value)
+        for column, value, match in zip(columns[1:], values, matches[1:], strict=False)
+        if value and start < match.end() and match.start() < end
+    ]
+    return Row(lead, label, tuple(cells)) if cells else None
+
+
+# ── Tables of a source ───────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _TableRows:
+    lead: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+    def turned(self) -> "_TableRows":
+        """With what are its columns as rows."""
+        lines = [self.columns, *(row for row in self.rows if len(row) == len(self.columns))]
+        columns, *rows = zip(*lines, strict=True)
+        return _TableRows(self.lead, columns, tuple(rows))
+
+
+@lru_cache(maxsize=256)
+def _tables(source: SourceText) -> tuple[_TableRows, ...]:
+    results: list[_TableRows] = []
+    lead, columns = "", tuple[str, ...]()
+    rows: list[tuple[str, ...]] = []
+    for sentence in [*read_sentences(source.text), None]:
+        line = source.text[sentence.start : sentence.end] if sentence else ""
+        kind = sentence.kind if sentence else "sentence"
+        if kind in ("row", "head"):
+            cells = tuple(cells_of(line))
+            if kind == "head":
+                columns = cells
+            elif columns:
+                rows.append(cells)
+        elif kind != "rule":
+            if rows:
+                results.append(_TableRows(lead, columns, tuple(rows)))
+            lead, columns, rows = line, (), []
+    return tuple(results)
+
+
+# ── Compared ─────────────────────────────────────────────────────────────────────────────────
+
+
+def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
+    """What the source gives otherwise; True where it gives all of the row, None if that is open.
+
+    Of several rows that may be meant, those under the same lead-in that tell of most cells.
+    """
+    row_lists = [table_rows for table in _tables(source) for table_rows in (table, table.turned())]
+    lead = frozenset(read_alone(row.lead).words)
+    compared = [
+        ((len(lead.intersection(read_alone(table.lead).words)), -cells.count(None)), cells)
+        for table in row_lists
+        for cells in _compared(row, table)
+    ]
+    best = max((near for near, _ in compared), default=None)
+    nearest = [cells for near, cells in compared if near == best]
+    if any(all(cell is True for cell in cells) for cells in nearest):
+        return True
+    wrong = [next((c for c in cells if isinstance(c, RowDifference)), None) for cells in nearest]
+    return wrong[0] if wrong and all(wrong) else None
+
+
+def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
+    """Each row of a table that is called so, cell by cell; none where no column is."""
+    columns = [_called(column, table.columns[1:]) for column, _ in row.cells]
+    for position in _called(row.label, [row[0] for row in table.rows]):
+        results = [
+            _of_cell(value, table, table.rows[position], places[0] + 1) if places else None
+            for (_, value), places in zip(row.cells, columns, strict=True)
+        ]
+        if any(result is not None for result in results):
+            yield results
+
+
+def _of_cell(
+    text: str, table: _TableRows, cells: Sequence[str], column: int
+) -> RowDifference | bool | None:
+    if column >= len(cells):
+        return None
+    there = cells[column]
+    if _says(text, there):
+        return True
+    others = [*cells[1:], *(row[column] for row in table.rows if column < len(row))]
+    stands_elsewhere = any(_says(text, cell) for cell in others if not _says(cell, there))
+    if stands_elsewhere or _gives_another(text, there):
+        return RowDifference(text, there, f"{cells[0]}, {table.columns[column]}")
+    return None
+
+
+def _called(name: str, names: Sequence[str]) -> list[int]:
+    """Which of them are called so: by the same words, else the one that shares most of them."""
+    spelled = [index for index, other in enumerate(names) if other.lower() == name.lower()]
+    if spelled:
+        return spelled
+    keys = _keys(name)
+    shares = [len(keys & there) / max(1, len(keys | there)) for there in map(_keys, names)]
+    best = max(shares, default=0.0)
+    fits = [index for index, share in enumerate(shares) if share == best]
+    return [] if best < _SAME or (best < 1.0 and len(fits) > 1) else fits
+
+
+@lru_cache(maxsize=8192)
+def _keys(name: str) -> frozenset[str]:
+    """Its words, and all that tells one model or amount from another."""
+    signs = (sign for sign in _SIGN.findall(name.lower()) if len(sign) < _WORD or sign.isdigit())
+    return frozenset(read_alone(name).words).union(signs) or frozenset(name.lower().split())
+
+
+@lru_cache(maxsize=8192)
+def _says(cell: str, there: str) -> bool:
+    """Whether two cells say the same: each figure and each word of one stands in the other."""
+    one, other = read_alone(cell), read_alone(there)
+    figures = all(any(agree(figure, e) for e in other.figures) for figure in one.figures)
+    denials = [sum(term.denies for term in reading.terms) for reading in (one, other)]
+    words = _telling_words(one) <= _telling_words(other) and denials[0] == denials[1]
+    counted = len(one.figures) == len(other.figures)
+    bare = one.text.lower() == other.text.lower()
+    return bare or (bool(one.figures or one.words) and figures and words and counted)
+
+
+def _telling_words(reading: Reading) -> set[str]:
+    """Its words, and numbers that are part of a name: `Wi-Fi 6` is not `Wi-Fi 5`."""
+    keys = (str(term.key) for term in reading.terms if not isinstance(term.key, Figure))
+    return {*reading.words, *(key for key in keys if key[0].isdigit())}
+
+
+def _gives_another(text: str, there: str) -> bool:
+    """Whether a figure of a cell has another in the place of its own."""
+    figures, others = (
+        [figure for figure in read_alone(cell).figures if figure.kind != "ordinal"]
+        for cell in (text, there)
+    )
+    return any(
+        any(comparable(figure, e) for e in others) and not any(agree(figure, e) for e in others)
+        for figure in figures
+    )
+
 
 _MOST_FIGURES = 40  # of one statement that are looked for
 _FEWEST = 2  # words that mean anything

@@ -17,8 +17,15 @@ from rag.language.figures import read_figures
 from rag.language.languages import ENGLISH, Language, all_meanings, all_words
 from rag.language.names import Lexicon, Name, find_names
 from rag.language.sentences import Window, plain, read_windows
-from rag.language.synonyms import canonical
-from rag.language.words import UNSPACED, Token, content_words, is_function_word, language_of, stem
+from rag.language.words import (
+    UNSPACED,
+    Token,
+    canonical,
+    content_words,
+    is_function_word,
+    language_of,
+    stem,
+)
 from rag.language.words import tokens as tokens_of
 from rag.records import Source
 

@@ -5,9 +5,10 @@ from importlib import import_module
 from typing import cast
 
 from rag.documents.kinds import FileKind, kind_of
-from rag.documents.limits import LoadLimits
+from rag.documents.limits import LoadLimits, check_size
 from rag.documents.outline import Outline
 from rag.errors import TooLarge, Unreadable
+from rag.records import ParsedDocument
 
 Reader = Callable[[bytes, Outline, LoadLimits], None]  # fills the outline
 READERS = {
@@ -16,10 +17,10 @@ READERS = {
     FileKind.PDF: "pdf.reader",
     FileKind.DOCX: "docx",
     FileKind.PPTX: "pptx",
-    FileKind.XLSX: "xlsx",
+    FileKind.XLSX: "sheets:read_xlsx",
     FileKind.CSV: "sheets:read_csv",
     FileKind.RST: "rst",
-    FileKind.ASCIIDOC: "asciidoc",
+    FileKind.ASCIIDOC: "rst:read_asciidoc",
     FileKind.TEXT: "text",
     FileKind.EPUB: "epub",
     FileKind.EML: "mail",
@@ -77,3 +78,19 @@ class AttachedFiles:
             outline.left_out.append(f"attachment {name}: {error}")
         finally:
             outline.title, outline.author, outline.date = title, author, date
+
+
+def load(name: str, data: bytes, *, limits: LoadLimits) -> ParsedDocument:
+    """Read a file in this process; `guard.GuardedLoader` is for files nobody has vouched for.
+
+    Raises:
+        Unreadable: encrypted, broken, without text, or a format that is not supported.
+        TooLarge: more bytes, pages, cells or characters than the limits allow.
+    """
+    check_size(name, len(data), limits=limits)
+    if not data:
+        raise Unreadable(name, "the file is empty (0 bytes).")
+    kind = kind_of(name, data)
+    outline = Outline(name, media_type=kind.value, max_characters=limits.max_characters)
+    reader_of(kind)(data, outline, limits)
+    return outline.finish()

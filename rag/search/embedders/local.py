@@ -13,10 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rag.errors import SetupError
-from rag.runtime.lanes import as_done
+from rag.runtime.budget import as_done
 from rag.seams import Matrix
-from rag.search.embedders.encoder import Encoder, read_encoder
-from rag.search.embedders.engines import EncoderEngine, Engine, Reference, clean, stay_offline
+from rag.search.embedders.engines import (
+    Encoder,
+    EncoderEngine,
+    Engine,
+    Reference,
+    clean,
+    read_encoder,
+    stay_offline,
+)
 
 log = logging.getLogger(__name__)
 

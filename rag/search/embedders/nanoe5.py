@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from rag.errors import SetupError
 from rag.seams import Matrix
-from rag.search.embedders.encoder import Encoder
-from rag.search.embedders.engines import EncoderEngine
+from rag.search.embedders.engines import Encoder, EncoderEngine
 from rag.search.embedders.local import LocalEmbedder
 
 NAME = "multilingual-e5-small"

@@ -12,9 +12,9 @@ from typing import Any
 from flask import Response, current_app
 from pydantic_core import to_jsonable_python
 
-from rag.citations.fingerprints import stored_keys, unwrapped
 from rag.citations.gate import calls_in_words, markers_in_json
 from rag.citations.markers import cited_numbers, find_markers
+from rag.citations.register import stored_keys, unwrapped
 from rag.errors import RagError, UserError
 from rag.records import (
     Answer,

@@ -11,9 +11,8 @@ from werkzeug.wrappers import Response
 
 from rag.db import storable
 from rag.documents.collections import right_named
-from rag.documents.document_lists import ORDERS
+from rag.documents.document_lists import ORDERS, check
 from rag.documents.files import collect
-from rag.documents.filters import check
 from rag.documents.reports import counted, in_words, kind_in_words, left_out, size_in_words
 from rag.errors import Conflict, ModelError, NotFound, TooLarge, UserError
 from rag.language.sentences import Span

@@ -1,19 +1,228 @@
 """Settings: the model that answers, the colours; and the places that a few letters lead to."""
 
+import hmac
+import re
+import secrets
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
-from flask import Blueprint, redirect, request, url_for
+from flask import Blueprint, current_app, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
 from rag.db import storable
-from rag.errors import Forbidden, RagError
+from rag.errors import Forbidden, NotAllowed, NotFound, ProviderAway, RagError
 from rag.web.access import rights
-from rag.web.access.owner import current_owner
+from rag.web.access.logins import LASTS, SECRET_BYTES, Entrant
+from rag.web.access.owner import (
+    COOKIE,
+    EXTENSION,
+    LoginOwners,
+    caller_address,
+    current_owner,
+    has_login,
+    note,
+)
 from rag.web.access.rights import is_admin
 from rag.web.pages.layout import PageResult, show_page, wanted_search, words
-from rag.web.pages.login import local_path
 from rag.web.request_context import application
+
+if TYPE_CHECKING:
+    from rag.web.access.oidc import LoginProvider
+
+login = Blueprint("login", __name__)
+UNDER_WAY = "groundnote-login-"  # begins the name of a cookie for each login that is under way
+STATE_CHARS = 12  # of a state, in that name: pages that log in at once do not disturb each other
+UNDER_WAY_LASTS = timedelta(minutes=10)
+LONGEST_PATH = 2000
+LONGEST_CODE = 4000
+
+
+@login.get("/login")
+def form() -> PageResult:
+    """The ways to log in."""
+    return _form()
+
+
+@login.post("/login")
+def log_in() -> PageResult:
+    """Remember the browser that sent a token, and go where it wanted to go."""
+    next_path = local_path(request.form.get("next"))
+    try:
+        entrant = _owners().entrant(request.form.get("token", "").strip())
+    except NotAllowed as error:
+        return _form(error, next_path)
+    return _logged_in(entrant, next_path, LASTS)
+
+
+@login.get("/login/provider")
+def go() -> PageResult:
+    """Send the browser to the login provider."""
+    next_path = local_path(request.args.get("next"))
+    provider, secret = _provider(), secrets.token_urlsafe(SECRET_BYTES)
+    try:
+        way = provider.way_there(secret, _callback())
+    except (NotAllowed, ProviderAway) as error:
+        return _form(error, next_path)
+    response = redirect(way, 303)
+    _set_cookie(
+        response,
+        UNDER_WAY + provider.state(secret)[:STATE_CHARS],
+        f"{secret}.{quote(next_path, safe='')}",
+        UNDER_WAY_LASTS,
+        path=url_for("login.form"),
+    )
+    return response
+
+
+@login.get("/login/callback")
+def come_back() -> PageResult:
+    """Take what the provider says of a login that was begun in this browser."""
+    provider, state = _provider(), request.args.get("state", "")
+    state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # it names a cookie
+    name = UNDER_WAY + state[:STATE_CHARS]
+    secret, _, kept = request.cookies.get(name, "").partition(".")
+    next_path = local_path(unquote(kept))
+    try:
+        if not secret or not hmac.compare_digest(state.encode(), provider.state(secret).encode()):
+            raise NotAllowed(
+                "This login was not begun in this browser, was used already, or took more than "
+                "ten minutes. Log in again."
+            )
+        entrant = provider.identify(_code(), secret, _callback())
+        lasts = timedelta(hours=provider.settings.login_hours)
+        response = _logged_in(entrant, next_path, lasts)
+    except (NotAllowed, ProviderAway) as error:
+        response = current_app.make_response(_form(error, next_path))
+    response.delete_cookie(name, path=url_for("login.form"))
+    return response
+
+
+def _code() -> str:
+    """Raises NotAllowed with what the provider refused."""
+    if request.args.get("error"):
+        told = " ".join(request.args.get(each, "") for each in ("error", "error_description"))
+        raise NotAllowed(f"The login provider refused: {told.strip()[:300]}.")
+    code = request.args.get("code", "")
+    if not 0 < len(code) <= LONGEST_CODE:
+        raise NotAllowed(
+            f"The login provider sent {len(code)} characters of a code; 1 to {LONGEST_CODE} are "
+            "expected. Log in again."
+        )
+    return code
+
+
+@login.post("/logout")
+def log_out() -> Response:
+    """End this browser's login, here and in every copy of its cookie."""
+    if not has_login():
+        return redirect("/", 303)
+    owners = _owners()
+    found = owners.login()
+    if found is not None:
+        owners.logins.end(found.owner, found.id)
+        note("logout", owner=found.owner)
+    response = redirect(url_for("login.form", out=1), 303)
+    response.delete_cookie(COOKIE)
+    return response
+
+
+@login.get("/logins")
+def logins() -> str:
+    """The browsers that are logged in as the caller."""
+    this = _owners().login()
+    return show_page(
+        "logins.html",
+        logins=_owners().logins.of(current_owner()),
+        this_login=this.id if this else None,
+    )
+
+
+@login.post("/logins/<login_id>/end")
+def end(login_id: str) -> Response:
+    """Log one of the caller's browsers out. Raises NotFound."""
+    if not _owners().logins.end(current_owner(), login_id):
+        raise NotFound("There is no such login: it is over already, or somebody else's.")
+    note("login.ended", login_id[:12])
+    return redirect("/logins", 303)
+
+
+# ── How it is done ───────────────────────────────────────────────────────────────────────────
+
+
+def _owners() -> LoginOwners:
+    """Raises NotAllowed where callers are known otherwise."""
+    owners = current_app.extensions[EXTENSION]
+    if not isinstance(owners, LoginOwners):
+        raise NotAllowed("There is nothing to log in to: this server knows its callers otherwise.")
+    return owners
+
+
+def _provider() -> "LoginProvider":
+    """Raises NotFound."""
+    provider = _owners().provider
+    if provider is None:
+        raise NotFound("This server has no login provider: log in with a token.")
+    return provider
+
+
+def _callback() -> str:
+    """The address of `come_back`, as browsers and the provider know it."""
+    oidc = application().settings.auth.oidc
+    return (oidc and oidc.callback_url) or url_for("login.come_back", _external=True)
+
+
+def _form(error: RagError | None = None, next_path: str | None = None) -> tuple[str, int]:
+    owners = _owners()
+    provider, is_out = owners.provider, "out" in request.args
+    page = render_template(
+        "login.html",
+        next=local_path(request.args.get("next")) if next_path is None else next_path,
+        error=None if error is None else str(error),
+        has_tokens=owners.has_tokens,
+        provider=provider and provider.name,
+        way_out=provider.way_out(url_for("login.form", _external=True))
+        if provider is not None and is_out
+        else None,
+        is_out=is_out,
+    )
+    return page, 200 if error is None else error.http_status
+
+
+def _logged_in(entrant: Entrant, next_path: str, lasts: timedelta) -> Response:
+    secret = _owners().logins.begin(
+        entrant,
+        address=caller_address(),
+        agent=request.headers.get("User-Agent", ""),
+        lasts=lasts,
+    )
+    note("login", owner=entrant.owner)
+    response = redirect(next_path, 303)
+    _set_cookie(response, COOKIE, secret, lasts)
+    return response
+
+
+def _set_cookie(
+    response: Response, name: str, value: str, lasts: timedelta, path: str = "/"
+) -> None:
+    """No script reads it, no other site's form sends it; over TLS it stays there."""
+    response.set_cookie(
+        name,
+        value,
+        max_age=lasts,
+        path=path,
+        httponly=True,
+        samesite="Lax",
+        secure=_callback().startswith("https:"),
+    )
+
+
+def local_path(wanted: str | None) -> str:
+    """A path of this server, never another site."""
+    path = (wanted or "/").replace("\\", "/")
+    is_own = path.startswith("/") and not path.startswith("//")
+    return path if is_own and path.isprintable() and len(path) <= LONGEST_PATH else "/"
+
 
 model_pages = Blueprint("model_pages", __name__)
 MOST_LISTED = 24  # models to tick; of more, names are typed
@@ -100,7 +309,7 @@ def _models_page(**values: Any) -> str:
 preferences = Blueprint("preferences", __name__)
 THEME_COOKIE = "groundnote-theme"
 THEMES = ("light", "dark")
-LASTS = timedelta(days=400)
+THEME_LASTS = timedelta(days=400)
 SESSIONS_LOOKED_AT = 500
 PLACES_OF_A_KIND = 8
 LONGEST_NAME = 100
@@ -119,7 +328,9 @@ def choose_theme() -> Response:
     response = redirect(local_path(words("next")), 303)
     chosen = words("theme")
     if chosen in THEMES:
-        response.set_cookie(THEME_COOKIE, chosen, max_age=LASTS, httponly=True, samesite="Lax")
+        response.set_cookie(
+            THEME_COOKIE, chosen, max_age=THEME_LASTS, httponly=True, samesite="Lax"
+        )
     else:
         response.delete_cookie(THEME_COOKIE)
     return response

@@ -7,10 +7,9 @@ from flask import Blueprint, Response, redirect, request, url_for
 from werkzeug.wrappers import Response as AnyResponse
 
 from rag.errors import NotFound
-from rag.render.chart import chart_of, standalone
-from rag.render.tables import plan_from_form
-from rag.tables.execution.result import TableResult, as_csv, as_xlsx, result_from
+from rag.render.tables import chart_of, plan_from_form, standalone
 from rag.tables.plan import plan_from
+from rag.tables.result import TableResult, as_csv, as_xlsx, result_from
 from rag.web.access.rights import open_session, readable
 from rag.web.pages.layout import show_page, wanted_index, wanted_search
 from rag.web.request_context import application, checked_id

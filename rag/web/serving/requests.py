@@ -2,7 +2,7 @@
 
 A request that writes an answer holds a thread for as long as its model takes. Only so many are let
 in at once; a few more wait, in fair turn of their owners, and the rest are told to come back (see
-`rag.runtime.lanes`).
+`rag.runtime.budget`).
 
 A stream is told by what it cannot send any more. A whole answer has nothing to send until its end,
 so its connection is looked at meanwhile.
@@ -18,8 +18,7 @@ from threading import Event, Thread
 
 from flask import Flask, Response, g, request
 
-from rag.runtime.budget import Budget, HangUp, begin
-from rag.runtime.lanes import Lane
+from rag.runtime.budget import Budget, HangUp, Lane, begin
 from rag.web.access.owner import current_owner, is_cookie_caller
 
 EXTENSION = "groundnote-lane"

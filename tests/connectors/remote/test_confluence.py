@@ -12,7 +12,7 @@ import pytest
 from rag.connectors import kinds
 from rag.connectors.confluence import open_confluence
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.errors import Forbidden, SourceAway, Unreadable, UserError
 from rag.seams import SourceOptions
 

@@ -7,7 +7,7 @@ import pytest
 from rag.connectors.web import open_web
 from rag.connectors.web.fetch import Scope, normal
 from rag.documents.limits import LoadLimits
-from rag.documents.load import load
+from rag.documents.readers.registry import load
 from rag.errors import SourceAway, TooLarge, Unreadable, UserError
 from rag.seams import SourceOptions
 from tests.connectors.remote.site import Site, running

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from alembic import op
 
-from rag.citations.fingerprints import ANYBODY, stored_keys
+from rag.citations.register import ANYBODY, stored_keys
 
 revision = "0029"
 down_revision = "0028"

@@ -12,11 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import dropwhile, groupby, islice, pairwise, takewhile
 
 from rag.documents.outline import Outline
-from rag.documents.readers.pdf.lines import PdfLine, join_lines
-from rag.documents.readers.pdf.rules import Lattice, ruled_tables
+from rag.documents.readers.pdf.lines import Lattice, PdfLine, join_lines, ruled_tables
 from rag.documents.readers.pdf.tables import FARTHEST, find_tables
+from rag.language.amounts import parse_figure
 from rag.language.grids import headed
-from rag.language.numerals import parse_figure
 
 BULLET = re.compile(r"^[•●▪◦‣■□○∙·►➢✓*–—-]\s+(?=\S)|^[•●▪◦‣■►➢]\s*(?=\S)")
 NUMBERED = re.compile(r"^\(?\d{1,2}[.)]\s+(?=[^\W\d])")

@@ -16,8 +16,16 @@ from rag.documents.limits import LoadLimits, check_pages
 from rag.documents.outline import Outline
 from rag.documents.readers import pictures
 from rag.documents.readers.pdf.layout import Page, write_pages
-from rag.documents.readers.pdf.lines import PdfLine, Rule, Spell, from_top_down, page_lines
-from rag.documents.readers.pdf.rules import MOST_RULES, lattices_of, page_rules
+from rag.documents.readers.pdf.lines import (
+    MOST_RULES,
+    PdfLine,
+    Rule,
+    Spell,
+    from_top_down,
+    lattices_of,
+    page_lines,
+    page_rules,
+)
 from rag.documents.readers.pictures import OcrClock
 from rag.documents.reports import pages_named
 from rag.errors import TooLarge, Unreadable

@@ -33,7 +33,7 @@ from rag.tables.plan import (
     plan_from,
 )
 from rag.tables.types import truth_of
-from rag.tables.wordforms import is_identifier, normalised
+from rag.tables.vocabulary import is_identifier, normalised
 
 PLAIN = re.compile(r"-?\d+(?:\.\d+)?")  # a figure whose unit is its column's
 SHOWN_IN_TEXT = 20

@@ -13,8 +13,7 @@ from sqlglot.errors import SqlglotError
 from rag.errors import ClientGone, TooLarge, UserError
 from rag.language.amounts import read_date
 from rag.records import ColumnType, Table
-from rag.runtime.budget import ITEMS_BETWEEN, hang_up_reason, on_hang_up, paced
-from rag.runtime.lanes import Lane
+from rag.runtime.budget import ITEMS_BETWEEN, Lane, hang_up_reason, on_hang_up, paced
 from rag.tables.plan import (
     MEASURED,
     MOST_ROWS,
@@ -35,7 +34,6 @@ from rag.tables.types import ROW, TOTAL, read_number
 
 if TYPE_CHECKING:
     import duckdb
-
 
 MEMORY = "256MB"
 SECONDS = 10.0

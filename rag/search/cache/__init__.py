@@ -1,1 +1,0 @@
-"""What of the indexes is held in memory, and which process holds the embedded one."""

@@ -1,0 +1,154 @@
+"""One process alone writes an index on disk, and a file says what is in it.
+
+Loading Chroma takes longer than all else that a check does. Where its file says that the index is
+as it should be, that is all there is to know; whatever else it says, Chroma itself is to be asked.
+
+An advisory lock of the operating system: it ends with its process, however that ends, and is not
+fooled by a process number used again (in containers they are). The file's text is for people.
+"""
+
+import fcntl
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rag.errors import SetupError
+
+FILE = "chroma.sqlite3"
+COLLECTION = "chunks"
+# Of the form that is read here; a version of Chroma with another one is asked itself.
+FORM = {"embeddings_queue": 2, "metadb": 6, "sysdb": 10}
+_FORM = "SELECT dir, max(version) FROM migrations GROUP BY dir"
+_COLLECTION = (
+    "SELECT collections.id, segments.id, coalesce(max_seq_id.seq_id, 0) FROM collections "
+    "JOIN segments ON segments.collection = collections.id AND segments.scope = 'METADATA' "
+    "LEFT JOIN max_seq_id ON max_seq_id.segment_id = segments.id "
+    "WHERE collections.name = ?"
+)
+_MADE_BY = "SELECT str_value FROM collection_metadata WHERE collection_id = ? AND key = 'embedding'"
+# Written, but not yet taken over into the table of ids.
+_WAITING = "SELECT 1 FROM embeddings_queue WHERE seq_id > ? AND topic LIKE '%/' || ? LIMIT 1"
+_IDS = "SELECT embedding_id FROM embeddings WHERE segment_id = ?"
+
+
+def ids_in_file(directory: Path, *, embedding: str) -> set[str] | None:
+    """Ids of the chunks, if this model made them and nothing stands out; else None."""
+    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
+    with (
+        suppress(sqlite3.Error, ValueError),
+        closing(sqlite3.connect(address, uri=True)) as reader,
+    ):
+        if dict(reader.execute(_FORM)) != FORM:
+            return None
+        found = reader.execute(_COLLECTION, (COLLECTION,)).fetchall()
+        if len(found) != 1:
+            return None
+        collection_id, segment, taken_over = found[0]
+        if reader.execute(_MADE_BY, (collection_id,)).fetchall() != [(embedding,)]:
+            return None
+        if reader.execute(_WAITING, (taken_over, collection_id)).fetchone():
+            return None
+        return {chunk_id for (chunk_id,) in reader.execute(_IDS, (segment,))}
+    return None
+
+
+def holds_vectors(directory: Path) -> bool:
+    """Whether an index was filled here and not given up since; also where that cannot be told."""
+    if not (directory / FILE).is_file():
+        return False
+    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as reader:
+            rows = reader.execute("SELECT 1 FROM collections WHERE name = ?", (COLLECTION,))
+            return rows.fetchone() is not None
+    except sqlite3.Error:
+        return True
+
+
+def is_damaged(directory: Path) -> bool:
+    """Whether its database is there, and some of it cannot be read."""
+    if not (directory / FILE).is_file():
+        return False
+    address = f"{(directory / FILE).absolute().as_uri()}?mode=ro"
+    try:
+        with closing(sqlite3.connect(address, uri=True)) as reader:
+            return reader.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]
+    except sqlite3.DatabaseError as error:
+        return not isinstance(error, sqlite3.OperationalError)  # locked, or it may not be read
+
+
+LOCK_FILE = "in_use_by.json"
+
+_held: dict[tuple[int, Path], tuple[int, int]] = {}  # (pid, directory) → descriptor, users
+_held_lock = threading.Lock()
+
+
+def acquire(directory: Path, pid: int | None = None) -> None:
+    """Take the directory for this process, or raise SetupError naming the one that has it.
+
+    Others are told of `pid` instead, where this process is one of a server's.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    key = (os.getpid(), directory.resolve())
+    with _held_lock:
+        descriptor, users = _held.get(key, (-1, 0))
+        _held[key] = (_locked(directory, pid) if users == 0 else descriptor, users + 1)
+
+
+def _locked(directory: Path, pid: int | None) -> int:
+    descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.read(descriptor, 1000).decode("utf-8", "replace").strip()
+        os.close(descriptor)
+        raise SetupError(
+            f"The vector index in {directory} is in use by another process: {holder or 'unknown'}. "
+            "Stop that process, or hand it the work over its API (`groundnote ingest` does this "
+            "while `groundnote serve` runs); several processes at once need a Chroma server "
+            "(retrieval.chroma_url)."
+        ) from error
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps({"pid": pid or os.getpid(), "started": started}).encode(), 0)
+    return descriptor
+
+
+def release(directory: Path) -> None:
+    """Give back what `acquire` took; others may have it when each user of this process did."""
+    key = (os.getpid(), directory.resolve())
+    with _held_lock:
+        descriptor, users = _held.get(key, (-1, 0))
+        if users > 1:
+            _held[key] = (descriptor, users - 1)
+        elif users == 1:
+            del _held[key]
+            os.close(descriptor)  # the lock goes with it
+
+
+@contextmanager
+def holding(directory: Path, pid: int | None = None) -> Iterator[None]:
+    """Keep other processes from the directory meanwhile; see `acquire`. Raises SetupError."""
+    acquire(directory, pid)
+    try:
+        yield
+    finally:
+        release(directory)
+
+
+def holder_of(directory: Path) -> int | None:
+    """The process that holds the embedded index now (maybe this one), or None."""
+    path = directory / LOCK_FILE
+    if not path.is_file():
+        return None
+    with path.open("r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return int(json.loads(file.read() or b"{}").get("pid", 0)) or None
+    return None

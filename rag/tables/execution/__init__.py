@@ -1,1 +1,0 @@
-"""Plans to figures, and figures to what people see."""
