@@ -83,11 +83,20 @@ def create_app(application: "Application") -> Flask:
         static_url_path=f"/static/{edition(static)}",
     )
     configure(app, application)
-    for module in (documents, documents, sessions, sessions, tables, evidence, sources):
-        app.register_api(module.api)
-    app.register_api(sessions.context_api)
-    for module in (chat, responses, operations):
-        app.register_api(module.api)
+    for api in (
+        documents.api,
+        documents.collections_api,
+        sessions.api,
+        sessions.messages_api,
+        tables.api,
+        evidence.api,
+        sources.api,
+        sessions.context_api,
+        chat.api,
+        responses.api,
+        operations.api,
+    ):
+        app.register_api(api)
     app.add_url_rule("/openapi.json", "openapi", lambda: app.api_doc)
     return app
 
