@@ -8,7 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from rag.chat import answers
 from rag.chat.card import CardWriter
+from rag.chat.draft import through_gate
 from rag.documents.files import IncomingFile
 from rag.runtime.budget import on_hang_up
 from rag.seams import ModelDelta
@@ -138,5 +140,7 @@ def held_writer(monkeypatch):
             yield ModelDelta(text=word + " " * (at + 1 < len(words)))
 
     monkeypatch.setattr(CardWriter, "write", held)
+    # What comes word by word, as from a model, passes the gate word by word.
+    monkeypatch.setattr(answers, "composed", through_gate)
     yield let_go
     let_go.set()
