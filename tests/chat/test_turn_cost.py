@@ -197,7 +197,7 @@ def test_no_turn_lists_what_is_embedded_anew(any_engine, memory, assistant):
     session = session_of(SqlConversationStore(any_engine), memory, 400)
     list(assistant.ask(session, "Good morning"))
 
-    with patch.object(recall_rows, "found", wraps=recall_rows.found) as read:
+    with patch.object(recall_rows, "fetch_rows", wraps=recall_rows.fetch_rows) as read:
         list(assistant.ask(session, "What about the Nimbus0?"))
 
     statements = [str(call.args[2]) for call in read.mock_calls]

@@ -65,16 +65,15 @@ def test_a_pipe_that_takes_the_place_of_a_file_holds_nobody_up(tmp_path, monkeyp
 def test_a_file_that_grows_while_it_is_read_is_read_again_whole(tmp_path, monkeypatch):
     path = tmp_path / "a.md"
     path.write_text("first half")
-    is_same, looks = files._is_same, []
+    state, looks = files._state, []
 
-    def grows_once(before, after):
-        looks.append(after)
-        if len(looks) == 1:
+    def grows_once(status):
+        looks.append(status)
+        if len(looks) == 1:  # before it is looked at again
             path.write_text("first half, second half")
-            after = path.stat()
-        return is_same(before, after)
+        return state(status)
 
-    monkeypatch.setattr(files, "_is_same", grows_once)
+    monkeypatch.setattr(files, "_state", grows_once)
 
     assert read_steadily(path, name="a.md", max_bytes=100) == b"first half, second half"
 
@@ -85,7 +84,7 @@ def test_a_file_that_keeps_changing_keeps_the_document_that_was_read(office, mon
     before = office.ids()
     office.write("a.md", text(2))
     with monkeypatch.context() as patched:
-        patched.setattr(files, "_is_same", lambda before, after: False)
+        patched.setattr(files, "_state", lambda status: object())
         told = office.sync()
     assert [each.name for each in told.failures] == ["a.md"]
     assert (office.ids(), "41 kg" in office.texts()["a.md"]) == (before, True)
