@@ -1,6 +1,7 @@
 """Choosing what a conversation asks, and tending collections, in Chromium."""
 
 import threading
+from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import expect
@@ -28,7 +29,7 @@ def asks(page):
 
 
 def sources_of(page):
-    session = page.url.rsplit("/", 1)[1].partition("#")[0]
+    session = urlsplit(page.url).path.rsplit("/", 1)[1]
     answer = page.request.get(f"/api/v1/sessions/{session}/sources").json()
     return {each["document"] for each in answer["sources"]}
 
