@@ -165,7 +165,7 @@ def toolbox(session, outside):
             search=outside.search,
             prefer=outside.prefer,
             summarize=outside.summarize,
-            find=ConversationMemory(count_tokens, HashEmbedder()).found,
+            find=ConversationMemory(count_tokens, HashEmbedder()).search,
             query_tables=lambda session, question: "7 rows [1]",
         ),
         shown=[1],

@@ -95,9 +95,11 @@ def test_what_is_new_is_read_and_nothing_twice(store, monkeypatch):
     recalled(remembered, session, "Where is locker 3?", 40)
     told(session, 1, start=20)
     read = []
-    said = type(session).said
+    said = type(session).bare_messages
     monkeypatch.setattr(
-        type(session), "said", lambda own, *range: read.extend(found := said(own, *range)) or found
+        type(session),
+        "bare_messages",
+        lambda own, *range: read.extend(found := said(own, *range)) or found,
     )
 
     text = recalled(remembered, session, "Where is locker 20?", 42)

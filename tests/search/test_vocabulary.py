@@ -33,7 +33,7 @@ WRITTEN = ["doctors", "doctor", "graphite", "configuration", "port", "müll", "n
     ],
 )
 def test_a_word_may_stand_for(query, stems):
-    assert WORDS.likely(query, WORDS.held) == stems
+    assert WORDS.likely(query, WORDS.chunk_count) == stems
 
 
 def test_what_only_others_may_read_is_no_word():
@@ -55,7 +55,10 @@ def test_a_word_without_end_is_like_nothing_and_costs_nothing():
     words = Vocabulary({f"a{stem}": count for stem, count in stems.items()}, "porter")
     began = time.monotonic()
 
-    assert words.likely("a" + "".join(letters.choices(ascii_lowercase, k=7_999)), words.held) == {}
+    assert (
+        words.likely("a" + "".join(letters.choices(ascii_lowercase, k=7_999)), words.chunk_count)
+        == {}
+    )
     assert time.monotonic() - began < 1
 
 
@@ -80,7 +83,7 @@ def test_of_words_as_near_the_one_that_the_asker_reads_most_is_meant(counts, mea
     ],
 )
 def test_it_stands_for_what_is_written_and_one_slip_away(word, meant):
-    assert WORDS.nearest(word, WRITTEN, WORDS.held) == meant
+    assert WORDS.nearest(word, WRITTEN, WORDS.chunk_count) == meant
 
 
 def test_words_of_many_languages_are_told_from_slips():
