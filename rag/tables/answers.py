@@ -435,10 +435,10 @@ class TableAnswers:
         is_whole = bool(offered) and not offered[0].unused
         if not (sources or is_whole or self._likeness is None) and may_ask_rows(question):
             meant = self.library.by_meaning(question, session.readable(), self._likeness)
-            offered = [*self.offered(question, meant), *offered][:OFFERED]
+            offered = [*self.offered(question, meant), *offered]
         if not (sources or offered):
             return None
-        offers = self._offers(offered, question, talk)
+        offers = self._offers(offered, question, talk)[:OFFERED]
         return DirectAnswer("", tuple(sources), made_by=TABLES, offers=offers)
 
     def _offers(self, choices: Sequence[Choice], question: str, talk: str) -> tuple[Offer, ...]:

@@ -130,6 +130,9 @@ class TableWords:
                         found[form].append(column.name)
         return found
 
+    def has_part(self, word: str) -> bool:
+        return any(form in self.parts for form in stems(word))
+
     def with_part(self, word: str) -> list[str]:
         """Columns of whose names a word is one; else those whose name has it shortened."""
         names = dict.fromkeys(name for form in stems(word) for name in self.parts.get(form, ()))
@@ -304,8 +307,9 @@ def shortens(part: str, word: str) -> bool:
     """
     if len(part) < 2 or len(word) - len(part) < 2 or not part.isalpha():
         return False
-    letters = iter(word.rstrip("e"))
-    is_contracted = (part[0], part[-1]) == (word[0], word.rstrip("e")[-1])
+    bare = word.rstrip("e")
+    letters = iter(bare)
+    is_contracted = bool(bare) and (part[0], part[-1]) == (word[0], bare[-1])
     return (len(part) > 2 and word.startswith(part)) or (
         is_contracted and all(letter in letters for letter in part)
     )
@@ -440,7 +444,13 @@ class Matched:
                 return
 
     def _reading(self, plan: TablePlan, is_shape: bool, used: list[Piece]) -> TableReading:
-        taken = {at for piece in used for at in range(piece.start, piece.end)}
+        taken = {
+            index
+            for piece in used
+            for index in range(piece.start, piece.end)
+            # What a column may have shortened may as well be another word: it stays unread.
+            if not piece.is_part or self.table.has_part(self.words[index])
+        }
         drawn, said_so = drawing_in(self.words)
         if drawn and said_so.isdisjoint(taken):  # no column of this name
             taken |= said_so

@@ -3,6 +3,7 @@
 import pytest
 
 from rag.documents.files import IncomingFile
+from rag.errors import UserError
 from rag.records import EVERYTHING, Resolution
 from rag.settings import Settings
 from rag.tables.answers import TableAnswers, is_sound
@@ -278,3 +279,22 @@ class TestWordsThatAreAlmostThere:
     )
     def test_a_word_is_written_short(self, part, word, is_short):
         assert shortens(part, word) is is_short
+
+    def test_a_word_that_a_column_only_may_have_short_is_never_read_whole(self, shops):
+        for question in ("How many countries are there?", "total contest by city"):
+            with pytest.raises(UserError, match="No table answers this"):
+                shops.ask(question, EVERYTHING)
+
+    def test_a_word_of_one_letter_repeated_breaks_nothing(self, shops):
+        with pytest.raises(UserError):
+            shops.ask("What is the average eeeeeeee of Cost?", EVERYTHING)
+
+    @pytest.fixture(scope="class")
+    def shops(self, tmp_path_factory):
+        made = application_of(Settings(data_dir=tmp_path_factory.mktemp("data")))
+        rows = "Shop,City,Count,Cost\n" + "\n".join(
+            f"Shop {i},{('Bonn', 'Linz')[i % 2]},{i * 7 % 20},{i * 13 % 50}" for i in range(1, 31)
+        )
+        list(made.ingestion.ingest([IncomingFile.from_bytes("shops.csv", rows.encode())]))
+        yield made.table_answers
+        made.stop()
