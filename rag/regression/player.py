@@ -274,7 +274,7 @@ class Player:
             return PlayedTurn(number, action, said, checks=(check,))
         checks = [Check(number, *held) for held in self._answer_checks(turn, last_event, number)]
         streamed = "".join(each.text for each in told if isinstance(each, Text))
-        given = self._session.source_count()
+        given = self._session.read().source_count
         checks.append(
             Check(number, *no_other_numbers(f"{streamed}\n\n{last_event.message.content}", given))
         )
