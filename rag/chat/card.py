@@ -8,9 +8,9 @@ from rag.chat.evidence import (
     EmbedTexts,
     EvidenceReader,
     MarkedSpans,
+    StatementVectors,
     is_looked_up,
     marked_in,
-    once,
     with_tables_joined,
 )
 from rag.chat.markdown import markdown_of
@@ -161,7 +161,7 @@ class CardWriter:
     ) -> None:
         """`lexicon` gives the product names of documents, as they are at each question,
         `confidence` says whether they answer it at all."""
-        self._embed = embed
+        self._statements = StatementVectors(embed)
         self._lexicon = lexicon
         self._mentions = mentions
         self._confidence = confidence
@@ -172,10 +172,9 @@ class CardWriter:
     def _card(self, request: WriteRequest) -> Iterator[ModelDelta]:
         readable = request.readable
         names = self._lexicon(readable)
-        embed = once(self._embed)
         card = card_of(
             request,
-            embed,
+            self._statements.embed,
             names,
             lambda name: self._mentions(name, readable),
             self._confidence(request.question, readable),

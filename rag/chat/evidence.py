@@ -5,13 +5,15 @@ table and a cell that was looked up are read alike.
 """
 
 import re
-from collections import defaultdict
+import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from itertools import chain
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rag.citations.markers import as_it_stands
 from rag.errors import ModelError
@@ -31,6 +33,7 @@ NO_NAMES = Lexicon(())
 
 MOST = 2  # sentences of one passage
 LEAST = 0.25  # of a unit that is marked
+REMEMBERED = 4096  # vectors, of 1.5 KB each with the packaged model
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +69,39 @@ def marked_in(
     return marks, max(alike, default=0.0)
 
 
-def once(embed: EmbedTexts) -> EmbedTexts:
-    """Each text is embedded once, however often it is asked for."""
-    known: dict[str, Any] = {}
+class StatementVectors:
+    """The vectors of statements that were compared last: other questions meet the same ones.
 
-    def embedded(texts: Sequence[str]) -> Matrix:
-        new = [text for text in dict.fromkeys(texts) if text not in known]
-        if new:
-            known.update(zip(new, embed(new), strict=True))
-        return np.array([known[text] for text in texts])
+    A text is known by its digest, so that no words of a deleted document stay. Threads may share
+    it.
+    """
 
-    return embedded
+    def __init__(self, embed: EmbedTexts, *, most: int = REMEMBERED) -> None:
+        self._embed = embed
+        self._most = most
+        self._known: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        digests = [_digest(text) for text in texts]
+        by_digest = dict(zip(digests, texts, strict=True))
+        with self._lock:
+            rows = {key: self._known[key] for key in by_digest if key in self._known}
+        new = [key for key in by_digest if key not in rows]
+        if new:  # outside of the lock: another question does not wait for the model
+            vectors = self._embed([by_digest[key] for key in new])
+            rows.update((key, row.copy()) for key, row in zip(new, vectors, strict=True))
+        with self._lock:
+            for key in by_digest:
+                self._known[key] = rows[key]
+                self._known.move_to_end(key)
+            while len(self._known) > self._most:
+                self._known.popitem(last=False)
+        return np.array([rows[key] for key in digests])
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _names_in(text: str, names: Lexicon) -> frozenset[str]:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rag.chat.card import MOST_SHOWN, CardWriter, card_of
+from rag.chat.evidence import StatementVectors
 from rag.chat.markdown import gist, markdown_of
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
@@ -374,3 +375,51 @@ def test_a_products_name_tells_no_language():
     prices = (source(n, f"The price of the Aero 5 Pro is € {n}90.", f"List {n}") for n in (1, 2))
 
     assert "Otherwise" in card_of(asked("price aero 5 pro", *prices), embed, NAMES).lead
+
+
+class TestStatements:
+    """What is compared with a question is embedded once for many."""
+
+    def test_of_passages_that_were_read_before_are_not_embedded_again(self):
+        embedder = HashEmbedder()
+        writer = CardWriter(embedder.embed)
+        list(writer.write(asked("How long does a refund take?", REFUNDS, TABLE)))
+        embedder.embedded.clear()
+
+        list(writer.write(asked("By which way is it paid?", REFUNDS, TABLE)))
+
+        assert embedder.embedded == ["By which way is it paid?"]
+
+    @given(st.lists(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=12), max_size=12))
+    def test_have_the_vectors_of_the_model_however_few_are_remembered(self, asked_for):
+        embedder = HashEmbedder()
+        vectors = StatementVectors(embedder.embed, most=3)
+
+        for texts in asked_for:
+            np.testing.assert_array_equal(vectors.embed(texts), embed(texts))
+            embedder.embedded.clear()
+            newest = list(dict.fromkeys(texts))[-3:]
+            np.testing.assert_array_equal(vectors.embed(newest), embed(newest))
+            assert embedder.embedded == []
+
+    def test_that_were_met_longest_ago_are_forgotten(self):
+        embedder = HashEmbedder()
+        vectors = StatementVectors(embedder.embed, most=2)
+        for text in ("one", "two", "one", "three"):
+            vectors.embed([text])
+        embedder.embedded.clear()
+
+        vectors.embed(["one", "two"])
+
+        assert embedder.embedded == ["two"]
+
+    def test_are_asked_for_again_after_the_model_was_away(self):
+        def away(texts):
+            raise ModelUnavailable("away")
+
+        vectors = StatementVectors(away)
+        with pytest.raises(ModelUnavailable):
+            vectors.embed(["one"])
+        vectors._embed = embed
+
+        np.testing.assert_array_equal(vectors.embed(["one"]), embed(["one"]))
