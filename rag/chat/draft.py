@@ -9,6 +9,7 @@ import regex
 
 from rag.chat.prompts import says_declined
 from rag.citations.gate import JsonGate
+from rag.citations.grammar import FOREIGN
 from rag.citations.markers import find_markers, marker_text
 from rag.records import (
     Answer,
@@ -82,6 +83,7 @@ def composed(
     markers = find_markers(text)
     is_ours = all(text[m.start : m.end] == marker_text(m.numbers) for m in markers)
     is_ours = is_ours and all(registered(number) for m in markers for number in m.numbers)
+    is_ours = is_ours and not FOREIGN.search(text)
     if draft.wishes.wants_json or not is_ours or sanitise(text) != text:
         yield from through_gate(pieces, registered, draft)
         return

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from rag.chat import draft as drafts
 from rag.chat.draft import Draft, composed, cut_at_stop, through_gate
+from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.records import Cited, Message, MessageStatus, Role, Text
 from rag.seams import AnswerOptions, ModelDelta
@@ -16,7 +17,8 @@ from tests.render.readers import harms
 PIECES = [
     "word ", "Weighs 120 g", " [1]", " [2].", " [7]", "[1]", "【1】", "(Source 2)", "\n\n", "> ",
     "| a |", "`[1]`", "![](http://evil)", "<img src=x>", "[1](http://evil)", "[a](/documents/d1)",
-    "citeturn0search3", "\n1. ", "$x[1]$", "[7, 1]", "Sources:\n[1] A", "\r", "**", " ",
+    "citeturn0search3", ":contentReference[oaicite:9]{index=9}", "\n1. ",
+    "$x[1]$", "[7, 1]", "Sources:\n[1] A", "\r", "**", " ",
 ]  # fmt: skip
 texts = st.lists(st.sampled_from(PIECES), max_size=5).map("".join)
 
@@ -46,6 +48,7 @@ def test_no_number_that_was_not_given_leaves_and_nothing_live(pieces):
     _, cited, draft = left(composed, pieces)
 
     assert set(cited_numbers(draft.text)) <= {1, 2}
+    assert set(cited_numbers(canonical(draft.text))) <= {1, 2}  # imported again
     assert set(cited) <= {1, 2}
     assert harms(draft.text) == {}
 
