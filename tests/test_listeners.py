@@ -9,8 +9,8 @@ from rag.cli.remote import serve_mcp
 from rag.errors import SetupError
 from rag.settings import Settings
 from rag.web.access.counters import WRONG_PER_MINUTE, network_of
+from rag.web.http_server import open_server
 from rag.web.server import _listener, serve
-from rag.web.serving.http_server import open_server
 from rag.wiring.listeners import is_loopback, listener_policy
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication

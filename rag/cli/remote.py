@@ -14,7 +14,7 @@ from rag.settings import Settings
 from rag.wiring.listeners import listener_policy, running_server
 
 if TYPE_CHECKING:
-    from rag.mcp.library import LibraryApi
+    from rag.mcp.server import LibraryApi
 
 TOKEN_VARIABLE = "GROUNDNOTE_TOKEN"
 DOCUMENTS_AT_ONCE = 1000
@@ -214,7 +214,7 @@ def serve_mcp(settings: Settings, *, is_http: bool, host: str, port: int, url: s
 @contextmanager
 def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
     """Of a server that is named or runs on this machine; else of an application here."""
-    from rag.mcp.library import LibraryApi
+    from rag.mcp.server import LibraryApi
 
     found = url or running_server(settings.data_dir)
     if found is not None:

@@ -18,8 +18,15 @@ from pathspec import GitIgnoreSpec
 from sqlalchemy.exc import SQLAlchemyError
 
 from rag.connectors.kinds import folder_of
-from rag.documents.archives import is_archive, members, name_inside, unpacked
-from rag.documents.files import fit_name, is_within, read_steadily
+from rag.documents.files import (
+    fit_name,
+    is_archive,
+    is_within,
+    members,
+    name_inside,
+    read_steadily,
+    unpacked,
+)
 from rag.errors import RagError, SourceAway, Unreadable, UserError
 from rag.runtime.error_log import log_throttled
 from rag.seams import ListedFile, SourceOptions

@@ -16,9 +16,8 @@ from uuid import uuid4
 from rag.connectors.folder import file_filter
 from rag.connectors.kinds import masked, passwords_in_query, without_login, without_secrets
 from rag.connectors.table import SourceTable
-from rag.documents.archives import is_archive
 from rag.documents.chunking import document_id_for
-from rag.documents.files import IncomingFile
+from rag.documents.files import IncomingFile, is_archive
 from rag.documents.store import SqlDocumentStore
 from rag.errors import Forbidden, NotFound, SourceAway, TooLarge, Unreadable, UserError
 from rag.ingestion.pipeline import Ingestion

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rag.documents.limits import LoadLimits
-from rag.documents.outline import Outline
+from rag.documents.outline import Mark, Outline, Run, marks_of, written
 from rag.documents.readers import markdown
-from rag.documents.runs import Mark, Run, marks_of, written
 from rag.documents.sandbox_worker import answered, serve, to_json
 from rag.documents.tables import Spanning, spread
 from rag.errors import Unreadable

@@ -13,8 +13,8 @@ from enum import StrEnum
 from itertools import chain, dropwhile, pairwise
 from pathlib import PurePosixPath
 
-from rag.documents.archives import check_honest
 from rag.documents.cleaning import one_line, utf16_by_zeros
+from rag.documents.files import check_honest
 from rag.errors import Unreadable
 from rag.language.languages import phrases, read_lists, words
 

@@ -1,13 +1,18 @@
-"""The MCP server: what an agent may ask of the library, read only."""
+"""The MCP server: what an agent may ask of the library, read only.
+
+Rights, limits and errors are the API's own, since every call goes through it with the token of
+whoever calls.
+"""
 
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial, wraps
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, ParamSpec, TypeVar
 from urllib.parse import quote
 
 import anyio
 import anyio.to_thread
+import httpx
 import uvicorn
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError, ToolError
@@ -18,8 +23,93 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from rag.mcp.library import CLIENT, Asker, LibraryApi, Refused, bearer_of
-from rag.wiring.listeners import ListenerPolicy, is_own_origin
+from rag.llm.discovery import SecretBox
+from rag.wiring.listeners import ListenerPolicy, is_own_origin, relayed
+
+if TYPE_CHECKING:
+    from flask import Flask
+
+CLIENT = "x-groundnote-asked-from"  # within our own server: the address of who asks
+TIMEOUT = httpx.Timeout(30, read=None)  # an answer takes as long as a model takes
+UNREACHED = "The Groundnote server at {url} cannot be reached ({error}). Start `groundnote serve`."
+
+
+class Refused(Exception):
+    """The API refused a call; the message is fit to be read by a person or a model."""
+
+    def __init__(self, message: str, *, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Asker(NamedTuple):
+    """Who calls: with what token, from where."""
+
+    token: str = ""
+    address: str = ""  # "" over standard input
+
+
+def bearer_of(header: str | None) -> str:
+    """The token of an Authorization header."""
+    kind, _, token = (header or "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+class LibraryApi:
+    """Calls of the JSON API. Each raises Refused."""
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        app: "Flask | None" = None,
+        secrets: SecretBox | None = None,
+        public_url: str | None = None,
+    ) -> None:
+        """Of the server at `url`, or of `app` where it is given; links lead to its public address.
+
+        With its `secrets` it is told from where each call comes, for wrong tokens are counted so.
+        """
+        self._secrets = secrets
+        transport = httpx.WSGITransport(app=app) if app is not None else None
+        self.url, server = (public_url or url).rstrip("/"), url.rstrip("/")
+        self._http = httpx.Client(base_url=f"{server}/api/v1", timeout=TIMEOUT, transport=transport)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def get(self, path: str, asker: Asker, **params: Any) -> Any:
+        return self._call("GET", path, asker, params=params)
+
+    def post(self, path: str, asker: Asker, **body: Any) -> Any:
+        """Without what is None."""
+        given = {key: value for key, value in body.items() if value is not None}
+        return self._call("POST", path, asker, json=given)
+
+    def delete(self, path: str, asker: Asker) -> None:
+        self._call("DELETE", path, asker)
+
+    def _call(self, method: str, path: str, asker: Asker, **options: Any) -> Any:
+        headers = {"Authorization": f"Bearer {asker.token}"} if asker.token else {}
+        if self._secrets is not None and asker.address:
+            headers |= relayed(asker.address, self._secrets)
+        try:
+            answer = self._http.request(method, path, headers=headers, **options)
+        except httpx.HTTPError as error:
+            raise Refused(UNREACHED.format(url=self.url, error=error), status=503) from error
+        if answer.is_error:
+            raise Refused(_problem(answer), status=answer.status_code)
+        return answer.json() if answer.content else None
+
+
+def _problem(answer: httpx.Response) -> str:
+    try:
+        told = answer.json()
+    except ValueError:
+        return f"The server answered with status {answer.status_code}."
+    detail = told.get("detail") if isinstance(told, dict) else None
+    return str(detail or f"The server answered with status {answer.status_code}.")
+
 
 INSTRUCTIONS = """\
 Groundnote answers from a team's own documents. `ask` gives an answer in which each statement has a

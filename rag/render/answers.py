@@ -15,7 +15,7 @@ from markupsafe import Markup, escape
 
 from rag.citations.markers import cited_numbers, find_markers
 from rag.records import CheckedFigure, Citation, Discarded, Event, Source, Text, Unsourced, Verdict
-from rag.render.warnings import (
+from rag.render.statements import (
     StatementWarning,
     missing_in_words,
     statement_end,

@@ -9,7 +9,7 @@ from rag.citations.markers import cited_numbers, find_markers, neutralise, witho
 from rag.citations.statements import read_statements
 from rag.records import Message, MessageStatus, Role, Session, Source, SourceState
 from rag.render.gate import in_words, outgoing, standalone
-from rag.render.warnings import with_warnings
+from rag.render.statements import with_warnings
 from rag.runtime.budget import paced
 from rag.seams import SessionHandle
 from rag.tables.result import result_from

@@ -15,9 +15,8 @@ from rag.errors import StorageFailed
 from rag.language.words import stem_of
 from rag.records import Readable
 from rag.search.fts5 import Fts5Words
-from rag.search.query import Term, plain, terms_of, words_of
+from rag.search.query import Term, Vocabulary, plain, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
-from rag.search.vocabulary import Vocabulary
 from rag.search.word_cache import CachedWords, CollectionWords, Lexemes
 from rag.search.word_index import (
     MOST_SCORED,

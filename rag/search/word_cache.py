@@ -18,8 +18,7 @@ from sqlalchemy import Connection, select
 from rag.db import chunks as chunk_table
 from rag.db import versions
 from rag.records import Readable
-from rag.search.query import Term
-from rag.search.vocabulary import Vocabulary
+from rag.search.query import Term, Vocabulary
 from rag.search.word_index import (
     NOWHERE,
     PerRow,

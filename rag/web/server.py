@@ -1,4 +1,4 @@
-"""Serve the app: processes with many threads each (see rag.web.serving.http_server)."""
+"""Serve the app: processes with many threads each (see rag.web.http_server)."""
 
 import _thread
 import ctypes
@@ -22,7 +22,7 @@ from rag.settings import Settings
 from rag.web import create_app, turns
 from rag.web.access.counters import NOWHERE, limiter, place_of_counters
 from rag.web.api.documents import BYTES_PER_MB
-from rag.web.serving.http_server import BACKLOG, SHARED, allow_sockets, open_server, run_fleet
+from rag.web.http_server import BACKLOG, SHARED, allow_sockets, open_server, run_fleet
 from rag.wiring.application import Application, build
 from rag.wiring.components import index_folder, open_chroma, open_embedder
 from rag.wiring.listeners import (

@@ -14,7 +14,7 @@ from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Tex
 from rag.runtime.budget import STOPPED, Budget, HangUp, limited, telling
 from rag.seams import OpenTurn, OwnedSession, SessionHandle
 from rag.web.problems import HIDDEN_DETAIL
-from rag.web.serving.requests import hanging_up_when_left
+from rag.web.requests import hanging_up_when_left
 
 EXTENSION = "groundnote-turns"
 KEPT_SECONDS = 60.0  # after its end: for a page that comes back late

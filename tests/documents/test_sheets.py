@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from rag.documents.readers.xls import _Records
+from rag.documents.readers.sheets import _Records
 from tests.documents.office_files import with_part
 from tests.documents.test_structures import ODF_NAMES, package, read, text_of
 

@@ -4,8 +4,7 @@ import pytest
 from mcp import MCPError
 from pydantic import ValidationError
 
-from rag.mcp.library import LibraryApi
-from rag.mcp.server import mcp_server
+from rag.mcp.server import LibraryApi, mcp_server
 from tests.applications import app_of, application_over
 from tests.mcp.test_server import call, read
 

@@ -20,8 +20,7 @@ from werkzeug.serving import make_server
 
 from rag.documents.files import IncomingFile
 from rag.llm.discovery import SecretBox
-from rag.mcp.library import LibraryApi
-from rag.mcp.server import http_app, mcp_server
+from rag.mcp.server import LibraryApi, http_app, mcp_server
 from rag.settings import Settings
 from rag.web.access.counters import WRONG_PER_MINUTE
 from rag.wiring.listeners import RELAY_HEADER, listener_policy

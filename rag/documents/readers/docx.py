@@ -1,7 +1,7 @@
 """DOCX to sections: paragraphs, lists and tables in the order of the document.
 
 The XML is walked itself: python-docx leaves out content controls and text boxes. Text is made of
-runs (`rag.documents.runs`); equations (Office Math, ECMA-376 part 1, 22.1) become LaTeX; numbers of
+runs (`rag.documents.outline`); equations (Office Math, ECMA-376 part 1, 22.1) become LaTeX; numbers of
 paragraphs stand in no text and are counted as Word does.
 """
 
@@ -13,9 +13,8 @@ from itertools import islice
 from typing import Any
 
 from rag.documents.limits import LoadLimits
-from rag.documents.outline import Outline
+from rag.documents.outline import ALIGNED, NO_MARKS, Mark, Outline, Run, marks_of, written
 from rag.documents.readers.packages import check_package, damage_message, numeral, read_drawings
-from rag.documents.runs import ALIGNED, NO_MARKS, Mark, Run, marks_of, written
 from rag.documents.tables import spread
 
 WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"

@@ -7,8 +7,7 @@ from typing import Any
 
 from rag.documents.cleaning import decode, one_line, word_set
 from rag.documents.limits import LoadLimits
-from rag.documents.outline import Outline
-from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
+from rag.documents.outline import NO_MARKS, Mark, Outline, Run, marks_of, written
 from rag.documents.tables import Spanning, spread
 from rag.errors import TooLarge
 

@@ -13,10 +13,9 @@ from typing import Any
 from rag.documents.cleaning import clean, day_in, decode
 from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
-from rag.documents.outline import Outline
+from rag.documents.outline import NO_MARKS, Mark, Outline, Run, marks_of, written
 from rag.documents.readers.data import DEEPEST, parsed, write_properties
 from rag.documents.readers.html import MARKS
-from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
 
 FENCED = re.compile(
     r"\A(?:---|(\+{3}))[ \t]*\n(.*?)\n(?(1)\+{3}|(?:---|\.\.\.))[ \t]*(?:\n|\Z)", re.DOTALL

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rag.documents.cleaning import one_line
 from rag.documents.limits import LoadLimits
-from rag.documents.outline import Outline
+from rag.documents.outline import NO_MARKS, Mark, Outline, Run, marks_of, written
 from rag.documents.readers.packages import (
     NEEDS_PASSWORD,
     ZIP_START,
@@ -30,7 +30,6 @@ from rag.documents.readers.sheets import (
     text_of,
     write_sheets,
 )
-from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
 from rag.documents.tables import TypedCell, spread, typed_cell
 from rag.errors import Unreadable
 

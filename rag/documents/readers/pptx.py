@@ -8,10 +8,9 @@ from typing import Any
 from defusedxml.ElementTree import fromstring
 
 from rag.documents.limits import LoadLimits, check_pages
-from rag.documents.outline import Outline
+from rag.documents.outline import NO_MARKS, Mark, Outline, Run, marks_of, written
 from rag.documents.readers import packages
 from rag.documents.readers.packages import DRAWING, check_package, damage_message, in_reading_order
-from rag.documents.runs import NO_MARKS, Mark, Run, marks_of, written
 from rag.documents.tables import Spanning, spread
 
 OTHER_KINDS = (

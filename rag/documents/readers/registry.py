@@ -29,7 +29,7 @@ READERS = {
     FileKind.ODT: "opendocument",
     FileKind.ODP: "opendocument",
     FileKind.ODS: "opendocument:read_sheets",
-    FileKind.XLS: "xls",
+    FileKind.XLS: "sheets:read_xls",
     FileKind.PARQUET: "sheets:read_parquet",
     FileKind.RTF: "text:read_rtf",
     FileKind.NOTEBOOK: "text:read_notebook",

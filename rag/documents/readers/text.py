@@ -11,10 +11,9 @@ from typing import Any
 
 from rag.documents.cleaning import clean, decode
 from rag.documents.limits import LoadLimits
-from rag.documents.outline import Outline
+from rag.documents.outline import NO_MARKS, Mark, Outline, Run, written
 from rag.documents.readers import markdown
 from rag.documents.readers.packages import damage_message
-from rag.documents.runs import NO_MARKS, Mark, Run, written
 from rag.errors import Unreadable
 
 UNDERLINE = re.compile(r"([=\-~^\"'`*+#_:.<>])\1{2,}\s*")

@@ -12,8 +12,8 @@ from pydantic import AliasPath, BaseModel, BeforeValidator, Field
 from werkzeug.datastructures import FileStorage
 
 from rag.db import storable
-from rag.documents.archives import is_archive, members, name_inside, unpacked
 from rag.documents.collections import right_named
+from rag.documents.files import is_archive, members, name_inside, unpacked
 from rag.errors import NotFound, TooLarge, Unreadable, UserError
 from rag.records import DEFAULT_COLLECTION, Document, Filters, Job, Readable, ReadingReport, Right
 from rag.web.access import rights

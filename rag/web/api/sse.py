@@ -34,7 +34,7 @@ from rag.runtime.budget import LEFT
 from rag.seams import SessionHandle, SourceRegister
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
 from rag.web.problems import problem_of, problem_response
-from rag.web.serving.requests import EVENT_STREAM, places_before
+from rag.web.requests import EVENT_STREAM, places_before
 from rag.web.turns import RunningTurn
 
 PING = ": ping\n\n"

@@ -17,8 +17,8 @@ from rag.records import (
 )
 from rag.render.answers import Register, answer_html, plain_html
 from rag.render.gate import outgoing
+from rag.render.statements import with_warnings
 from rag.render.tables import ShownResult, result_of, without_rows
-from rag.render.warnings import with_warnings
 from rag.seams import LIBRARY, TABLES, SessionHandle, SessionMemory, SourceRegister, Versions
 from rag.sessions.branches import versions_of
 

@@ -12,7 +12,7 @@ from rag.language.sentences import Span
 from rag.records import Citation, Unsourced, Verdict
 from rag.render.answers import MAX_RENDERED_CHARS, Register, answer_html, plain_html
 from rag.render.evidence import Marks, text_html
-from rag.render.warnings import StatementWarning
+from rag.render.statements import StatementWarning
 from tests.made import made_source
 
 REGISTER = Register("/s", {n: made_source(n, locator="§ A") for n in range(1, 10)})

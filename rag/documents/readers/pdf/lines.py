@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from unicodedata import bidirectional, east_asian_width
 
 from rag.documents.cleaning import BLANKS
-from rag.documents.runs import Mark, Run, written
+from rag.documents.outline import Mark, Run, written
 from rag.documents.tables import Spanning, spread
 
 CURRENCY = {"$", "€", "£", "¥", "US$"}

@@ -1,1 +1,0 @@
-"""The server itself: deadlines, lanes, health and logs."""
