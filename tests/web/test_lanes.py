@@ -121,6 +121,26 @@ class TestWhileManyAsk:
         assert (refused.status_code, refused.headers["Retry-After"]) == (503, "5")
         assert "0 more wait before yours" in refused.get_json()["detail"]
 
+    @pytest.mark.parametrize("body", ["{", "[]"])
+    @pytest.mark.parametrize("path", ["sessions/{}/messages", "chat/completions", "responses"])
+    def test_a_body_that_cannot_be_read_is_refused_as_where_nobody_waits(self, full, path, body):
+        client = full.app.test_client()
+        session_id = client.post("/api/v1/sessions", json={}).get_json()["id"]
+        prefix = "/api/v1/" if "sessions" in path else "/v1/"
+
+        def refusal():
+            url = prefix + path.format(session_id)
+            answer = client.post(url, data=body, content_type="application/json")
+            problem = answer.get_json()
+            said = problem.get("detail") or problem["error"]["message"]
+            return answer.status_code, said
+
+        queued = refusal()
+        full.assistant.wait.set()
+        for stream in full.streams:
+            stream.close()
+        assert queued == refusal()
+
     def test_beyond_the_queue_nobody_is_let_wait(self, full):
         waiting = [stream_of(full.app) for _ in range(4)]
         refused = stream_of(full.app)
