@@ -1,8 +1,8 @@
 """DOCX to sections: paragraphs, lists and tables in the order of the document.
 
 The XML is walked itself: python-docx leaves out content controls and text boxes. Text is made of
-runs (`rag.documents.outline`); equations (Office Math, ECMA-376 part 1, 22.1) become LaTeX; numbers of
-paragraphs stand in no text and are counted as Word does.
+runs (`rag.documents.outline`); equations (Office Math, ECMA-376 part 1, 22.1) become LaTeX; numbers
+of paragraphs stand in no text and are counted as Word does.
 """
 
 import io
