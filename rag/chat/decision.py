@@ -66,14 +66,14 @@ def decide(
     rulings = [ruling for source in sources for ruling in _rulings(source, language)]
     least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
     is_computed = best.kind == COMPUTED
-    rest = [each for each in evidence if is_computed or each.likeness >= least]
+    rest = [one for one in evidence if is_computed or one.likeness >= least]
     denying = [e for e in rest if denies(best, e) and not _is_among(e, cases[1:])]
     denials = _of_each_document([*_in_place_of(best, evidence, rulings), *denying])
     first, *rest = _by_precedence([best, *denials], rulings)
     if _is_past(first, evidence, rulings):
         return NOTHING
     said = (first, *rest[:MOST_DENIALS])
-    quoted, *others = (_quoted(*(cases if each is best else [each])) for each in said)
+    quoted, *others = (_quoted(*(cases if one is best else [one])) for one in said)
     if not denials:
         return Lead(quoted, tuple(cases))
     text = language.speech["otherwise"].format(first=quoted, others="; ".join(others))
@@ -90,15 +90,15 @@ def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
         return []
     best, *rest = evidence
     if best.likeness < SURE:
-        denying = [best, *(each for each in rest if denies(best, each))]
-        others = [each for each in rest if not _is_among(each, denying)]
-        ahead = best.likeness - max((each.likeness for each in others), default=0.0)
-        least = SEEN_TWICE if any(_repeats(best, each) for each in rest) else NEAR
+        denying = [best, *(other for other in rest if denies(best, other))]
+        others = [other for other in rest if not _is_among(other, denying)]
+        ahead = best.likeness - max((other.likeness for other in others), default=0.0)
+        least = SEEN_TWICE if any(_repeats(best, other) for other in rest) else NEAR
         return [best] if best.likeness >= least and ahead >= AHEAD else []
     cases = [best]
-    for each in (e for e in rest if best.likeness - e.likeness < BESIDE_ITSELF):
-        if _place(each) == _place(best) and _is_alike(best, each) and not _is_among(each, cases):
-            cases.append(each)
+    for other in (e for e in rest if best.likeness - e.likeness < BESIDE_ITSELF):
+        if _place(other) == _place(best) and _is_alike(best, other) and not _is_among(other, cases):
+            cases.append(other)
     return cases if len(cases) == 1 or (len(cases) <= MOST_CASES and best.kind != "row") else []
 
 
@@ -242,7 +242,9 @@ def _in_place_of(
     upheld = [figure for figure in upheld if figure.dimension in dimensions]
     if evidence.kind == COMPUTED or _gives(evidence, upheld):
         return []
-    same = (each for each in others if each.subject == evidence.subject and _gives(each, upheld))
+    same = (
+        other for other in others if other.subject == evidence.subject and _gives(other, upheld)
+    )
     return list(islice(same, 1))
 
 
