@@ -42,7 +42,7 @@ ORDER = [
 WEB = [
     {"rag.web.request_context"},
     {"rag.web.access"},
-    {"rag.web.problems", "rag.web.serving"},
+    {"rag.web.problems", "rag.web.requests", "rag.web.http_server"},
     {"rag.web.openapi", "rag.web.turns"},
     {"rag.web.api"},
     {"rag.web.pages", "rag.web.openai"},
