@@ -176,14 +176,14 @@ class MarkerGate:
         return tuple(self._rewriter.removed)
 
 
-def canonical(text: str, known: Container[int] | None = None) -> str:
+def canonical(text: str, numbers: Container[int] | None = None) -> str:
     """An answer with every citation spelled `[n]` and without a list of sources at its end.
 
-    Numbers that are not `known` are taken out; where nobody can say, all are known. An answer that
-    is data in JSON becomes a block of code, where an array cites nothing.
+    Others than `numbers` are taken out; where nobody can say, all are known. An answer that is data
+    in JSON becomes a block of code, where an array cites nothing.
     """
     text = data_as_code(text)
-    return _canonical(text) if known is None else gate_text(text, known.__contains__)
+    return _canonical(text) if numbers is None else gate_text(text, numbers.__contains__)
 
 
 @memoised

@@ -209,10 +209,10 @@ class RemoteIngest:
 
     def ingest(self, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
         """The reports that `Ingestion.ingest` would give."""
-        known = self._server.content_hashes(self._collection)
+        hashes = self._server.content_hashes(self._collection)
         jobs: dict[str, str] = {}  # id → name
         for file in files:
-            handed = self._hand_over(file, known.get(file.name))
+            handed = self._hand_over(file, hashes.get(file.name))
             if isinstance(handed, FileProgress):
                 yield handed
                 continue

@@ -231,12 +231,12 @@ def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair
 
 def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pair]:
     """Walk back from the newest and stop at the first that does not fit: no holes."""
-    kept: list[Pair] = []
+    newest: list[Pair] = []
     for pair in reversed(pairs[len(pairs) - most :] if most else []):
         if not purse.take(pair.messages):
             break
-        kept.insert(0, pair)
-    return kept
+        newest.insert(0, pair)
+    return newest
 
 
 SYSTEM_MESSAGES = 4  # of a client that are read at most
@@ -308,9 +308,9 @@ class Instructions:
         return text
 
 
-def _keep(kept: dict[str, KeptValue], key: str, value: KeptValue, most: int) -> None:
+def _keep(cache: dict[str, KeptValue], key: str, value: KeptValue, most: int) -> None:
     """Of what was kept, the oldest is forgotten."""
-    kept.pop(key, None)
-    kept[key] = value
-    for oldest in list(kept)[: max(0, len(kept) - most)]:
-        kept.pop(oldest, None)
+    cache.pop(key, None)
+    cache[key] = value
+    for oldest in list(cache)[: max(0, len(cache) - most)]:
+        cache.pop(oldest, None)
