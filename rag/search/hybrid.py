@@ -9,7 +9,7 @@ both. Nothing counts against a passage that anything found.
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -337,7 +337,6 @@ class HybridRetriever:
         """
         best = best[: max(CANDIDATES, DEEPEST * limit)]
         hits: list[Hit] = []
-        read = partial(grown, spans={})
         for many in (2, DEEPEST):
             deep = len(best) if preferred else max(RERANKED, (many + 1) * limit)
             chunks = self._documents.chunks([key for key, _ in best[:deep]], readable)
@@ -346,7 +345,7 @@ class HybridRetriever:
             texts = self._documents.section_texts(
                 list(dict.fromkeys(map(section_of, chosen))), readable
             )
-            hits = merged(chosen, texts, limit, read)
+            hits = merged(chosen, texts, limit, grown)
             if len(hits) >= limit or deep >= len(best):
                 break
         return hits
