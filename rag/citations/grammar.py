@@ -81,11 +81,12 @@ _BETWEEN = (
 _NO_BRACKET = rf"[^{re.escape(OPENING + CLOSING)}\n]"
 _NO_ROUND = rf"[^{re.escape(OPENING + CLOSING)}()（）\n]"
 _INNER, _IN_ROUND, _BRACKET, _ROW = "(?&inner)", "(?&round)", "(?&bracket)", "(?&row)"
+_ITEM, _ROUND_ITEM = "(?&item)", "(?&round_item)"
 _LIGHT = r"(?P<light>[*_]{1,3}|[(^{<])"  # within the brackets
 
 
-def _items(rest: str) -> str:
-    return rf"{_BREAK}(?>{_item(rest)})(?:{_BETWEEN}(?>{_item(rest)}))*{_B}[,;]?{_BREAK}"
+def _items(item: str) -> str:
+    return rf"{_BREAK}(?>{item})(?:{_BETWEEN}(?>{item}))*{_B}[,;]?{_BREAK}"
 
 
 _TARGET = (
@@ -114,8 +115,10 @@ _DEFINED = {  # each by what calls it: written out in each of its places it take
         + "|".join(f"{opening}{_INNER}{closing}" for opening, closing in PAIRS)
         + ")"
     ),
-    _INNER: _items(_NO_BRACKET),
-    _IN_ROUND: _items(_NO_ROUND),
+    _INNER: _items(_ITEM),
+    _IN_ROUND: _items(_ROUND_ITEM),
+    _ITEM: _item(_NO_BRACKET),
+    _ROUND_ITEM: _item(_NO_ROUND),
 }
 
 
