@@ -298,9 +298,11 @@ class AuthSettings(_SettingsSection):
 
         `groups` are those that a login provider names; groups of the settings may hold them, too.
         """
-        told = {owner, *(f"{GROUP}{group}" for group in groups)}
-        own = (f"{GROUP}{group}" for group, who in self.groups.items() if not told.isdisjoint(who))
-        return frozenset(told.union(own))
+        names = {owner, *(f"{GROUP}{group}" for group in groups)}
+        memberships = (
+            f"{GROUP}{group}" for group, who in self.groups.items() if not names.isdisjoint(who)
+        )
+        return frozenset(names.union(memberships))
 
 
 class JobSettings(_SettingsSection):
@@ -445,8 +447,8 @@ def _refuse_unknown_sections(environ: Mapping[str, str]) -> None:
         section, nested, _ = variable.lower().removeprefix(PREFIX.lower()).partition(NESTED)
         is_ours = variable.upper().startswith(PREFIX) and nested
         if is_ours and section not in Settings.model_fields:
-            known = ", ".join(name for name in Settings.model_fields if name != "data_dir")
-            raise SetupError(f"{variable}: {section} is not a section. Known: {known}.")
+            sections = ", ".join(name for name in Settings.model_fields if name != "data_dir")
+            raise SetupError(f"{variable}: {section} is not a section. Known: {sections}.")
 
 
 def _check_single_underscores(environ: Mapping[str, str]) -> None:

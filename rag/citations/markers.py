@@ -49,8 +49,8 @@ def keep_markers(text: str, allowed: Callable[[int], bool]) -> FilteredText:
     if not FIGURE.search(text):
         return FilteredText(text, ())
     rewriter = Rewriter(allowed)
-    kept = rewriter.feed(text) + rewriter.finish()
-    return FilteredText(kept, tuple(rewriter.removed))
+    rewritten = rewriter.feed(text) + rewriter.finish()
+    return FilteredText(rewritten, tuple(rewriter.removed))
 
 
 def without_markers(text: str) -> str:
@@ -95,7 +95,8 @@ _PLAIN = re.compile(r"(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+")
 @memoised
 def neutralise(text: str) -> str:
     """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
-    plain = _CANDIDATE.sub(_harmless, text)
+    plain = grammar.FOREIGN.sub(_figures, text) if "cite" in text else text
+    plain = _CANDIDATE.sub(_harmless, plain)
     if not _FIGURE.search(plain):
         return plain
     harmless = "".join(
@@ -132,6 +133,10 @@ def _neutralised_inside(token: str) -> str:
 def _is_apart(token: str) -> bool:
     """Mathematics, code or a tag."""
     return token[:1] in ("$", "\\", "<") and len(token) > 2
+
+
+def _figures(match: re.Match[str]) -> str:
+    return f"({', '.join(match.captures('number'))})"
 
 
 def _harmless(match: re.Match[str]) -> str:
@@ -243,11 +248,11 @@ class Rewriter:
             return self._literal(cited.text)
         self.cited.update(dict.fromkeys(n for n in numbers if n in allowed))
         self.removed.update(dict.fromkeys(n for n in numbers if n not in allowed))
-        kept = ""
+        markers = ""
         for marker, between in zip(cited.markers, cited.between, strict=True):
             spelled = marker_text([number for number in marker.numbers if number in allowed])
-            kept += (between if kept else "") + spelled if spelled else ""
-        return self._write(kept) if kept else self._remove(cited.leaves)
+            markers += (between if markers else "") + spelled if spelled else ""
+        return self._write(markers) if markers else self._remove(cited.leaves)
 
     def _wants_value(self, spelled: str, numbers: Sequence[int]) -> bool:
         """Whether figures in brackets are what the words before speak of: `CI [9, 25]`.

@@ -23,15 +23,15 @@ from rag.records import Hit, Source, SourceState
 
 
 def assign_numbers(
-    known: Mapping[str, int], chunk_ids: Iterable[str], *, taken: int = 0
+    existing: Mapping[str, int], chunk_ids: Iterable[str], *, taken: int = 0
 ) -> dict[str, int]:
     """Extend a session's numbering with new chunks; a known chunk keeps its number.
 
     New numbers follow the highest one without a gap, in the order in which the chunks first
     appear. `taken` is the session's highest number, for callers that know a part of it only.
     """
-    numbers = dict(known)
-    following = max([taken, *known.values()]) + 1
+    numbers = dict(existing)
+    following = max([taken, *existing.values()]) + 1
     for chunk_id in chunk_ids:
         if chunk_id not in numbers:
             numbers[chunk_id] = following
@@ -124,8 +124,8 @@ def unwrapped(text: str) -> Wrapped:
     highest = max((id_ for id_ in ids if id_ <= HIGHEST_ID), default=0)
     tagged = [text[a.end() : b.start()].strip() for name, a, b in pairs if _ASKED.fullmatch(name)]
     behind, before = text[blocks[-1][1].end() :], text[: blocks[0][0].start()]
-    asked = [*filter(None, tagged)][-1:] or [_without_labels(behind) or _without_labels(before)]
-    return Wrapped(asked[0] if content_words(asked[0]) else text, highest)
+    questions = [*filter(None, tagged)][-1:] or [_without_labels(behind) or _without_labels(before)]
+    return Wrapped(questions[0] if content_words(questions[0]) else text, highest)
 
 
 def _pairs(text: str) -> list[tuple[str, Edge, Edge]]:
@@ -187,13 +187,13 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
     `question` is what stands before it, which tells as much as a second answer.
     """
     results: list[Fingerprint] = []
-    asked = _question_letters(question or "")
+    letters = _question_letters(question or "")
     for whole, words in _readings(answer):
         is_strong = words >= ENOUGH_WORDS and "[" in whole
         for who in (user, ANYBODY):
             results.append(Fingerprint(_key(who, "whole", whole), is_strong))
-            if asked:
-                pair = _key(who, "pair", whole, asked)
+            if letters:
+                pair = _key(who, "pair", whole, letters)
                 results.append(Fingerprint(pair, is_strong=True, has_question=True))
             if len(whole) >= HEAD:
                 head = _head(whole)
@@ -221,15 +221,15 @@ def _cleaned(answer: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """Letters, figures and numbers of each line."""
-    kept, position = list[str](), 0
+    pieces, position = list[str](), 0
     for marker in find_markers(text):
-        kept += [
+        pieces += [
             _letters(text[position : marker.start]),
             *(f"[{number}]" for number in marker.numbers),
         ]
         position = marker.end
-    kept.append(_letters(text[position:]))
-    return "".join(kept).split("\n")
+    pieces.append(_letters(text[position:]))
+    return "".join(pieces).split("\n")
 
 
 def _letters(text: str) -> str:

@@ -302,8 +302,8 @@ class _StatementDraft:
     def bare(self) -> str:
         """Its words without the markers."""
         edges = [self.start, *(edge for m in self.markers for edge in (m.start, m.end)), self.end]
-        kept = (self.text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
-        return "".join(map(str.rstrip, kept)).strip()
+        pieces = (self.text[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True))
+        return "".join(map(str.rstrip, pieces)).strip()
 
 
 def _units(text: str) -> Iterator[_StatementDraft]:

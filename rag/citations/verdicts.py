@@ -169,12 +169,12 @@ def _plain(text: str, start: int, end: int) -> tuple[str, list[int]]:
     code = _CODE.finditer(text, start, end)
     spans = [*((marker.start, marker.end) for marker in markers), *(match.span() for match in code)]
     left_out = {index for span in spans for index in range(*span)}
-    kept = [
+    positions = [
         index
         for index in range(start, end)
         if index not in left_out and text[index] not in _EMPHASIS
     ]
-    return "".join(" " if text[index] in "|\n" else text[index] for index in kept), kept
+    return "".join(" " if text[index] in "|\n" else text[index] for index in positions), positions
 
 
 def _is_claimed(figure: Figure) -> bool:
@@ -352,8 +352,8 @@ def _for_each(
         return {n: together if not e.verdict.is_warning else e for n, e in alone.items()}
     if together.verdict is Verdict.CONTRADICTED:
         return alone
-    kept = {n: e for n, e in alone.items() if e.verdict is not Verdict.CONTRADICTED}
-    return dict.fromkeys(cited, Judgement(Verdict.OPEN)) | kept
+    compatible = {n: e for n, e in alone.items() if e.verdict is not Verdict.CONTRADICTED}
+    return dict.fromkeys(cited, Judgement(Verdict.OPEN)) | compatible
 
 
 def _with_judge(
@@ -525,17 +525,17 @@ def _written(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedTe
 
 
 def _inserted(text: str, placed: Sequence[tuple[Statement, int]]) -> AttributedText:
-    kept: list[str] = []
+    pieces: list[str] = []
     citations: list[Citation] = []
     position = length = 0
     for statement, number in placed:
         before, marker = _place(text, statement, number)
-        kept += [text[position:before], marker]
+        pieces += [text[position:before], marker]
         length += before - position + len(marker)
         position = before
         start = length - len(marker.lstrip())
         citations.append(Citation(number, start, length, Verdict.SUPPORTED, attributed=True))
-    return AttributedText("".join(kept) + text[position:], tuple(citations))
+    return AttributedText("".join(pieces) + text[position:], tuple(citations))
 
 
 def _place(text: str, statement: Statement, number: int) -> tuple[int, str]:

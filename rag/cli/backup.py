@@ -184,16 +184,16 @@ def _tell(manifest: "BackupManifest", what: str, as_json: bool) -> None:
     if as_json:
         values = asdict(manifest)
         left_out = ("settings", "files", "database")
-        told = {key: value for key, value in values.items() if key not in left_out}
-        click.echo(json.dumps(told | {"bytes": manifest.size}, ensure_ascii=False))
+        shown = {key: value for key, value in values.items() if key not in left_out}
+        click.echo(json.dumps(shown | {"bytes": manifest.size}, ensure_ascii=False))
         return
     click.echo(
         f"{what}: {counts['documents']} documents, {counts['tables']} tables, "
         f"{counts['conversations']} conversations; {manifest.size / 2**20:,.1f} MiB."
     )
     for name, documents in manifest.missing.items():
-        held = printable(", ".join(documents[:5]))
-        click.echo(f"not in it, as it is gone: {name} ({held})")
+        names = printable(", ".join(documents[:5]))
+        click.echo(f"not in it, as it is gone: {name} ({names})")
 
 
 @contextmanager

@@ -105,11 +105,11 @@ def ask(
     from rag.cli.remote import asking_with
 
     with asking_with(settings, session_id, collections) as (asking, _):
-        told = asking(question)
+        events = asking(question)
         if not as_json:
-            terminal.show(told, _console())
+            terminal.show(events, _console())
             return
-        finished = terminal.show(told, _console(quiet=True))
+        finished = terminal.show(events, _console(quiet=True))
         click.echo(json.dumps(finished, ensure_ascii=False))
 
 
@@ -151,8 +151,8 @@ def serve(settings: "Settings", host: str | None, port: int | None, workers: int
     """Serve the page and the APIs."""
     from rag.web.server import serve as serve_web
 
-    given = (("host", host), ("port", port), ("workers", workers))
-    changes = {key: value for key, value in given if value is not None}
+    overrides = (("host", host), ("port", port), ("workers", workers))
+    changes = {key: value for key, value in overrides if value is not None}
     web = settings.web.model_copy(update=changes)
     serve_web(settings.model_copy(update={"web": web}))
 
@@ -168,14 +168,14 @@ def demo(settings: "Settings", port: int | None, long_talk: bool) -> None:
     from rag.wiring.components import package_folder
 
     web = settings.web.model_copy(update={} if port is None else {"port": port})
-    own = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
+    demo_settings = settings.model_copy(update={"data_dir": settings.data_dir / "demo", "web": web})
     if long_talk:
         address = f"http://{web.host}:{web.port}/long-talk"
         _console().print(f"A conversation of 60 turns, each with what a model is sent: {address}")
-    elif not was_ingested(own, (package_folder("library"),)):
+    elif not was_ingested(demo_settings, (package_folder("library"),)):
         library = package_folder("library")
-        ingest_paths(own, (library,), console=_console(), is_served_next=True)
-    serve_web(own)
+        ingest_paths(demo_settings, (library,), console=_console(), is_served_next=True)
+    serve_web(demo_settings)
 
 
 @main.command()
@@ -202,12 +202,12 @@ def sessions(settings: "Settings", owner: str | None, unwanted: str | None, as_j
     if unwanted is not None:
         store.open(unwanted, owner=owner).delete()
         return
-    found = store.sessions(owner, limit=1000)
+    stored = store.sessions(owner, limit=1000)
     if as_json:
-        rows = [{"id": s.id, "title": s.title, "messages": s.message_count} for s in found]
+        rows = [{"id": s.id, "title": s.title, "messages": s.message_count} for s in stored]
         click.echo(json.dumps(rows, ensure_ascii=False))
         return
-    for session in found:
+    for session in stored:
         used = session.last_used_at.astimezone().strftime("%Y-%m-%d %H:%M")
         title = printable(session.title)
         click.echo(f"{session.id}  {used}  {session.message_count:>5}  {title}")
@@ -279,11 +279,11 @@ def mcp(settings: "Settings", is_http: bool, host: str, port: int, url: str | No
 def collections(context: click.Context) -> None:
     """List collections; `add` makes one, `give` says who may do what with it."""
     if context.invoked_subcommand is None:
-        for each in _collections(context.obj).readable_by(""):
-            everybody = each.collection.everybody.name.lower()
+        for entry in _collections(context.obj).readable_by(""):
+            everybody = entry.collection.everybody.name.lower()
             click.echo(
-                f"{each.id}  {each.document_count:>6}  {each.name}  "
-                f"(of {each.collection.owner or 'whoever runs this'}; everybody: {everybody})"
+                f"{entry.id}  {entry.document_count:>6}  {entry.name}  "
+                f"(of {entry.collection.owner or 'whoever runs this'}; everybody: {everybody})"
             )
 
 
@@ -309,9 +309,9 @@ def give(settings: "Settings", name: str, member: str, right: str) -> None:
     """Give a member, or `group:…`, a right: none, read, add, write or manage."""
     from rag.documents.collections import right_named
 
-    found = _collections(settings)
-    held = found.find("", name)
-    found.change(held.id, members=found.members(held.id) | {member: right_named(right)})
+    store = _collections(settings)
+    collection = store.find("", name)
+    store.change(collection.id, members=store.members(collection.id) | {member: right_named(right)})
 
 
 def _collections(settings: "Settings") -> "Collections":

@@ -241,11 +241,11 @@ def repair(settings: Settings) -> str:
     try:
         application.look_at_database()  # what a backup alone mends is left as it is
         aside = _damaged_vectors(settings)
-        found = str(application.repair(is_asked=True))
-        AuditTrail(application.engine).add("index.repaired", found)
+        differences = str(application.repair(is_asked=True))
+        AuditTrail(application.engine).add("index.repaired", differences)
     finally:
         application.stop()
-    return f"{found}; what could not be read lies in {aside}" if aside else found
+    return f"{differences}; what could not be read lies in {aside}" if aside else differences
 
 
 def _damaged_vectors(settings: Settings) -> Path | None:

@@ -53,12 +53,12 @@ def regress(
 
     Raises UserError where there is nothing to replay: untested is not passed.
     """
-    own = settings_for(settings, options)
-    libraries = Libraries(own)
+    library_settings = settings_for(settings, options)
+    libraries = Libraries(library_settings)
     files = [path for path in files_of(wanted.paths) if _is_named(path, wanted.named)]
     if not files:
         raise UserError(f"No conversation is called {wanted.named!r}.")
-    with Replayer(own, libraries, options) as replayer:
+    with Replayer(library_settings, libraries, options) as replayer:
         for path in files:
             first = replayer.replay(path)
             for number in range(2, wanted.repeats + 1):
@@ -66,7 +66,7 @@ def regress(
             if not wanted.is_pair:
                 yield Comparison(first)
                 continue
-            with Replayer(own, libraries, replace(options, compacts=False)) as other:
+            with Replayer(library_settings, libraries, replace(options, compacts=False)) as other:
                 yield Comparison(first, other.replay(path))
 
 
@@ -81,18 +81,18 @@ def run(
     earlier = report.read_report(written.compare) if written.compare else None
     outcomes = list(_show_outcomes(regress(settings, wanted, options), console))
     replays = [outcome.replay for outcome in outcomes]
-    told = report.as_json(replays)
+    results = report.as_json(replays)
     if wanted.is_pair:
         pairs = [(outcome.replay, outcome.without) for outcome in outcomes if outcome.without]
-        told["compaction"] = {one.name: report.cost_of_compaction(one, o) for one, o in pairs}
+        results["compaction"] = {one.name: report.cost_of_compaction(one, o) for one, o in pairs}
     if earlier is not None:
-        told["compared"] = report.compared(earlier, told)
-        report.show_comparison(told["compared"], console)
+        results["compared"] = report.compared(earlier, results)
+        report.show_comparison(results["compared"], console)
     if written.junit is not None:
         written.junit.write_bytes(report.as_junit(replays))
     if written.html is not None:
         written.html.write_text(as_page(replays), encoding="utf-8")
-    return _code(replays), json.dumps(told, ensure_ascii=False)
+    return _code(replays), json.dumps(results, ensure_ascii=False)
 
 
 def _show_outcomes(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
@@ -114,9 +114,9 @@ def _code(replays: Sequence[Replay]) -> int:
 
 def evaluate(libraries: Libraries, questions: Path, documents: Path) -> Iterator[Graded]:
     """Ask each question of a file in a fresh session over a library of these documents."""
-    known = read_questions(questions)
+    question_set = read_questions(questions)
     with libraries.copied(documents) as data, libraries.opened(data) as application:
-        for question in known:
+        for question in question_set:
             session = application.store.create(OWNER, title=question.id)
             yield grade(question, application.assistant, session)
 

@@ -86,7 +86,7 @@ def ingest_paths(
 
 def reindex(settings: Settings, *, console: Console) -> None:
     """Build the vector index anew; beside servers where vectors of two models have room."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     is_beside = settings.retrieval.vectors == "postgresql"
     library = opened(settings) if is_beside else _alone(settings, "reindex")
@@ -139,7 +139,7 @@ def _follow(
 
 def _read_for_other_languages(settings: Settings, console: Console) -> None:
     """Have the second model read what is new; what it has read is kept when it is stopped."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application, progress_bar(console) as bar:
         done, total = application.second.progress() if application.second else (0, 0)
@@ -165,7 +165,7 @@ def _read_for_other_languages(settings: Settings, console: Console) -> None:
 @contextmanager
 def _alone(settings: Settings, command: str) -> Iterator["Application"]:
     """The library, while no server holds its index."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
     from rag.wiring.listeners import running_server
 
     url = running_server(settings.data_dir)
@@ -179,7 +179,7 @@ def _alone(settings: Settings, command: str) -> Iterator["Application"]:
 def _here(
     settings: Settings, files: Sequence[IncomingFile], collection: str
 ) -> Iterator[FileProgress]:
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         place = application.collections.find("", collection).id
@@ -209,10 +209,10 @@ class RemoteIngest:
 
     def ingest(self, files: Sequence[IncomingFile]) -> Iterator[FileProgress]:
         """The reports that `Ingestion.ingest` would give."""
-        known = self._server.content_hashes(self._collection)
+        hashes = self._server.content_hashes(self._collection)
         jobs: dict[str, str] = {}  # id → name
         for file in files:
-            handed = self._hand_over(file, known.get(file.name))
+            handed = self._hand_over(file, hashes.get(file.name))
             if isinstance(handed, FileProgress):
                 yield handed
                 continue

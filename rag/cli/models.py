@@ -80,8 +80,8 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
     except (RagError, OSError, ValueError, RuntimeError, KeyError) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise SetupError(f"{name} does not work here and was taken away: {error}") from error
-    held = DownloadedModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
-    (folder / MANIFEST).write_text(json.dumps(asdict(held)), encoding="utf-8")
+    model = DownloadedModel(name, kind, offer.licence, offer.hub, offer.revision, offer.size)
+    (folder / MANIFEST).write_text(json.dumps(asdict(model)), encoding="utf-8")
     path = set_in_file(kind, str(folder.resolve()))
     _record(settings, "model.added", f"{name} as {kind}")
     click.echo(f"{name} works as {kind}. {'.'.join(SETTING[kind])} is set in {path}.")
@@ -95,8 +95,8 @@ def add(settings: "Settings", name: str, kind: str | None, yes: bool) -> None:
 def list_models(settings: "Settings", as_json: bool) -> None:
     """What was got, and which of it is used."""
     results = [
-        asdict(held) | {"used": _is_used(settings, path, held)}
-        for path, held in _downloaded_models(settings)
+        asdict(model) | {"used": _is_used(settings, path, model)}
+        for path, model in _downloaded_models(settings)
     ]
     if as_json:
         click.echo(json.dumps(results, ensure_ascii=False))
@@ -111,16 +111,16 @@ def list_models(settings: "Settings", as_json: bool) -> None:
 @click.pass_obj
 def remove(settings: "Settings", name: str) -> None:
     """Delete a model that was got; a setting that names it is taken back."""
-    for folder, held in _downloaded_models(settings):
-        if held.name == name:
-            if _is_used(settings, folder, held):
-                set_in_file(held.kind, None)
+    for folder, model in _downloaded_models(settings):
+        if model.name == name:
+            if _is_used(settings, folder, model):
+                set_in_file(model.kind, None)
             shutil.rmtree(folder)
             _record(settings, "model.removed", name)
             click.echo(f"{name} is deleted.")
             return
-    known = ", ".join(held.name for _, held in _downloaded_models(settings)) or "none"
-    raise UserError(f"There is no model {name!r} here; there is {known}.")
+    names = ", ".join(model.name for _, model in _downloaded_models(settings)) or "none"
+    raise UserError(f"There is no model {name!r} here; there is {names}.")
 
 
 def _record(settings: "Settings", action: str, subject: str) -> None:
@@ -153,11 +153,11 @@ def look_up(name: str) -> ModelOffer:
 def model_files(names: Iterable[str]) -> tuple[str, ...]:
     """The files that a model is loaded from."""
     every = list(names)
-    is_safe = any(each.endswith(".safetensors") for each in every)
+    is_safe = any(name.endswith(".safetensors") for name in every)
     return tuple(
-        each
-        for each in every
-        if each.endswith(_FILES) or (not is_safe and Path(each).name == _WEIGHTS)
+        name
+        for name in every
+        if name.endswith(_FILES) or (not is_safe and Path(name).name == _WEIGHTS)
     )
 
 
@@ -252,8 +252,8 @@ def _downloaded_models(settings: "Settings") -> list[tuple[Path, DownloadedModel
     ]
 
 
-def _is_used(settings: "Settings", folder: Path, held: DownloadedModel) -> bool:
-    section, key = SETTING[held.kind]
+def _is_used(settings: "Settings", folder: Path, model: DownloadedModel) -> bool:
+    section, key = SETTING[model.kind]
     value = getattr(getattr(settings, section), key)
     return value is not None and Path(value) == folder.resolve()
 
@@ -266,11 +266,11 @@ def set_in_file(kind: str, value: str | None) -> Path:
     path = settings_file(named) or Path("settings.json")
     section, key = SETTING[kind]
     values = json.loads(path.read_text(encoding="utf-8-sig")) if path.exists() else {}
-    own = values.setdefault(section, {})
+    options = values.setdefault(section, {})
     if value is None:
-        own.pop(key, None)
+        options.pop(key, None)
     else:
-        own[key] = value
+        options[key] = value
     part = path.with_name(f".{path.name}.part")
     part.write_text(json.dumps(values, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     part.replace(path)

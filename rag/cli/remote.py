@@ -71,7 +71,9 @@ class RemoteServer:
                 "collection": collection,
             }
             answer = self._call("GET", "/documents", params=page)
-            results = {each["name"]: each["content_hash"] for each in answer["documents"]}
+            results = {
+                document["name"]: document["content_hash"] for document in answer["documents"]
+            }
             hashes |= results
             if not results or len(hashes) >= answer["total"]:
                 return hashes
@@ -122,15 +124,15 @@ class RemoteServer:
 
 def read_events(lines: Iterator[str]) -> Iterator[ServerEvent]:
     """Server-sent events; comments and unknown fields are passed over."""
-    name, told = "", list[str]()
+    name, lines_of_event = "", list[str]()
     for line in lines:
         if line.startswith("event:"):
             name = line.removeprefix("event:").strip()
         elif line.startswith("data:"):
-            told.append(line.removeprefix("data:").strip())
-        elif not line and told:
-            yield name, json.loads("\n".join(told))
-            name, told = "", []
+            lines_of_event.append(line.removeprefix("data:").strip())
+        elif not line and lines_of_event:
+            yield name, json.loads("\n".join(lines_of_event))
+            name, lines_of_event = "", []
 
 
 def _detail(response: Any) -> str:
@@ -166,7 +168,7 @@ def _asking_here(
     settings: Settings, session_id: str | None, collections: tuple[str, ...]
 ) -> Iterator[tuple[AskServer, str]]:
     from rag.web.api.sse import encode
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         owner = settings.sessions.default_owner
@@ -216,10 +218,10 @@ def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
     """Of a server that is named or runs on this machine; else of an application here."""
     from rag.mcp.server import LibraryApi
 
-    found = url or running_server(settings.data_dir)
-    if found is not None:
+    address = url or running_server(settings.data_dir)
+    if address is not None:
         library = LibraryApi(
-            found, secrets=SecretBox(settings.data_dir), public_url=settings.web.public_url
+            address, secrets=SecretBox(settings.data_dir), public_url=settings.web.public_url
         )
         try:
             yield library
@@ -235,7 +237,7 @@ def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
 @contextmanager
 def _application_here(settings: Settings) -> Iterator[Any]:
     from rag.web import create_app
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         application.load()

@@ -86,8 +86,8 @@ def add(  # noqa: PLR0913  (what is said of a source)
 def list_sources(settings: "Settings", as_json: bool) -> None:
     """List sources, and how they stand."""
     with _working(settings) as (_application, book):
-        found = book.statuses(book.table.sources())
-    _tell(found, as_json=as_json)
+        statuses = book.statuses(book.table.sources())
+    _tell(statuses, as_json=as_json)
 
 
 @source.command()
@@ -135,7 +135,7 @@ def remove(settings: "Settings", name: str, keep_documents: bool, as_json: bool)
 
 @contextmanager
 def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceRegistry"]]:
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         yield application, application.sources
@@ -158,14 +158,16 @@ def _source_id(book: "SourceRegistry", name: str) -> str:
     from rag.connectors.kinds import normalised_address
 
     sources = book.table.sources()
-    found = [source for source in sources if source.id == name]
-    found = found or [source for source in sources if source.address == normalised_address(name)]
-    if len(found) > 1:
-        ids = ", ".join(each.id for each in found)
+    matches = [source for source in sources if source.id == name]
+    matches = matches or [
+        source for source in sources if source.address == normalised_address(name)
+    ]
+    if len(matches) > 1:
+        ids = ", ".join(entry.id for entry in matches)
         raise UserError(f"{name} is a source of several collections. Name one of {ids}.")
-    if not found:
+    if not matches:
         raise NotFound(f"There is no source {name!r}. `groundnote source list` names them.")
-    return found[0].id
+    return matches[0].id
 
 
 def _finish(
@@ -182,13 +184,13 @@ def _finish(
     if server is None:
         application.jobs.start(application.load)
     ended = [
-        told
+        status
         for source_id in source_ids
-        if (told := _ended(settings, application, source_id, server=server, is_new=is_new))
+        if (status := _ended(settings, application, source_id, server=server, is_new=is_new))
         is not None
     ]
     _tell(ended, as_json=as_json)
-    if not all(_is_well(told) for told in ended):
+    if not all(_is_well(status) for status in ended):
         raise click.exceptions.Exit(1)
 
 
@@ -207,19 +209,19 @@ def _ended(
     shown = ""
     while True:
         try:
-            told = application.sources.statuses([application.sources.table.source(source_id)])[0]
+            status = application.sources.statuses([application.sources.table.source(source_id)])[0]
         except NotFound:
             return None
-        if told.state not in (SyncState.RUNNING, SyncState.REMOVING):
-            return told
-        if is_new and told.source.last_synced_at is not None:  # what follows is another look
-            return replace(told, state=told.source.state, reason=told.source.reason)
+        if status.state not in (SyncState.RUNNING, SyncState.REMOVING):
+            return status
+        if is_new and status.source.last_synced_at is not None:  # what follows is another look
+            return replace(status, state=status.source.state, reason=status.source.reason)
         if server is not None and running_server(settings.data_dir) is None:
             raise UserError("The server has stopped; it goes on with this when it starts again.")
-        files = f"{told.done:,} of {told.total:,} files" if told.total else "looking"
-        news = told.reason or files
+        files = f"{status.done:,} of {status.total:,} files" if status.total else "looking"
+        news = status.reason or files
         if news != shown:
-            click.echo(f"{told.source.name}: {news}", err=True)
+            click.echo(f"{status.source.name}: {news}", err=True)
             shown = news
         time.sleep(POLL_SECONDS)
 
@@ -232,27 +234,27 @@ def printable(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign == "\n" else " " for sign in text)
 
 
-def _is_well(told: "SourceStatus") -> bool:
-    return told.state == "idle" and not told.source.counts.failed
+def _is_well(status: "SourceStatus") -> bool:
+    return status.state == "idle" and not status.source.counts.failed
 
 
-def _tell(found: "Sequence[SourceStatus]", *, as_json: bool) -> None:
+def _tell(statuses: "Sequence[SourceStatus]", *, as_json: bool) -> None:
     """For programs in the shape of the API."""
     if as_json:
         from rag.web.api.sources import shown_source
 
-        shown = [shown_source(told).as_json() for told in found]
+        shown = [shown_source(status).as_json() for status in statuses]
         click.echo(json.dumps(shown, ensure_ascii=False))
         return
-    for told in found:
-        click.echo(printable("\n".join(_lines(told))))
+    for status in statuses:
+        click.echo(printable("\n".join(_lines(status))))
 
 
-def _when(each: "DocumentSource") -> str:
-    looked_at = each.last_synced_at and each.last_synced_at.astimezone()
+def _when(entry: "DocumentSource") -> str:
+    looked_at = entry.last_synced_at and entry.last_synced_at.astimezone()
     last = f"seen whole {looked_at:%Y-%m-%d %H:%M}" if looked_at else "not seen whole yet"
-    every = f"every {_in_words(each.every_seconds)}" if each.every_seconds else "when you say so"
-    return f"{last}; looked at {'at each change and ' if each.watch else ''}{every}"
+    every = f"every {_in_words(entry.every_seconds)}" if entry.every_seconds else "when you say so"
+    return f"{last}; looked at {'at each change and ' if entry.watch else ''}{every}"
 
 
 def _in_words(seconds: int) -> str:
@@ -261,22 +263,22 @@ def _in_words(seconds: int) -> str:
     return f"{seconds // SECONDS[unit]}{unit}"
 
 
-def _lines(told: "SourceStatus") -> Iterator[str]:
+def _lines(status: "SourceStatus") -> Iterator[str]:
     from rag.connectors.kinds import masked
 
-    each = told.source
-    counts = [f"{count:,} {word}" for word, count in asdict(each.counts).items() if count]
-    state = told.state.replace("_", " ")
-    yield f"{each.id}  {state:<15}  {masked(each.address)}  {', '.join(counts)}".rstrip()
-    yield f"    {_when(each)}"
-    if told.reason:
-        yield f"    {told.reason}"
-    if told.pending_count:
-        named = ", ".join(told.pending[:NAMED]) + " …" * (told.pending_count > NAMED)
+    entry = status.source
+    counts = [f"{count:,} {word}" for word, count in asdict(entry.counts).items() if count]
+    state = status.state.replace("_", " ")
+    yield f"{entry.id}  {state:<15}  {masked(entry.address)}  {', '.join(counts)}".rstrip()
+    yield f"    {_when(entry)}"
+    if status.reason:
+        yield f"    {status.reason}"
+    if status.pending_count:
+        named = ", ".join(status.pending[:NAMED]) + " …" * (status.pending_count > NAMED)
         yield f"    Not there any more: {named}"
-        yield f"    Say yes or no: groundnote source confirm {each.id}, or decline"
-    for file in told.failures[:NAMED]:
+        yield f"    Say yes or no: groundnote source confirm {entry.id}, or decline"
+    for file in status.failures[:NAMED]:
         yield f"    {file.reason}"
-    if told.undo_count:
-        what = f"{told.undo_count:,} removed documents can be had back"
-        yield f"    {what}: groundnote source undo {each.id}"
+    if status.undo_count:
+        what = f"{status.undo_count:,} removed documents can be had back"
+        yield f"    {what}: groundnote source undo {entry.id}"

@@ -35,13 +35,13 @@ class Failure(RagError):
     """The turn failed; what to tell is the message."""
 
 
-def show(told: Iterable[ServerEvent], console: Console) -> dict[str, Any]:
+def show(events: Iterable[ServerEvent], console: Console) -> dict[str, Any]:
     """Print an answer as it comes, then what it cites; returns the finished turn.
 
     Raises Failure when the turn ends with an error.
     """
     written = ""
-    for name, values in told:
+    for name, values in events:
         if name == "resolved" and values["is_followup"]:
             console.print(f"[dim]searched for: {escape(values['query'])}[/dim]")
         elif name == "compaction":

@@ -34,7 +34,7 @@ NEW_FILE = click.Path(dir_okay=False, path_type=Path)
 @click.option("--junit", type=NEW_FILE, help="Write a report for a build server.")
 @as_json_option
 @click.pass_obj
-def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> None:
+def regress(settings: "Settings", /, files: tuple[Path, ...], **flags: Any) -> None:
     """Replay scripted conversations; folders stand for the files in them."""
     from rich.console import Console
 
@@ -42,15 +42,15 @@ def regress(settings: "Settings", /, files: tuple[Path, ...], **given: Any) -> N
     from rag.regression.replay import ReplayOptions
 
     choice = evaluation.ConversationChoice(
-        files, given["named"], given["repeats"], given["is_pair"]
+        files, flags["named"], flags["repeats"], flags["is_pair"]
     )
-    options = ReplayOptions(given["model"], given["records"], documents=given["documents"])
-    outputs = {key: given[key] for key in ("html", "junit", "compare", "as_json")}
+    options = ReplayOptions(flags["model"], flags["records"], documents=flags["documents"])
+    outputs = {key: flags[key] for key in ("html", "junit", "compare", "as_json")}
     written = evaluation.WrittenFiles(**outputs)
     console = Console(stderr=written.as_json)
-    code, told = evaluation.run(settings, choice, options, written, console)
+    code, output = evaluation.run(settings, choice, options, written, console)
     if written.as_json:
-        click.echo(told)
+        click.echo(output)
     if code:
         raise click.exceptions.Exit(code)
 
@@ -86,8 +86,8 @@ def keep(settings: "Settings", session_id: str, named: str = "") -> Path:
     if path.exists():
         raise UserError(f"{path} is there already. Name another file: /keep FILE.")
     url = running_server(settings.data_dir)
-    kept = RemoteServer(url).script_of(session_id) if url else _kept_here(settings, session_id)
-    path.write_text(json.dumps(kept, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    script = RemoteServer(url).script_of(session_id) if url else _kept_here(settings, session_id)
+    path.write_text(json.dumps(script, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 

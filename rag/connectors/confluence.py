@@ -33,15 +33,15 @@ class Space:
 
 def read_address(address: str, scheme: str = "https") -> Space:
     """Raises UserError."""
-    found = urlsplit(address)
-    parts = [part for part in found.path.split("/") if part]
-    if not found.hostname or len(parts) != 1 or not found.username or not found.password:
+    parsed = urlsplit(address)
+    parts = [part for part in parsed.path.split("/") if part]
+    if not parsed.hostname or len(parts) != 1 or not parsed.username or not parsed.password:
         raise UserError(
             "A space of Confluence is written confluence://EMAIL:{name}@SITE.atlassian.net/KEY, "
             "with @ in the email as %40. A token is made in the settings of your account there."
         )
-    host = urlunsplit((scheme, found.netloc.rpartition("@")[2], "", "", ""))
-    return Space(host, unquote(parts[0]), (unquote(found.username), unquote(found.password)))
+    host = urlunsplit((scheme, parsed.netloc.rpartition("@")[2], "", "", ""))
+    return Space(host, unquote(parts[0]), (unquote(parsed.username), unquote(parsed.password)))
 
 
 class ConfluenceSource:
@@ -60,10 +60,10 @@ class ConfluenceSource:
 
     def listed(self) -> Iterator[ListedFile]:
         """Each current page. Raises SourceAway where the space cannot be seen whole."""
-        found = list(self._all(f"{API}/spaces?keys={quote(self._space.key, safe='')}"))
-        if len(found) != 1:
+        spaces = list(self._all(f"{API}/spaces?keys={quote(self._space.key, safe='')}"))
+        if len(spaces) != 1:
             raise self._away(f"there is no space {self._space.key!r} that this login may see")
-        path = f"{API}/spaces/{found[0]['id']}/pages?status=current&limit={AT_ONCE}"
+        path = f"{API}/spaces/{spaces[0]['id']}/pages?status=current&limit={AT_ONCE}"
         pages = {str(page["id"]): page for page in self._all(path)}
         self._ids = {}
         for key, page in pages.items():
@@ -129,9 +129,9 @@ class ConfluenceSource:
             raise Unreadable(file.name, "the page is not there any more.")
         try:
             query = "body-format=view&include-labels=true"
-            found = self._get(f"{API}/pages/{quote(key, safe='')}?{query}")
-            body = str(found["body"]["view"]["value"])
-            head = self._head(title, found)
+            page = self._get(f"{API}/pages/{quote(key, safe='')}?{query}")
+            body = str(page["body"]["view"]["value"])
+            head = self._head(title, page)
         except _Gone as error:
             raise Unreadable(file.name, "the page is not there any more.") from error
         except (KeyError, TypeError) as error:
@@ -149,7 +149,7 @@ class ConfluenceSource:
             "date": str(version.get("createdAt") or page.get("createdAt") or ""),
             "keywords": ",".join(str(label.get("name", "")) for label in labels),
         }
-        metas = (f'<meta name="{key}" content="{escape(each)}">' for key, each in named.items())
+        metas = (f'<meta name="{key}" content="{escape(value)}">' for key, value in named.items())
         return f'<meta charset="utf-8"><title>{escape(title)}</title>{"".join(metas)}'
 
     def _author(self, account: str) -> str:

@@ -158,8 +158,8 @@ class FolderSource:
 
     def _entries(self, folder: Path) -> list["os.DirEntry[str]"]:
         try:
-            with os.scandir(folder) as found:
-                return sorted(found, key=lambda entry: entry.name)
+            with os.scandir(folder) as entries:
+                return sorted(entries, key=lambda entry: entry.name)
         except OSError as error:
             if folder == self._root:
                 raise self._away("it is not there, or may not be read") from error
@@ -170,29 +170,29 @@ class FolderSource:
 
     def _file(self, entry: "os.DirEntry[str]", name: str) -> Iterator[ListedFile]:
         try:
-            found = entry.stat()
+            status = entry.stat()
         except OSError:  # it went, or it is a link to nothing
             return
-        if not stat.S_ISREG(found.st_mode):
+        if not stat.S_ISREG(status.st_mode):
             return
         path = Path(entry.path)
-        mark, is_settled = mark_of(found, now())
+        mark, is_settled = mark_of(status, now())
         if is_archive(entry.name):
             yield from self._members(path, name, mark, is_settled)
         elif self._is_wanted(name):
-            day = day_of(found.st_mtime)
-            listed = ListedFile(name, mark, found.st_size, "", is_settled, date=day)
+            day = day_of(status.st_mtime)
+            listed = ListedFile(name, mark, status.st_size, "", is_settled, date=day)
             yield self._listed(FileInFolder(path), listed)
 
     def _members(
         self, archive: Path, name: str, mark: str, is_settled: bool
     ) -> Iterator[ListedFile]:
         try:
-            found = list(members(name, archive))
+            contents = list(members(name, archive))
         except (UserError, OSError):  # it is read as a file, which says what is wrong with it
             yield self._listed(FileInFolder(archive), ListedFile(name, mark, None, "", is_settled))
             return
-        for member, size in found:
+        for member, size in contents:
             inner = fit_name(name_inside(name, member))
             if inner not in self._places and self._is_wanted(inner):
                 listed = ListedFile(inner, mark, size, "", is_settled)
@@ -227,17 +227,17 @@ def day_of(moment: float) -> str:
     return ""
 
 
-def mark_of(found: os.stat_result, moment: float) -> tuple[str, bool]:
+def mark_of(status: os.stat_result, moment: float) -> tuple[str, bool]:
     """Time and size of a version, and whether nobody seems to be writing to it.
 
     Without a mark it is read again: where the clock says too little to tell two versions apart.
     """
-    newest = max(found.st_mtime, found.st_ctime)
+    newest = max(status.st_mtime, status.st_ctime)
     age = moment - newest
     is_settled = not 0 <= age < SETTLED_SECONDS
     if age < CERTAIN_SECONDS:  # also of a time to come
         return "", is_settled
-    return f"{found.st_mtime_ns}-{found.st_ctime_ns}-{found.st_size}", is_settled
+    return f"{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_size}", is_settled
 
 
 def open_folder(address: str, options: SourceOptions) -> FolderSource:
@@ -259,13 +259,13 @@ log = logging.getLogger(__name__)
 
 def watch(watched: Watched, changed: Changed, stopping: Event) -> None:
     """Until all stops. A folder that begins to be watched, or comes back, has changed."""
-    known: dict[str, tuple[Path, int]] = {}
+    watching: dict[str, tuple[Path, int]] = {}
     must_poll = False
     while not stopping.is_set():
         here = _here(watched)
-        for source_id in here.keys() - known.keys():
+        for source_id in here.keys() - watching.keys():
             _tell_changed(changed, [source_id])
-        known = here
+        watching = here
         if not here:
             stopping.wait(LOOK_SECONDS)
             continue

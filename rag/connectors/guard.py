@@ -60,10 +60,10 @@ class Guard:
         if not 0 < port < 65536:
             raise Forbidden(f"{port} is no port that can be asked.")
         try:
-            found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
+            entries = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise SourceAway(f"The name {host[:100]} is not known ({error}).") from error
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
         is_named = name in self._names
         for address in addresses:
             self._check(host, address, port, is_named=is_named)
@@ -123,7 +123,7 @@ def _is_never_asked(address: Address) -> bool:
         address.is_link_local
         or address.is_multicast
         or address.is_unspecified
-        or any(address in each for each in PLATFORM)
+        or any(address in network for network in PLATFORM)
         or (isinstance(address, ipaddress.IPv6Address) and address in TRANSLATED_HERE)
     )
 

@@ -80,9 +80,9 @@ def kind_of(address: str) -> str:
         return STORE
     if scheme in added_kinds():
         return scheme
-    known = ", ".join(sorted(["https", "git+https", "file", GITHUB, *STORES, *added_kinds()]))
+    schemes = ", ".join(sorted(["https", "git+https", "file", GITHUB, *STORES, *added_kinds()]))
     raise UserError(
-        f"{scheme}:// is no kind of source. Name a folder, or an address of one of: {known}."
+        f"{scheme}:// is no kind of source. Name a folder, or an address of one of: {schemes}."
     )
 
 
@@ -242,11 +242,11 @@ def _with_innermost(value: str, change: Callable[[str], str]) -> str:
 
 def without_secrets(url: str) -> str:
     """Without the parts of its query that hold one."""
-    found = urlsplit(url)
-    parts = [part for part in found.query.split("&") if not _is_secret(part)]
-    fragment = "" if _is_secret(found.fragment) else found.fragment
-    path = ";".join(part for part in found.path.split(";") if not _is_secret(part))
-    return found._replace(path=path, query="&".join(parts), fragment=fragment).geturl()
+    parsed = urlsplit(url)
+    parts = [part for part in parsed.query.split("&") if not _is_secret(part)]
+    fragment = "" if _is_secret(parsed.fragment) else parsed.fragment
+    path = ";".join(part for part in parsed.path.split(";") if not _is_secret(part))
+    return parsed._replace(path=path, query="&".join(parts), fragment=fragment).geturl()
 
 
 def without_login(url: str) -> str:
@@ -256,9 +256,9 @@ def without_login(url: str) -> str:
 
 def short_name(address: str) -> str:
     """What stands before names that are taken: the folder's, the site's, the repository's."""
-    found = urlsplit(address) if "://" in address else None
-    parts = [part for part in (found.path if found else address).split("/") if part]
-    last = parts[-1] if parts else (found.hostname if found else "") or "source"
+    parsed = urlsplit(address) if "://" in address else None
+    parts = [part for part in (parsed.path if parsed else address).split("/") if part]
+    last = parts[-1] if parts else (parsed.hostname if parsed else "") or "source"
     return unquote(last).removesuffix(".git")[:60]
 
 

@@ -54,8 +54,8 @@ def _azure(address: str, _guard: Guard) -> StoreFolder:
 
 
 def _sftp(address: str, guard: Guard) -> StoreFolder:
-    found, port = urlsplit(address), _port(address)
-    host = found.hostname or ""
+    parsed, port = urlsplit(address), _port(address)
+    host = parsed.hostname or ""
     options = _login(address) | {
         # Connected to what was checked; the key is the one that is known of the name.
         "host": guard.addresses(host, port)[0],
@@ -65,13 +65,13 @@ def _sftp(address: str, guard: Guard) -> StoreFolder:
         "connect_timeout": QUIET_SECONDS,
         "config": None,  # of this user's ssh, which may name commands to connect by
     }
-    return StoreFolder("sftp", unquote(found.path) or "/", options)
+    return StoreFolder("sftp", unquote(parsed.path) or "/", options)
 
 
 def _smb(address: str, guard: Guard) -> StoreFolder:
-    found, port = urlsplit(address), _port(address)
-    options = {"host": guard.addresses(found.hostname or "", port)[0], "port": port}
-    return StoreFolder("smb", unquote(found.path), options | _login(address))
+    parsed, port = urlsplit(address), _port(address)
+    options = {"host": guard.addresses(parsed.hostname or "", port)[0], "port": port}
+    return StoreFolder("smb", unquote(parsed.path), options | _login(address))
 
 
 def _webdav(address: str, guard: Guard) -> StoreFolder:
@@ -79,11 +79,11 @@ def _webdav(address: str, guard: Guard) -> StoreFolder:
 
     from rag.connectors.web.fetch import AGENT, guarded_transport
 
-    found, port = urlsplit(address), _port(address)
-    guard.addresses(found.hostname or "", port)
-    scheme = "https" if found.scheme in ("webdavs", "davs") else "http"
-    host = found.netloc.rpartition("@")[2]
-    link = urlunsplit((scheme, host, found.path.rstrip("/") + "/", "", ""))
+    parsed, port = urlsplit(address), _port(address)
+    guard.addresses(parsed.hostname or "", port)
+    scheme = "https" if parsed.scheme in ("webdavs", "davs") else "http"
+    host = parsed.netloc.rpartition("@")[2]
+    link = urlunsplit((scheme, host, parsed.path.rstrip("/") + "/", "", ""))
     options: dict[str, Any] = {
         "base_url": link,
         "transport": guarded_transport(GuardedNetwork(guard)),
@@ -135,11 +135,11 @@ class StoreSource:
         self._options = options
         self._place = place_of(address, Guard(options.private_hosts, ports=None))
         self._scheme = scheme_of(address)
-        with ExitStack() as held:
+        with ExitStack() as resources:
             if self._place.name == "smb":
-                held.enter_context(logged_in(self._place.options))
+                resources.enter_context(logged_in(self._place.options))
             self._system = self._opened()
-            self._held = held.pop_all()
+            self._held = resources.pop_all()
         self._paths: dict[str, str] = {}
 
     def _opened(self) -> Any:
@@ -239,25 +239,25 @@ def _translate_errors(address: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _Missing(f"{address}: there is nothing of that name. Nothing is removed.") from error
     except Exception as error:
-        told = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
-        raise SourceAway(f"{address} cannot be reached ({told}). Nothing is removed.") from error
+        message = str(error).splitlines()[0][:300] if str(error) else type(error).__name__
+        raise SourceAway(f"{address} cannot be reached ({message}). Nothing is removed.") from error
 
 
 def mark_of(info: Mapping[str, Any]) -> str:
     """What a file system knows of a version: of its content, else its time and size."""
-    known = _normalised_info(info)
-    strong = next((known[key] for key in STRONG_MARKS if known.get(key)), "")
-    size = known.get("size", "")
+    facts = _normalised_info(info)
+    strong = next((facts[key] for key in STRONG_MARKS if facts.get(key)), "")
+    size = facts.get("size", "")
     if strong:
         return f"{strong}-{size}".replace('"', "")
-    changed = next((known[key] for key in TIMES if known.get(key)), None)
+    changed = next((facts[key] for key in TIMES if facts.get(key)), None)
     return f"{changed}-{size}" if changed is not None and _is_certain(changed) else ""
 
 
 def day_of_change(info: Mapping[str, Any]) -> str:
     """When it was last changed, where the file system says so."""
-    known = _normalised_info(info)
-    changed = next((known[key] for key in TIMES if known.get(key)), "")
+    facts = _normalised_info(info)
+    changed = next((facts[key] for key in TIMES if facts.get(key)), "")
     if isinstance(changed, int | float):
         return day_of(changed)
     return changed.date().isoformat() if isinstance(changed, datetime) else day_in(str(changed))
@@ -281,9 +281,9 @@ def place_of(address: str, guard: Guard) -> StoreFolder:
     """Raises UserError for what is no such place, and Forbidden for one of this network."""
     scheme = scheme_of(address)
     if is_chain(address) or scheme not in PLACES:
-        known = ", ".join(sorted(PLACES.keys() - {"memory"}))
+        schemes = ", ".join(sorted(PLACES.keys() - {"memory"}))
         raise UserError(
-            f"{masked(address)[:100]} is not read. Name one place, without ::, at one of {known}."
+            f"{masked(address)[:100]} is not read. Name one place, without ::, at one of {schemes}."
         )
     return PLACES[scheme][0](address, guard)
 
@@ -319,8 +319,8 @@ def logged_in(options: Mapping[str, Any]) -> Iterator[None]:
     server = options["host"], options["port"]
     login = options.get("username"), options.get("password")
     with _lock:
-        known, often = _in_use.get(server, (login, 0))
-        if known != login:
+        current, often = _in_use.get(server, (login, 0))
+        if current != login:
             raise SourceAway(
                 f"{server[0]} is being read with another login just now. The next sync tries "
                 "again. Nothing is removed."

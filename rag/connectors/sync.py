@@ -62,28 +62,28 @@ def finish_removals(look: SyncRun) -> None:
     _take_out(look, rows)
 
 
-def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], known: int) -> int:
+def remove(look: SyncRun, plan: SyncPlan, *, moved: Iterable[str], total: int) -> int:
     """Take out the documents of files that went; returns how many wait for a yes instead.
 
     `moved` are the ids of those that only moved. Nothing goes while a source is away.
     """
     if look.away is not None:
         return 0
-    kept = set(moved)
-    rows = [row for row in plan.removed if row.document_id not in kept]
+    moved_ids = set(moved)
+    rows = [row for row in plan.removed if row.document_id not in moved_ids]
     others = [row for row in rows if row.standing is not Standing.AGREED]
-    if not look.parts.limits.allow(len(others), known):
+    if not look.parts.limits.allow(len(others), total):
         look.write([replace(row, standing=Standing.ASKED) for row in others])
         rows = [row for row in rows if row.standing is Standing.AGREED]
-        asked = len(others)
+        pending = len(others)
     else:
-        asked = 0
+        pending = 0
     now = datetime.now(UTC)
     going = [replace(row, standing=Standing.REMOVING, removed_at=now) for row in rows]
     look.write(going)
     _take_out(look, going)
     look.tally.removed += len(going)
-    return asked
+    return pending
 
 
 def _take_out(look: SyncRun, rows: Sequence[SourceFile]) -> None:
@@ -151,7 +151,7 @@ def sync(
     tally = Tally()
     for number in range(LOOKS):
         look = SyncRun(parts, source, opened, tally, check)
-        asked = _looked(look, report)
+        pending = _looked(look, report)
         if not tally.waiting or look.away is not None or number == LOOKS - 1:
             break
         report(0, tally.waiting)
@@ -162,14 +162,14 @@ def sync(
         is_lost = isinstance(look.away, Forbidden)
         state = SyncState.FAILED if is_lost else SyncState.AWAY
         return Outcome(state, tally.counts(), str(look.away))
-    if asked:
-        return Outcome(SyncState.WAITING_FOR_YES, tally.counts(), _question(asked))
+    if pending:
+        return Outcome(SyncState.WAITING_FOR_YES, tally.counts(), _question(pending))
     return Outcome(SyncState.IDLE, tally.counts())
 
 
-def _question(asked: int) -> str:
+def _question(count: int) -> str:
     return (
-        f"{asked:,} files are not there any more, which is much at once. Their documents stay "
+        f"{count:,} files are not there any more, which is much at once. Their documents stay "
         "until you say that they may go."
     )
 
@@ -190,7 +190,7 @@ def _looked(look: SyncRun, report: Report) -> int:
     ]
     taken = table.taken_names(source.collection_id)
     rest, moved, again = _moved(look, plan, gone, taken)
-    asked = remove(look, plan, moved=moved, known=len(files) - len(gone))
+    pending = remove(look, plan, moved=moved, total=len(files) - len(gone))
     coming = [
         *_renamed(look, _changed(plan, present), taken),
         *_renamed(look, _back(look, plan, present), taken),
@@ -199,7 +199,7 @@ def _looked(look: SyncRun, report: Report) -> int:
     Transfer(look, coming).bring(report)
     if look.away is None:
         table.drop(source.id, [row.document_id for row in plan.lost])
-    return asked
+    return pending
 
 
 def _note_unchanged(look: SyncRun, plan: SyncPlan) -> None:
@@ -223,18 +223,18 @@ def _moved(
     """
     candidates = [*plan.removed, *gone]
     hashes = look.hashes(may_have_moved(plan.new, candidates)) if candidates else {}
-    found = moves(hashes, plan.removed)
+    moved = moves(hashes, plan.removed)
     if look.away is None:  # else the old place may be there as well
         files = {file.name: file for file in plan.new}
-        for names in batches(sorted(found)):
-            _move(look, [(found[name], files[name]) for name in names], taken)
-    rest = [file for file in plan.new if file.name not in found]
-    again = moves({name: each for name, each in hashes.items() if name not in found}, gone)
+        for names in batches(sorted(moved)):
+            _move(look, [(moved[name], files[name]) for name in names], taken)
+    rest = [file for file in plan.new if file.name not in moved]
+    again = moves({name: content for name, content in hashes.items() if name not in moved}, gone)
     used = {row.document_id for row in again.values()}
     newest = sorted(gone, key=lambda row: row.removed_at.timestamp() if row.removed_at else 0.0)
     by_name = {row.name: row for row in newest if row.document_id not in used}
     here = {file.name: by_name[file.name] for file in rest if file.name in by_name}
-    return rest, {row.document_id for row in found.values()}, here | again
+    return rest, {row.document_id for row in moved.values()}, here | again
 
 
 def _move(
@@ -338,10 +338,10 @@ class Syncs:
         the source may not be read any more, SourceAway and Busy.
         """
         parts = self._parts()
-        found = parts.table.of_document(document.id)
-        if found is None:
+        origin = parts.table.of_document(document.id)
+        if origin is None:
             raise NotFound(f"The original of {document.name} was not kept, and no source has it.")
-        source, row = found
+        source, row = origin
         self._check(source)
         whole = self._opened(source)
         # Without a folder: a sync may be under way.
@@ -435,11 +435,11 @@ def _listed(
     opened: Connector, source: DocumentSource, row: SourceFile, whole: OpenedAddress
 ) -> ListedFile:
     """The file as its source lists it now; a page of the web is asked for by its address."""
-    known = ListedFile(row.name, row.mark, row.size, row.url)
+    listed = ListedFile(row.name, row.mark, row.size, row.url)
     if source.kind == WEB:
         if without_login(without_secrets(whole.address)) == row.url:
-            known = replace(known, url=without_login(whole.address))
-        return known
+            listed = replace(listed, url=without_login(whole.address))
+        return listed
     ends = time.monotonic() + LOOK_SECONDS
     for file in opened.listed():
         if file.name == row.name:

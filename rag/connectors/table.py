@@ -317,8 +317,8 @@ def next_due(source: DocumentSource, now: datetime) -> datetime | None:
 def _write(connection: Connection, source_id: str, files: Sequence[SourceFile]) -> None:
     ids = [file.document_id for file in files]
     is_its = source_files.c.source_id == source_id
-    known = select(source_files.c.document_id).where(is_its, source_files.c.document_id.in_(ids))
-    here = set(connection.execute(known).scalars())
+    existing = select(source_files.c.document_id).where(is_its, source_files.c.document_id.in_(ids))
+    here = set(connection.execute(existing).scalars())
     rows = [_file_row(file) for file in files]
     changed = [row | {"its_id": row["document_id"]} for row in rows if row["document_id"] in here]
     if changed:
@@ -339,8 +339,8 @@ def _source_from(row: Row[Any]) -> DocumentSource:
     values = dict(row._mapping)
     values |= {name: values[name] and as_utc(values[name]) for name in MOMENTS}
     values |= {"include": tuple(values["include"]), "exclude": tuple(values["exclude"])}
-    known = {field.name for field in fields(SyncCounts)}
-    counts = {key: count for key, count in values["counts"].items() if key in known}
+    names = {field.name for field in fields(SyncCounts)}
+    counts = {key: count for key, count in values["counts"].items() if key in names}
     return DocumentSource(
         **values | {"state": SyncState(row.state), "counts": SyncCounts(**counts)}
     )

@@ -48,11 +48,11 @@ class Limits:
     share: float = 0.2
     most: int = 50
 
-    def allow(self, removed: int, known: int) -> bool:
+    def allow(self, removed: int, total: int) -> bool:
         """One alone may go, unless it is all that there was."""
-        if removed in (0, 1) and removed < known:
+        if removed in (0, 1) and removed < total:
             return True
-        return removed <= self.most and removed <= self.share * known
+        return removed <= self.most and removed <= self.share * total
 
 
 def refused_mark(mark: str, bounds: str) -> str:
@@ -62,7 +62,7 @@ def refused_mark(mark: str, bounds: str) -> str:
 
 def compare(
     listed: Iterable[ListedFile],
-    known: Iterable[SourceFile],
+    rows_before: Iterable[SourceFile],
     documents: Mapping[str, str],
     bounds: str,
 ) -> SyncPlan:
@@ -71,7 +71,7 @@ def compare(
     `bounds` are those of a file as they are now. A document that somebody took out or replaced by
     hand is as its source has it again.
     """
-    standing = [row for row in known if row.standing not in GONE]
+    standing = [row for row in rows_before if row.standing not in GONE]
     rows = {row.name: row for row in sorted(standing, key=_is_of_source)}  # what is listed counts
     new, changed, unchanged, waiting = [], [], [], []
     seen, met = set(), set()
@@ -262,18 +262,18 @@ class SyncRun:
         Listing may take hours: every few seconds is asked whether it may still be read, and is
         still wanted, and whether others wait if it can go on later. Raises Forbidden and Unwanted.
         """
-        asked = 0.0
+        checked_at = 0.0
         results: dict[str, ListedFile] = {}
         has_secret = bool(passwords_in_query(self.source.address))  # not for who reads documents
         is_wanted = file_filter(self.source.include, self.source.exclude)
         try:
             for file in self.opened.listed():
-                if time.monotonic() - asked > ASK_SECONDS:
+                if time.monotonic() - checked_at > ASK_SECONDS:
                     self.check()
                     self.write(())
                     if isinstance(self.opened, Resumable) and not self.opened.is_replaying:
                         report(0, len(results))
-                    asked = time.monotonic()
+                    checked_at = time.monotonic()
                 if is_wanted(file.name):
                     url = without_secrets(file.url) if has_secret else file.url
                     results.setdefault(file.name, replace(file, url=_link(url)))
@@ -289,11 +289,11 @@ class SyncRun:
                 raise SourceUnavailable(file.name, str(self.away))
             try:
                 self.check()
-                held = self._held.pop(file.name, None)
-                if held is None:
+                ahead = self._held.pop(file.name, None)
+                if ahead is None:
                     return self.opened.read(file)
-                self._held_bytes -= len(held)
-                return held
+                self._held_bytes -= len(ahead)
+                return ahead
             except (SourceAway, Forbidden) as error:
                 self.away, self._is_unreadable = error, True
                 raise SourceUnavailable(file.name, str(error)) from error
@@ -376,7 +376,7 @@ def claimed_files(
         taken[name] = document_id
         made = SourceFile(document_id, file.name, name, size=file.size, url=file.url)
         coming.append(PendingFile(made, file, is_new=True))
-    look.write([each.row for each in coming])
+    look.write([pending.row for pending in coming])
     return coming
 
 
@@ -384,16 +384,16 @@ def _adopted(
     look: SyncRun, files: Sequence[ListedFile], taken: Mapping[str, str]
 ) -> dict[str, str]:
     """Documents that were there before, for instance from an ingest of the same folder."""
-    held = {file.name: taken[file.name] for file in files if file.name in taken}
-    if not held:
+    present = {file.name: taken[file.name] for file in files if file.name in taken}
+    if not present:
         return {}
-    of_sources = look.parts.table.of_sources(held.values())
-    contents = look.parts.table.contents(held.values())
-    hashes = look.hashes([file for file in files if held.get(file.name, "") in contents])
+    of_sources = look.parts.table.of_sources(present.values())
+    contents = look.parts.table.contents(present.values())
+    hashes = look.hashes([file for file in files if present.get(file.name, "") in contents])
     return {
-        name: held[name]
+        name: present[name]
         for name, content in hashes.items()
-        if contents[held[name]] == content and held[name] not in of_sources
+        if contents[present[name]] == content and present[name] not in of_sources
     }
 
 
@@ -412,8 +412,8 @@ class Transfer:
     def bring(self, report: Report) -> None:
         """Raises Unwanted, and what ingestion raises; a model's error once all else is stored."""
         try:
-            with closing(self._look.parts.ingestion.ingest(self._files())) as told:
-                for progress in told:
+            with closing(self._look.parts.ingestion.ingest(self._files())) as reports:
+                for progress in reports:
                     self._take(progress)
                     if self._is_time():
                         self._note()

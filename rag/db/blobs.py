@@ -183,11 +183,11 @@ class RemoteBlobs:
     def sizes(self) -> dict[str, int]:
         with self._file_system() as (system, folder):
             system.invalidate_cache()
-            found = system.find(folder, detail=True) if system.exists(folder) else {}
+            listing = system.find(folder, detail=True) if system.exists(folder) else {}
             cut = len(folder) + 1
         return {
             str(path)[cut:]: int(about.get("size") or 0)
-            for path, about in found.items()
+            for path, about in listing.items()
             if not str(path).endswith(PART)
         }
 

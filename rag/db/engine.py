@@ -47,16 +47,16 @@ def damaged_tables(engine: Engine) -> list[str]:
 def _is_whole(connection: Connection, name: str) -> bool:
     quoted = name.replace("'", "''")
     try:
-        found = connection.exec_driver_sql(f"PRAGMA quick_check('{quoted}')")
-        return list(found.scalars()) == ["ok"]
+        complaints = connection.exec_driver_sql(f"PRAGMA quick_check('{quoted}')")
+        return list(complaints.scalars()) == ["ok"]
     except DatabaseError:
         return False
 
 
 def is_damage(error: BaseException) -> bool:
     """Whether that is what the database says, and not that it is away or not ours."""
-    told = str(getattr(error, "orig", None) or error)
-    return bool(re.search("malformed|corrupt|vtable constructor failed|not a database", told))
+    message = str(getattr(error, "orig", None) or error)
+    return bool(re.search("malformed|corrupt|vtable constructor failed|not a database", message))
 
 
 def is_of_words(names: list[str]) -> bool:
@@ -275,8 +275,8 @@ def revisions() -> list[str]:
     """From the first to the newest, as each says which comes before it."""
     following: dict[str, str] = {}
     for path in (MIGRATIONS / "versions").glob("[0-9]*.py"):
-        told = dict(_REVISION.findall(path.read_text(encoding="utf-8")))
-        following[told["down_revision"]] = told["revision"]
+        header = dict(_REVISION.findall(path.read_text(encoding="utf-8")))
+        following[header["down_revision"]] = header["revision"]
     chain = [following["None"]]
     while chain[-1] in following:
         chain.append(following[chain[-1]])

@@ -461,12 +461,12 @@ def versions(connection: Connection, readable: Readable) -> dict[str, int]:
     if (
         readable.ids is None
     ):  # as every search asks: what is built anew each time costs five times it
-        found = connection.exec_driver_sql("SELECT id, version FROM collections")
+        rows = connection.exec_driver_sql("SELECT id, version FROM collections")
     else:
         table = collections
         query = select(table.c.id, table.c.version)
-        found = connection.execute(query.where(inside(table.c.id, readable)))
-    return {row.id: row.version for row in found}
+        rows = connection.execute(query.where(inside(table.c.id, readable)))
+    return {row.id: row.version for row in rows}
 
 
 def mark_changed(connection: Connection, collection_ids: Iterable[str]) -> None:

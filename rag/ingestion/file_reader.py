@@ -180,15 +180,15 @@ def _batches(
     """What is stored together; who waits for a slow file has what there is."""
     batch: list[StoredDocument] = []
     enough, chunk_count, size = FIRST_CHUNKS, 0, 0
-    for each in read:
-        if isinstance(each, Progress):
-            reports.put(each)
-        if isinstance(each, StoredDocument):
-            batch.append(each)
-            chunk_count += len(each.chunks)
-            size += each.document.size_bytes
+    for item in read:
+        if isinstance(item, Progress):
+            reports.put(item)
+        if isinstance(item, StoredDocument):
+            batch.append(item)
+            chunk_count += len(item.chunks)
+            size += item.document.size_bytes
         is_full = chunk_count >= enough or size >= STORED_BYTES or len(batch) >= STORED_FILES
-        if batch and (is_full or each is None):
+        if batch and (is_full or item is None):
             yield batch
             batch, enough, chunk_count, size = [], min(2 * enough, STORED_CHUNKS), 0, 0
     if batch:

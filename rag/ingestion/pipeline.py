@@ -278,10 +278,10 @@ class Ingestion:
         """Chunks to be embedded, without those that are being written."""
         if self._claims is not None:
             return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
-        known = {chunk.id for chunk in on_the_way}
-        own = of if len(of) <= MOST_NAMED else ()
-        chunks = self._store.unembedded(AT_ONCE_CHUNKS + len(known), own)
-        return [chunk for chunk in chunks if chunk.id not in known]
+        pending = {chunk.id for chunk in on_the_way}
+        documents = of if len(of) <= MOST_NAMED else ()
+        chunks = self._store.unembedded(AT_ONCE_CHUNKS + len(pending), documents)
+        return [chunk for chunk in chunks if chunk.id not in pending]
 
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:
         try:

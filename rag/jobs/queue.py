@@ -582,7 +582,7 @@ class JobQueue:
         """The job whose turn it is, ours now; None where there is none for us."""
         with self._choosing:
             for job in self._in_turn(self.table.due()):
-                is_first = next((each.id for each in self.table.alike(job)), "") == job.id
+                is_first = next((other.id for other in self.table.alike(job)), "") == job.id
                 if is_first and self.table.claim(job.id):
                     self._running[job.id] = job.owner
                     self._served[job.owner] = next(self._places)

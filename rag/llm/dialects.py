@@ -54,11 +54,11 @@ def message_in(error: Any) -> str:
     """A server's message alone, where its refusal has one; else all of it."""
     body = error.body
     if isinstance(body, dict):
-        told = body.get("message") or body.get("detail") or body.get("error") or body
+        message = body.get("message") or body.get("detail") or body.get("error") or body
         behind = body.get("metadata")  # what the provider behind a router said
         if isinstance(behind, dict) and behind.get("raw"):
-            told = f"{told}: {behind['raw']}"
-        body = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+            message = f"{message}: {behind['raw']}"
+        body = message if isinstance(message, str) else json.dumps(message, ensure_ascii=False)
     return str(body or error.message)
 
 
@@ -132,12 +132,12 @@ class Server:
             return ContextTooLong(
                 f"{self.model} says that the messages are too long for it: {self.quote(text)}"
             )
-        said = f"(HTTP {status}: {self.quote(text)})" if status else f"(error: {self.quote(text)})"
+        reply = f"(HTTP {status}: {self.quote(text)})" if status else f"(error: {self.quote(text)})"
         what, advice = _REFUSED.get(status or 0, ("refused the request", ""))
         if status is not None and status >= 500:
             what, advice = "failed", "Ask again; if it stays so, look into its log."
         what = what.format(model=self.model)
-        return ModelUnavailable(f"{self.address} {what} {said}. {advice}".strip())
+        return ModelUnavailable(f"{self.address} {what} {reply}. {advice}".strip())
 
 
 _REFUSED = {  # what a status means, and what helps
@@ -222,10 +222,10 @@ class ServerDialect:
         host = urlsplit(self.server.base_url).hostname or ""
         if host.endswith("openrouter.ai"):
             return {"reasoning": {"enabled": False} if effort == "off" else {"effort": effort}}
-        told: dict[str, Any] = {"reasoning_effort": "none" if effort == "off" else effort}
+        options: dict[str, Any] = {"reasoning_effort": "none" if effort == "off" else effort}
         if not host.endswith("openai.com"):
-            told["chat_template_kwargs"] = {"enable_thinking": effort != "off"}
-        return told
+            options["chat_template_kwargs"] = {"enable_thinking": effort != "off"}
+        return options
 
     def _tokens_key(self) -> str:
         return "max_completion_tokens" if "max_tokens" in self.refused else "max_tokens"
@@ -239,23 +239,23 @@ class ServerDialect:
 
     def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
         with_tools = "tools" not in self.refused or bool(request.passed_on)
-        said = [self._message(message, with_tools=with_tools) for message in request.messages]
-        return in_turn(said, with_system=_SYSTEM not in self.refused)
+        messages = [self._message(message, with_tools=with_tools) for message in request.messages]
+        return in_turn(messages, with_system=_SYSTEM not in self.refused)
 
     def _message(self, message: ChatMessage, *, with_tools: bool) -> dict[str, Any]:
         """The message as the protocol has it; tool results as text for servers without tools."""
-        said = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
-        content = without_role_tokens(said)
+        text = message.content.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8
+        content = without_role_tokens(text)
         if message.role is Role.TOOL and not with_tools:
             return {"role": "user", "content": f"Result of a search:\n{content}"}
-        found: dict[str, Any] = {"role": str(message.role), "content": content}
+        sent: dict[str, Any] = {"role": str(message.role), "content": content}
         if message.tool_calls and with_tools:
             thoughts = message.tool_calls[0].beside_message
-            found |= {key: thoughts[key] for key in thoughts if key not in self.refused}
-            found["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
+            sent |= {key: thoughts[key] for key in thoughts if key not in self.refused}
+            sent["tool_calls"] = [_sent_call(call) for call in message.tool_calls]
         if message.tool_call_id is not None:
-            found["tool_call_id"] = message.tool_call_id
-        return found
+            sent["tool_call_id"] = message.tool_call_id
+        return sent
 
     def concede(
         self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
@@ -290,8 +290,8 @@ class ServerDialect:
 def _sent(body: Mapping[str, Any]) -> set[str]:
     """Names of options, of what messages hold, and "system" for that role."""
     messages = body.get("messages", ())
-    held = {key for message in messages for key in (*message, message["role"])}
-    return {*body, *body.get("extra_body", ())} | held & {_SYSTEM, *_THOUGHTS}
+    keys = {key for message in messages for key in (*message, message["role"])}
+    return {*body, *body.get("extra_body", ())} | keys & {_SYSTEM, *_THOUGHTS}
 
 
 def _tokens_in(body: Mapping[str, Any]) -> int:

@@ -274,8 +274,8 @@ class ModelConnections:
         """Of the connection in use; 0 where there never was one. One small query."""
         where = model_connections.c.standing == IN_USE
         with reading(self._engine) as connection:
-            found = connection.execute(select(model_connections.c.version).where(where)).scalar()
-        return found or 0
+            version = connection.execute(select(model_connections.c.version).where(where)).scalar()
+        return version or 0
 
     def connection(self, standing: str = IN_USE) -> ModelConnection | None:
         """None where there is none. Raises SetupError where its key cannot be read."""

@@ -53,19 +53,19 @@ class ModelJudge:
         return self._model.name
 
     def judge(self, statements: Sequence[OpenStatement]) -> Sequence[JudgeVerdict | None]:
-        found: dict[int, JudgeVerdict | None] = {}
+        verdicts: dict[int, JudgeVerdict | None] = {}
         failures: list[RagError] = []
         calls = 0
         for _ in range(2):
-            waiting = [position for position in range(len(statements)) if position not in found]
+            waiting = [position for position in range(len(statements)) if position not in verdicts]
             for start in range(0, len(waiting), AT_ONCE):
                 places = waiting[start : start + AT_ONCE]
-                if calls < MOST_CALLS and not (failures and not found):
+                if calls < MOST_CALLS and not (failures and not verdicts):
                     calls += 1
-                    found |= self._verdicts_of_call(places, statements, failures)
-        if failures and not found:
+                    verdicts |= self._verdicts_of_call(places, statements, failures)
+        if failures and not verdicts:
             raise failures[0]
-        return [found.get(position) for position in range(len(statements))]
+        return [verdicts.get(position) for position in range(len(statements))]
 
     def _verdicts_of_call(
         self,
@@ -83,16 +83,16 @@ class ModelJudge:
         reply, failure = reply_in_time(
             self._model, messages, max_tokens=tokens, patience=self._patience
         )
-        told = _verdicts(reply)
-        if not told:
+        verdicts = _verdicts(reply)
+        if not verdicts:
             log.warning("a judge replied in another form", extra={"reply": reply.strip()[:80]})
             text = f"{self.name} did not answer in the form that was asked for."
             failures.append(failure or UnreadableReply(text))
-        return {places[n - 1]: verdict for n, verdict in told.items() if 0 < n <= len(places)}
+        return {places[n - 1]: verdict for n, verdict in verdicts.items() if 0 < n <= len(places)}
 
 
 def _described(number: int, statement: OpenStatement) -> str:
-    excerpts = "\n".join(f"- {each}" for each in statement.evidence)
+    excerpts = "\n".join(f"- {excerpt}" for excerpt in statement.evidence)
     return f"Statement {number}: {statement.text}\nExcerpts:\n{excerpts}"
 
 
@@ -103,11 +103,11 @@ def _verdicts(reply: str) -> dict[int, JudgeVerdict | None]:
     """
     results: dict[int, JudgeVerdict | None] = {}
     for place, object_ in enumerate(_objects(reply), 1):
-        said = str(object_.get("verdict") or object_.get("label") or "").strip().lower()
-        if not said:
+        label = str(object_.get("verdict") or object_.get("label") or "").strip().lower()
+        if not label:
             continue
         number = re.search(r"\d+", str(object_.get("id", place)))
-        verdict = next((v for word, v in _VERDICTS.items() if said.startswith(word)), None)
+        verdict = next((v for word, v in _VERDICTS.items() if label.startswith(word)), None)
         reason = str(object_.get("reason") or "")[:300]
         if verdict is Verdict.OPEN:
             reason = reason or PARTLY
@@ -151,15 +151,15 @@ def labels_of(folder: Path) -> dict[int, Verdict] | None:
     named = config.get("id2label") or {}
     if len(named) == 1 or config.get("num_labels") == 1:
         return None
-    told = {int(at): _meaning(str(label).lower()) for at, label in named.items()}
-    known = {at: verdict for at, verdict in told.items() if verdict is not None}
-    if Verdict.SUPPORTED not in known.values():
+    meanings = {int(index): _meaning(str(label).lower()) for index, label in named.items()}
+    verdicts = {index: verdict for index, verdict in meanings.items() if verdict is not None}
+    if Verdict.SUPPORTED not in verdicts.values():
         labels = ", ".join(map(str, named.values())) or "none"
         raise SetupError(
             f"The judge {str(folder)!r} has the labels {labels}; one of them has to say "
             f"“entailment”. {expected}"
         )
-    return known
+    return verdicts
 
 
 def _meaning(label: str) -> Verdict | None:
@@ -201,7 +201,7 @@ class InferenceJudge:
             raise ModelUnavailable(f"The judge {self.name} does not work: {error}") from error
         if labels is None:
             return [_of_one(_probability(float(row))) for row in rows]
-        return [_of_scores([float(each) for each in row], labels) for row in rows]
+        return [_of_scores([float(score) for score in row], labels) for row in rows]
 
 
 def _probability(score: float) -> float:

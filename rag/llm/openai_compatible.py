@@ -361,9 +361,9 @@ def _has_not_connected(error: BaseException) -> bool:
     return "ConnectTimeout" in (type(error).__name__, type(error.__cause__).__name__)
 
 
-def shorter(own: Patience, other: Patience | None) -> Patience:
+def shorter(patience: Patience, other: Patience | None) -> Patience:
     """The one that ends a wait first."""
-    return own if other is None or own.seconds < other.seconds else other
+    return patience if other is None or patience.seconds < other.seconds else other
 
 
 def _is_timeout(error: BaseException) -> bool:
@@ -376,10 +376,10 @@ def _wait_seconds(error: Any, tries: int) -> float | None:
         return None if _is_final(error) else 0.0
     if error.status_code not in _RETRIED or error.code in _FINAL_CODES:
         return None
-    asked = _asked_seconds(error.response.headers)
-    if asked is None:
+    seconds = _asked_seconds(error.response.headers)
+    if seconds is None:
         return min(0.5 * 2.0**tries, RETRY_SECONDS)
-    return asked if asked <= RETRY_SECONDS else None
+    return seconds if seconds <= RETRY_SECONDS else None
 
 
 def _asked_seconds(headers: Mapping[str, str]) -> float | None:

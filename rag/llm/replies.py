@@ -56,9 +56,9 @@ class ToolCalls:
         call.beside |= {key: piece[key] for key in piece.keys() - _OF_A_CALL}
 
     def _call_for(self, index: int | None, call_id: str, name: str) -> _Call:
-        known = self._call_of(index, call_id, name)
-        call = known or _Call()
-        if known is None:
+        begun = self._call_of(index, call_id, name)
+        call = begun or _Call()
+        if begun is None:
             self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
@@ -227,7 +227,7 @@ def _choice_of(event: Mapping[str, Any]) -> Mapping[str, Any] | None:
         reason = event.get("done_reason") or ("stop" if event.get("done") else None)
         return {"delta": event["message"], "finish_reason": reason}
     listed = choices if isinstance(choices, list) else [choices]
-    first = (each for each in listed if isinstance(each, dict) and not each.get("index"))
+    first = (choice for choice in listed if isinstance(choice, dict) and not choice.get("index"))
     return next(first, None)
 
 
@@ -356,7 +356,7 @@ def _characters_in(any_: Any) -> int:
         return len(any_)
     if isinstance(any_, Mapping):
         skipped = ("id", "type", "role", "object", "finish_reason", "name", "logprobs")
-        return sum(_characters_in(each) for key, each in any_.items() if key not in skipped)
+        return sum(_characters_in(value) for key, value in any_.items() if key not in skipped)
     return sum(map(_characters_in, any_)) if isinstance(any_, list) else 0
 
 
@@ -428,8 +428,8 @@ class _ReplyLines:
         lines = text.splitlines()
         if text and (not self._seen or text.startswith('{"error"')):
             is_one_each = len(lines) > 1 and all(re.fullmatch(r"\{.*\}", line) for line in lines)
-            for each in lines if is_one_each else [text]:
-                yield from _objects_of(each)
+            for event in lines if is_one_each else [text]:
+                yield from _objects_of(event)
 
 
 def _lines(pieces: Iterable[bytes]) -> Iterator[tuple[str, bool]]:
@@ -468,10 +468,10 @@ def _objects_of(event: str, *, is_error: bool = False) -> Iterator[Mapping[str, 
         data = json.loads(event)
     except (ValueError, RecursionError) as error:
         raise UnreadableReply(_not_json(event)) from error
-    for each in data if isinstance(data, list) else [data]:
-        if isinstance(each, dict):
-            yield _checked(each, is_error=is_error)
-        elif each is not None:
+    for item in data if isinstance(data, list) else [data]:
+        if isinstance(item, dict):
+            yield _checked(item, is_error=is_error)
+        elif item is not None:
             raise UnreadableReply(_not_json(event))
 
 
@@ -492,9 +492,12 @@ def _complaint_of(values: Mapping[str, Any]) -> Any:
     if values.get("object") == "error" or values.get("type") == "error":
         return values.get("error") or values.get("message") or values
     beside = [value for value in values.values() if isinstance(value, dict)]
-    beside = [each for each in beside if each.get("status_code") != 0]  # that is well
+    beside = [object_ for object_ in beside if object_.get("status_code") != 0]  # that is well
     named = (
-        value for each in (values, *beside) for key, value in each.items() if _ERROR.match(key)
+        value
+        for object_ in (values, *beside)
+        for key, value in object_.items()
+        if _ERROR.match(key)
     )
     return next((value for value in named if value), None)
 

@@ -57,8 +57,8 @@ def calls_of(mark: str, body: str, names: Collection[str]) -> list[ToolCall]:
     return calls or [ToolCall("", UNREADABLE, "{}")]
 
 
-def _calls(found: Iterable[tuple[str, str]]) -> list[ToolCall]:
-    return [ToolCall("", name, arguments) for name, arguments in found]
+def _calls(written: Iterable[tuple[str, str]]) -> list[ToolCall]:
+    return [ToolCall("", name, arguments) for name, arguments in written]
 
 
 # ── What is known by its form alone ──────────────────────────────────────────────────────────
@@ -146,21 +146,21 @@ def _of_python(text: str) -> dict[str, Any] | None:
 
 def _from_json(text: str) -> WrittenCalls:
     start = regex.search(r"\{|\[(?=\s*[\[{])", text)
-    found: WrittenCalls = []
+    calls: WrittenCalls = []
     rest = text[start.start() :] if start else ""
     while rest.startswith(("{", "[")):
         length, value = _decode(rest)
         if not length:
             break
-        found += calls_in_value(value)
+        calls += calls_in_value(value)
         rest = rest[length:].lstrip(" \t\r\n,;")
-    return found
+    return calls
 
 
 def calls_in_value(value: Any) -> WrittenCalls:
     """The calls that a JSON value is."""
     if isinstance(value, list):
-        return [call for each in value for call in calls_in_value(each)]
+        return [call for item in value for call in calls_in_value(item)]
     if not isinstance(value, Mapping):
         return []
     inner = next((value[key] for key in _INSIDE if key in value), None)
@@ -174,12 +174,14 @@ def calls_in_value(value: Any) -> WrittenCalls:
 
 
 def _arguments_of(value: Mapping[str, Any]) -> str:
-    given = next((value[key] for key in _ARGUMENTS if key in value), None)
-    if given is None:
-        given = {key: each for key, each in value.items() if key not in (*_NAMES, "type", "id")}
-    if isinstance(given, str) and given.strip() and not given.strip().startswith("{"):
-        given = {"query": given}
-    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+    arguments = next((value[key] for key in _ARGUMENTS if key in value), None)
+    if arguments is None:
+        arguments = {
+            key: argument for key, argument in value.items() if key not in (*_NAMES, "type", "id")
+        }
+    if isinstance(arguments, str) and arguments.strip() and not arguments.strip().startswith("{"):
+        arguments = {"query": arguments}
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 
 def arguments_in(text: str) -> str:
@@ -195,13 +197,13 @@ def arguments_in(text: str) -> str:
         return arguments_in(value)
     if isinstance(value, Mapping) or text.count('"') % 2:
         return text
-    found: Any = None
+    arguments: Any = None
     rest = text[text.find("{") :] if "{" in text else ""
     while rest.startswith("{"):  # an empty object may come before the one that is meant
         length, value = _decode(rest)
-        found = value if isinstance(value, dict) and (value or found is None) else found
+        arguments = value if isinstance(value, dict) and (value or arguments is None) else arguments
         rest = rest[length:].lstrip() if length else ""
-    return text if found is None else json.dumps(found, ensure_ascii=False, default=str)
+    return text if arguments is None else json.dumps(arguments, ensure_ascii=False, default=str)
 
 
 def _decode(text: str) -> tuple[int, Any]:
@@ -276,9 +278,9 @@ class LineCalls:
         return LineCall(length=length, calls=tuple(calls)) if calls else None
 
     @staticmethod
-    def _paragraph(text: str, found: "regex.Match[str]") -> int:
+    def _paragraph(text: str, opening: "regex.Match[str]") -> int:
         """Where it ends: with its bracket at the end of a line, or before an empty line."""
-        end = regex.search(r"\)\n|\n\n" if found[0].endswith("(") else r"\n\n", text)
+        end = regex.search(r"\)\n|\n\n" if opening[0].endswith("(") else r"\n\n", text)
         return end.start() + 1 if end else 0
 
 

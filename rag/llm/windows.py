@@ -108,11 +108,11 @@ class ModelWindow:
             if not self._is_sure and self._may_ask():
                 self._asked_at = self._clock()
                 self._told = self._ask_server()
-        found = self._told or self._without_server() or self._configured or DEFAULT_WINDOW
+        window = self._told or self._without_server() or self._configured or DEFAULT_WINDOW
         if self._clock() - self._refused_at >= _BELIEVED_SECONDS:
             self._refused = None
         refused = self._refused if guesses or not self._is_guess else None
-        return min(cap for cap in (found, self._configured, refused) if cap is not None)
+        return min(cap for cap in (window, self._configured, refused) if cap is not None)
 
     def published_tokens(self) -> int:
         """As `tokens`, without what was guessed."""
@@ -153,11 +153,11 @@ class ModelWindow:
                 listing = client.models.with_raw_response.list().http_response.text
             except openai.OpenAIError:
                 return None
-            told = listed_window(listing, self._model)
+            window = listed_window(listing, self._model)
             self._answer_limit = listed_window(listing, self._model, keys=_ANSWER_KEYS)
-            self._is_sure = told is not None or self._published() is not None
+            self._is_sure = window is not None or self._published() is not None
             could = listed_window(listing, self._model, keys=_TRAINED_KEYS)
-            return told if self._is_sure else self._ask_beside(client) or could
+            return window if self._is_sure else self._ask_beside(client) or could
 
     def _ask_beside(self, client: "OpenAI") -> int | None:
         """What llama.cpp, LM Studio and Ollama tell beside the protocol."""
@@ -166,8 +166,8 @@ class ModelWindow:
         root = client.with_options(base_url=self._base_url.rstrip("/").removesuffix("/v1"))
         for path, keys in _BESIDE:
             with suppress(openai.OpenAIError, ValueError):
-                told = root.get(path, cast_to=object)
-                window = listed_window(told, self._model, keys=keys, is_named=path != "/props")
+                answer = root.get(path, cast_to=object)
+                window = listed_window(answer, self._model, keys=keys, is_named=path != "/props")
                 self._is_sure = window is not None
                 if window is not None:
                     return window
@@ -192,23 +192,27 @@ class ModelWindow:
 
 
 def listed_window(
-    told: object, model: str, *, keys: Sequence[str] = _WINDOW_KEYS, is_named: bool = False
+    listing: object, model: str, *, keys: Sequence[str] = _WINDOW_KEYS, is_named: bool = False
 ) -> int | None:
     """The window of a model in what a server tells of its models, as JSON or as its text.
 
     A server of one model often calls it by its file's name, unless rows are sure to be named.
     """
-    if isinstance(told, str):
+    if isinstance(listing, str):
         try:
-            told = json.loads(told)
+            listing = json.loads(listing)
         except ValueError:
             return None
-    rows = told.get("data", told.get("models", [told])) if isinstance(told, dict) else told
+    rows = (
+        listing.get("data", listing.get("models", [listing]))
+        if isinstance(listing, dict)
+        else listing
+    )
     rows = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     names = (model, f"{model}:latest")
     named = [row for row in rows if any(row.get(k) in names for k in ("id", "name", "model"))]
     for row in named or (rows if len(rows) == 1 and not is_named else ()):
-        holders = [each for each in (row, *row.values()) if isinstance(each, dict)]
+        holders = [holder for holder in (row, *row.values()) if isinstance(holder, dict)]
         for value in (holder.get(key) for key in keys for holder in holders):
             if isinstance(value, int) and _SMALLEST_WINDOW <= value <= _LARGEST_WINDOW:
                 return value

@@ -230,12 +230,12 @@ def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair
 
 def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pair]:
     """Walk back from the newest and stop at the first that does not fit: no holes."""
-    kept: list[Pair] = []
+    newest: list[Pair] = []
     for pair in reversed(pairs[len(pairs) - most :] if most else []):
         if not purse.take(pair.messages):
             break
-        kept.insert(0, pair)
-    return kept
+        newest.insert(0, pair)
+    return newest
 
 
 SYSTEM_MESSAGES = 4  # of a client that are read at most

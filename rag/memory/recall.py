@@ -361,13 +361,13 @@ class Index:
         if not paragraphs:
             return
         language = language_of(" ".join(paragraph.text for paragraph in paragraphs)[:4000])
-        asked = Counter(telling(question[:LONGEST_QUESTION], language))
+        question_words = Counter(telling(question[:LONGEST_QUESTION], language))
         whole = 0.0
         for place, paragraph in enumerate(paragraphs):
             words = Counter(telling(f"{paragraph.setting} {paragraph.text}", language))
             length = float(words.total())
-            for word in words.keys() | asked.keys():
-                count = words[word] + ASKED_WEIGHT * (word in asked)
+            for word in words.keys() | question_words.keys():
+                count = words[word] + ASKED_WEIGHT * (word in question_words)
                 self._put(word, message, place, count, length)
             for number in (*paragraph.numbers, *paragraph.behind):
                 self._put(number_word(number), message, place, 1.0, length)

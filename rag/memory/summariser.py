@@ -133,8 +133,8 @@ class Summariser:
             SummaryCancelled: nothing was changed.
         """
         calls, verifier = _Calls(self.ask, hang_up or HangUp()), Verifier(evidence)
-        kept, failed = _still_valid(verifier, before)
-        lines, dropped, written_to = list(kept), 0, before.written_to
+        valid, failed = _still_valid(verifier, before)
+        lines, dropped, written_to = list(valid), 0, before.written_to
         for first, last in self._parts(evidence, max(before.written_to, evidence.start), lines):
             if calls.made >= MOST_CALLS - 1:
                 break

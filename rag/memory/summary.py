@@ -215,12 +215,12 @@ def _answers(evidence: TurnEvidence) -> Iterator[SummaryLine]:
 def _answering(question: str, sentences: Sequence[SpokenSentence]) -> SpokenSentence | None:
     """That which shares most words with the question; of equals what cites, then the first."""
     language = language_of(question)
-    asked = set(telling(question, language))
+    wanted_words = set(telling(question, language))
 
     def worth(place: int) -> tuple[float, int]:
         sentence = sentences[place]
-        shared = len(asked.intersection(telling(sentence.quotation, language)))
-        return shared / max(1, len(asked)) + 0.5 * bool(sentence.numbers), -place
+        shared = len(wanted_words.intersection(telling(sentence.quotation, language)))
+        return shared / max(1, len(wanted_words)) + 0.5 * bool(sentence.numbers), -place
 
     able = [i for i, sentence in enumerate(sentences) if not sentence.asks or len(sentences) == 1]
     return sentences[max(able, key=worth)] if able else None

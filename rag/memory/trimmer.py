@@ -321,15 +321,15 @@ def _sent(
 
 def _kept_systems(transcript: Transcript, limits: _TrimLimits) -> list[int]:
     """Those at the beginning, and of those before the first turn the newest that fit."""
-    kept: list[int] = []
+    fitting: list[int] = []
     left = int(limits.max_tokens * SYSTEM_SHARE)
     for index in reversed([index for index in transcript.systems if index < transcript.covered]):
         left -= transcript.tokens(index, index + 1)
         if left < 0:
             break
-        kept.insert(0, index)
+        fitting.insert(0, index)
     newer = (index for index in transcript.systems if index >= transcript.covered)
-    return [*range(transcript.leading), *kept, *newer]
+    return [*range(transcript.leading), *fitting, *newer]
 
 
 def _in_turn(messages: list[MessageDict]) -> list[dict[str, Any]]:

@@ -77,11 +77,11 @@ def back_up(
     backup_id = f"{now:%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}"
     check_backup_fits(library, repository, links=links)
     staging = folder_beside(repository.blobs, library.staging)
-    with ExitStack() as held:
-        held.enter_context(repository.being_made(backup_id))
+    with ExitStack() as resources:
+        resources.enter_context(repository.being_made(backup_id))
         if has_holds(library.engine):  # not before the migration that makes them
-            held.enter_context(deletions_put_off(library.engine))
-        snapshot = held.enter_context(taken(library.engine, staging))
+            resources.enter_context(deletions_put_off(library.engine))
+        snapshot = resources.enter_context(taken(library.engine, staging))
         database = {
             name: _written(repository.blobs, name, parts)
             for file, parts in snapshot.files()
@@ -432,12 +432,12 @@ class HeldIds(Protocol):
 
 def compare(engine: Engine, index: HeldIds) -> Differences:
     """Look at ids, not at contents, some at a time; all together where there are too many."""
-    debts, found, missing = IndexDebts(engine), 0, list[str]()
+    debts, present, missing = IndexDebts(engine), 0, list[str]()
     for ids in debts.embedded_batches():
         there = index.chunk_ids(ids)
-        found += len(there)
+        present += len(there)
         missing += [chunk_id for chunk_id in ids if chunk_id not in there]
-    extra = index.chunk_ids() if index.count() > found else set()
+    extra = index.chunk_ids() if index.count() > present else set()
     for ids in debts.embedded_batches() if extra else ():
         extra.difference_update(ids)
     return Differences(
@@ -461,8 +461,8 @@ def repair(
         refuse_emptied(engine, folder, vectors=len(differences.extra_vectors))
     if not differences.has_all_words:
         rebuild_words(engine)
-    for at in range(0, len(differences.extra_vectors), REMOVED_AT_ONCE):
-        index.remove(differences.extra_vectors[at : at + REMOVED_AT_ONCE])
+    for start in range(0, len(differences.extra_vectors), REMOVED_AT_ONCE):
+        index.remove(differences.extra_vectors[start : start + REMOVED_AT_ONCE])
     if differences.missing_vectors:
         IndexDebts(engine).mark_unembedded(differences.missing_vectors)
     embed_missing()

@@ -21,9 +21,9 @@ Samples = dict[str, float]
 class SharedFigures(Collector):
     """Adds what other processes told of themselves last to what this one counts."""
 
-    def __init__(self, engine: Engine, own: CollectorRegistry) -> None:
+    def __init__(self, engine: Engine, registry: CollectorRegistry) -> None:
         self._engine = engine
-        self._own = own
+        self._own = registry
         self._process = uuid4().hex
         self._others: list[Samples] = []
         self._told: Samples = {}
@@ -69,10 +69,10 @@ class SharedFigures(Collector):
     def collect(self) -> Iterator[Metric]:
         others = _sum(self._others)
         for metric in self._own.collect():
-            own = {_key(sample.name, sample.labels): sample for sample in metric.samples}
+            samples = {_key(sample.name, sample.labels): sample for sample in metric.samples}
             metric.samples = [
                 sample._replace(value=sample.value + others.pop(key, 0.0))
-                for key, sample in own.items()
+                for key, sample in samples.items()
                 if not sample.name.endswith(CREATED)
             ]
             for key in [key for key in others if _is_of(metric.name, key)]:

@@ -138,7 +138,7 @@ class BackupRepository:
         if not whole or not unwanted or self._is_written_by_others():
             return 0
         staying = [self.manifest(id_) for id_ in ids if id_ not in unwanted]
-        self.blobs.remove(f"{MANIFESTS}{each}{ENDING}" for each in unwanted)
+        self.blobs.remove(f"{MANIFESTS}{id_}{ENDING}" for id_ in unwanted)
         needed = {name for manifest in staying for name in manifest.all_files}
         kinds = ("originals/", "tables/", "uploads/", "databases/")
         self.blobs.remove(
@@ -225,7 +225,7 @@ class ArchiveBlobs:
             path.unlink(missing_ok=True)  # of one that was killed
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600))
         self._zip = zipfile.ZipFile(path, "w" if mode == "x" else "r", zipfile.ZIP_STORED)
-        self._sizes = {each.filename: each.file_size for each in self._zip.infolist()}
+        self._sizes = {member.filename: member.file_size for member in self._zip.infolist()}
 
     def __enter__(self) -> "ArchiveBlobs":
         return self

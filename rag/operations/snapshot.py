@@ -89,13 +89,13 @@ def named_files(engine: Engine, places: Places, before: Noted) -> dict[str, File
     return rows
 
 
-def is_as_noted(path: Path | None, kept: FileRecord, *, reads: bool) -> bool:
+def is_as_noted(path: Path | None, record: FileRecord, *, reads: bool) -> bool:
     """Whether it is there in its length, and, if it is read, with its content."""
     if path is None:
         return True
     try:
-        is_whole = path.stat().st_size == kept.size
-        return is_whole and (not reads or checksum(path) == kept.checksum)
+        is_whole = path.stat().st_size == record.size
+        return is_whole and (not reads or checksum(path) == record.checksum)
     except OSError:
         return False
 
@@ -165,7 +165,8 @@ def note_manifest(
     if before is not None:
         if not accepts:
             furthest = {
-                key: max(at, before.versions.get(key, at)) for key, at in now.versions.items()
+                key: max(version, before.versions.get(key, version))
+                for key, version in now.versions.items()
             }
             now = replace(now, versions=furthest)
         if replace(before, noted_at=now.noted_at) == replace(now, rows=before.rows) and not remade:
@@ -201,7 +202,7 @@ def set_back(engine: Engine, folder: Path) -> str:
     if before is None:
         return ""
     now = take_inventory(engine)
-    if all(now.versions.get(key, at) >= at for key, at in before.versions.items()):
+    if all(now.versions.get(key, version) >= version for key, version in before.versions.items()):
         return ""
     return (
         f"The database is older than what was noted here at {before.noted_at}: it holds {now}, and "
@@ -236,10 +237,10 @@ def refuse_emptied(engine: Engine, folder: Path, *, vectors: int = 0) -> None:
     is_expected = before is not None and (before.documents or before.conversations)
     if not (is_expected or vectors) or not _is_new(engine):
         return
-    told = f"{before}, as noted at {before.noted_at}" if before and is_expected else ""
-    held = told or f"{vectors} vectors of a library in {folder}"
+    inventory = f"{before}, as noted at {before.noted_at}" if before and is_expected else ""
+    losses = inventory or f"{vectors} vectors of a library in {folder}"
     raise SetupError(
-        f"The database is gone: {engine.url.render_as_string()} is empty, and there were {held}. "
+        f"The database is gone: {engine.url.render_as_string()} is empty, and there were {losses}. "
         "Restore the backup of the database; nothing is repaired or removed before that. To begin "
         f"anew instead, name another GROUNDNOTE_DATA_DIR, or delete {folder / FILE} and "
         f"{folder / 'chroma'}."
@@ -308,13 +309,13 @@ def taken(engine: Engine, staging: Path) -> Iterator[Snapshot]:
             closing(sqlite3.connect(path)) as copy,
         ):
             live.backup(copy)  # in one step: writers go on, and it is not begun anew for them
-        asked = create_engine("sqlite://", creator=lambda: _read_only(path))
+        snapshot = create_engine("sqlite://", creator=lambda: _read_only(path))
         try:
-            _refuse_damage(asked)
-            with asked.connect() as connection:
+            _refuse_damage(snapshot)
+            with snapshot.connect() as connection:
                 yield Snapshot(connection, path)
         finally:
-            asked.dispose()
+            snapshot.dispose()
 
 
 def _refuse_damage(engine: Engine) -> None:
@@ -465,8 +466,8 @@ def tables_without_rows(
 ) -> set[str]:
     """Ids of tables whose rows cannot be read, or are not those that were noted."""
     ids = tables.ids(EVERYTHING)
-    noted = ((key, kept) for key, kept in rows.items() if key in ids)
-    changed = {k for k, kept in noted if not is_as_noted(places.rows_of(k), kept, reads=reads)}
+    noted = ((key, record) for key, record in rows.items() if key in ids)
+    changed = {k for k, record in noted if not is_as_noted(places.rows_of(k), record, reads=reads)}
     return tables.files.lacking(ids) | changed
 
 
@@ -475,4 +476,4 @@ def documents_of(tables: "TableStore", table_ids: set[str]) -> dict[str, str]:
     of = (
         [table for table in tables.tables(EVERYTHING) if table.id in table_ids] if table_ids else []
     )
-    return {each.document_id: each.document_name for each in of}
+    return {table.document_id: table.document_name for table in of}

@@ -109,9 +109,9 @@ def _of_question(turn: Expectations, ended: Finished) -> Iterator[CheckOutcome]:
         yield word, ended.message.is_followup == turn.follow_up, query
 
 
-def no_other_numbers(text: str, given: int) -> CheckOutcome:
-    """Numbers 1 to `given` are what the conversation has given; no answer may show another."""
-    other = [number for number in cited_numbers(text) if not 1 <= number <= given]
+def no_other_numbers(text: str, highest: int) -> CheckOutcome:
+    """Numbers 1 to `highest` are what the conversation has given; no answer may show another."""
+    other = [number for number in cited_numbers(text) if not 1 <= number <= highest]
     return "gives no number that it was not given", not other, ", ".join(map(str, other))
 
 
@@ -149,7 +149,7 @@ def _flat(text: str) -> str:
 
 def is_same_value(shown: str, wanted: str) -> bool:
     """Whether a cell is this value: 1,216 is 1216, and 243.20 is 243.2."""
-    plain = [NOT_IN_NUMBERS.sub("", each) for each in (shown, wanted)]
+    plain = [NOT_IN_NUMBERS.sub("", cell) for cell in (shown, wanted)]
     try:
         return math.isclose(*map(float, plain))
     except ValueError:
@@ -163,16 +163,16 @@ def words_of(text: str) -> set[str]:
 
 def numbers_in(text: str) -> set[int]:
     """Every number of a summary; its list may hold ranges of any length, such as `[3]–[40]`."""
-    found = set(cited_numbers(text))
+    numbers = set(cited_numbers(text))
     for first, last in RANGE.findall(text):
-        found.update(range(int(first), int(last) + 1))
-    return found
+        numbers.update(range(int(first), int(last) + 1))
+    return numbers
 
 
 def stands_beside(text: str, words: str, numbers: Iterable[int]) -> bool:
     """Whether the words stand in one line, or one table with its lead-in, with such a number."""
     wanted = set(numbers)
-    return any(holds(each, words) and wanted & numbers_in(each) for each in _together(text))
+    return any(holds(block, words) and wanted & numbers_in(block) for block in _together(text))
 
 
 def _together(text: str) -> Iterator[str]:
@@ -256,38 +256,43 @@ class Player:
         if isinstance(turn, Ask) and turn.edit is not None:
             self._branch(number, turn.edit)
         if isinstance(turn, Ask):
-            said, events = turn.ask, self._assistant.ask(self._session, turn.ask)
+            question, events = turn.ask, self._assistant.ask(self._session, turn.ask)
         else:
             last = self._session.read().message_count - 1
-            said, events = "the same again", self._assistant.regenerate(self._session, last)
+            question, events = "the same again", self._assistant.regenerate(self._session, last)
         action = "ask" if isinstance(turn, Ask) else "regenerate"
         try:
-            told = list(events)
+            outcome_events = list(events)
         except Exception as error:  # noqa: BLE001 - it has failed, whatever it is; others go on
             check = Check(number, "is answered", False, f"{type(error).__name__}: {error}")
-            return PlayedTurn(number, action, said, checks=(check,))
-        last_event = ending(told)
+            return PlayedTurn(number, action, question, checks=(check,))
+        last_event = ending(outcome_events)
         if self._position.compacts:
             self._application.jobs.run_waiting()
         if isinstance(last_event, Failed):
             check = Check(number, "is answered", False, last_event.message)
-            return PlayedTurn(number, action, said, checks=(check,))
-        checks = [Check(number, *held) for held in self._answer_checks(turn, last_event, number)]
-        streamed = "".join(each.text for each in told if isinstance(each, Text))
-        given = self._session.read().source_count
+            return PlayedTurn(number, action, question, checks=(check,))
+        checks = [
+            Check(number, *outcome) for outcome in self._answer_checks(turn, last_event, number)
+        ]
+        streamed = "".join(event.text for event in outcome_events if isinstance(event, Text))
+        source_count = self._session.read().source_count
         checks.append(
-            Check(number, *no_other_numbers(f"{streamed}\n\n{last_event.message.content}", given))
+            Check(
+                number,
+                *no_other_numbers(f"{streamed}\n\n{last_event.message.content}", source_count),
+            )
         )
         past, text = self._position.past, last_event.message.content
-        past.cited[number], past.said[number] = last_event.sources, f"{said}\n{text}"
+        past.cited[number], past.said[number] = last_event.sources, f"{question}\n{text}"
         past.indices[number] = last_event.message.index - 1
         query = last_event.message.resolved_query or ""
         return PlayedTurn(
             number,
             action,
-            said,
+            question,
             answer=text,
-            resolved=query if query != said else "",
+            resolved=query if query != question else "",
             cited=_cited(last_event),
             checks=tuple(checks),
         )
@@ -311,9 +316,9 @@ class Player:
         yield from of_answer(turn, ended, self._position.past)
         if turn.computes is not None:
             values = self._computed(ended)
-            held = any(is_same_value(value, turn.computes) for value in values)
+            matches = any(is_same_value(value, turn.computes) for value in values)
             got = ", ".join(values) or f"no table was computed: {ended.message.content}"
-            yield f"computes {turn.computes!r}", held, got
+            yield f"computes {turn.computes!r}", matches, got
 
     def _computed(self, ended: Finished) -> list[str]:
         answer = ended.message.answer
@@ -336,11 +341,11 @@ class Player:
         is_done = bool(summary) and left <= 1
         checks = [Check(number, "all turns but the newest are summarised", is_done, got)]
         recalled = [self._recalled(recall) for recall in turn.recalls]
-        held = [
+        outcomes = [
             *self._summary_checks(number, turn, summary),
             *self._brought_back(number, turn, recalled),
         ]
-        checks += [Check(number, *each) for each in held]
+        checks += [Check(number, *outcome) for outcome in outcomes]
         text = "all turns but the newest are summarised"
         return PlayedTurn(
             number,
@@ -396,24 +401,24 @@ class Player:
         """What memory brings for a question: the messages apart that are sent as they were said."""
         messages = self._assistant.preview(self._session, wanted.ask)
         ends = [messages[0], messages[-1]] if messages[0].role == Role.SYSTEM else [messages[-1]]
-        said = "\n".join(end.content for end in ends)
-        return said.partition(SUMMARY_TITLE)[2].replace(wanted.ask, "") or ends[-1].content
+        sent = "\n".join(end.content for end in ends)
+        return sent.partition(SUMMARY_TITLE)[2].replace(wanted.ask, "") or ends[-1].content
 
     def _brought_back(
         self, number: int, turn: Compress, recalled: Sequence[str]
     ) -> Iterator[CheckOutcome]:
         past = self._position.past
         for wanted, text in zip(turn.recalls, recalled, strict=True):
-            said = past.said.get(wanted.turn, "")
-            if not holds(said, wanted.words):
+            exchange = past.said.get(wanted.turn, "")
+            if not holds(exchange, wanted.words):
                 self._blame(number, "recalls", wanted.turn, f"does not say {wanted.words!r}")
             numbers = past.numbers(wanted.turn)
-            cites = stands_beside(said, wanted.words, numbers)
-            found = (
+            cites = stands_beside(exchange, wanted.words, numbers)
+            is_recalled = (
                 stands_beside(text, wanted.words, numbers) if cites else holds(text, wanted.words)
             )
             beside = ", beside its number" if cites else ""
-            yield f"recalls {wanted.words!r} for {wanted.ask!r}{beside}", found, text
+            yield f"recalls {wanted.words!r} for {wanted.ask!r}{beside}", is_recalled, text
 
     def _blame(self, number: int, key: str, earlier: int, what: str) -> None:
         """What cannot fail is an error of the file, unless that turn went wrong itself."""
@@ -431,8 +436,8 @@ class Player:
         messages = [ImportedMessage(message.role, message.content) for message in turn.messages]
         self._session.append(messages, sources)
         text = "\n".join(message.content for message in messages)
-        given = [m.content for m in messages if m.role == Role.ASSISTANT]
-        numbers = cited_numbers("\n\n".join(map(canonical, given)))
+        answers = [m.content for m in messages if m.role == Role.ASSISTANT]
+        numbers = cited_numbers("\n\n".join(map(canonical, answers)))
         past = self._position.past
         past.cited[number] = tuple(self._session.sources(numbers))
         past.said[number] = canonical(text)
@@ -441,8 +446,8 @@ class Player:
     def _configure(self, number: int, turn: SettingsStep) -> PlayedTurn:
         configure(self._session, turn.settings, compacts=self._position.compacts)
         changed = turn.settings.model_dump(exclude_none=True)
-        said = ", ".join(f"{key}: {value}" for key, value in changed.items())
-        return PlayedTurn(number, "settings", said)
+        summary = ", ".join(f"{key}: {value}" for key, value in changed.items())
+        return PlayedTurn(number, "settings", summary)
 
     def _add(self, number: int, turn: Add) -> PlayedTurn:
         name, text = turn.add.name, turn.add.text

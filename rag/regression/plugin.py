@@ -70,10 +70,10 @@ class ScriptItem(pytest.Item):
 def _failure_text(replay: Replay) -> str:
     from rag.regression.report import difference
 
-    told = [replay.title, *([replay.error] if replay.error else [])]
+    lines = [replay.title, *([replay.error] if replay.error else [])]
     for turn in replay.turns:
-        told += [f"turn {turn.number}, {difference(turn, failure)}" for failure in turn.failures]
-    return "\n\n".join(told)
+        lines += [f"turn {turn.number}, {difference(turn, failure)}" for failure in turn.failures]
+    return "\n\n".join(lines)
 
 
 REPLAYER = pytest.StashKey[Any]()

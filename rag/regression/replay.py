@@ -142,8 +142,10 @@ class Recorder:
 
     def save(self, path: Path) -> None:
         """Write the replies so far beside the conversation."""
-        kept = {"version": 1, "model": self._model.name, "turns": self._turns}
-        path.write_text(json.dumps(kept, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+        recording = {"version": 1, "model": self._model.name, "turns": self._turns}
+        path.write_text(
+            json.dumps(recording, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
+        )
 
 
 # ── Libraries to replay conversations over: ingested once, and kept by what they are made of ──────
@@ -173,9 +175,9 @@ class Libraries:
         """
         path = self._ingested(folder)
         with tempfile.TemporaryDirectory(prefix="groundnote-") as place:
-            own = Path(place) / "data"
-            shutil.copytree(path, own)
-            yield own
+            copy = Path(place) / "data"
+            shutil.copytree(path, copy)
+            yield copy
 
     @contextmanager
     def opened(self, data: Path, model: ChatModel | None = None) -> Iterator["Application"]:
@@ -233,7 +235,7 @@ class Libraries:
     def _name(self, folder: Path) -> str:
         """Of the documents, the settings that read them, and the code that does."""
         digest = hashlib.sha256()
-        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
+        for path in sorted(entry for entry in folder.rglob("*") if entry.is_file()):
             digest.update(f"{path.relative_to(folder)}\0".encode())
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         for section in (self._settings.documents, self._settings.embedding, self._settings.tables):
@@ -243,7 +245,7 @@ class Libraries:
 
     def _forget_old(self, used: Path) -> None:
         paths = [path for path in self._kept.iterdir() if not path.name.startswith(".")]
-        for old in sorted(paths, key=lambda each: -each.stat().st_mtime)[KEPT:]:
+        for old in sorted(paths, key=lambda entry: -entry.stat().st_mtime)[KEPT:]:
             if old != used:
                 shutil.rmtree(old, ignore_errors=True)
 
@@ -370,11 +372,11 @@ def files_of(paths: tuple[Path, ...] | list[Path]) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        inside = (each for each in path.iterdir() if each.suffix in ENDINGS)
-        found = sorted(each for each in inside if ".recorded." not in each.name)
-        if not found:
+        inside = (entry for entry in path.iterdir() if entry.suffix in ENDINGS)
+        scripts = sorted(entry for entry in inside if ".recorded." not in entry.name)
+        if not scripts:
             raise UserError(f"{path} holds no .json or .yaml file to replay.")
-        yield from found
+        yield from scripts
 
 
 def _begun(
@@ -402,7 +404,7 @@ def _until_restart(
 
 def _in_new_process(rest: ReplayState) -> tuple[list[PlayedTurn], Position]:
     """What follows a restart, played by a process that knows only what was stored."""
-    paths = [str(PACKAGE.parent), *(each for each in sys.path if each)]
+    paths = [str(PACKAGE.parent), *(entry for entry in sys.path if entry)]
     ended = subprocess.run(
         [sys.executable, "-c", "from rag.regression.replay import resume; resume()"],
         input=pickle.dumps(rest),
@@ -411,12 +413,14 @@ def _in_new_process(rest: ReplayState) -> tuple[list[PlayedTurn], Position]:
         check=False,
     )
     if ended.returncode:
-        said = ended.stderr.decode(errors="replace").strip().splitlines()
-        raise SetupError(f"The process after a restart failed: {said[-1] if said else 'no word'}.")
-    told: tuple[list[PlayedTurn], Position] | str = pickle.loads(ended.stdout)
-    if isinstance(told, str):
-        raise UserError(told)
-    return told
+        errors = ended.stderr.decode(errors="replace").strip().splitlines()
+        raise SetupError(
+            f"The process after a restart failed: {errors[-1] if errors else 'no word'}."
+        )
+    outcome: tuple[list[PlayedTurn], Position] | str = pickle.loads(ended.stdout)
+    if isinstance(outcome, str):
+        raise UserError(outcome)
+    return outcome
 
 
 def resume() -> None:
@@ -424,13 +428,13 @@ def resume() -> None:
     rest: ReplayState = pickle.loads(sys.stdin.buffer.read())
     answers, sys.stdout = os.fdopen(os.dup(1), "wb"), sys.stderr
     os.dup2(2, 1)  # whatever a library prints
-    told: tuple[list[PlayedTurn], Position] | str
+    outcome: tuple[list[PlayedTurn], Position] | str
     try:
-        told = _resumed(rest), rest.position
+        outcome = _resumed(rest), rest.position
     except RagError as error:
-        told = str(error)
+        outcome = str(error)
     with answers:
-        answers.write(pickle.dumps(told))
+        answers.write(pickle.dumps(outcome))
 
 
 def _resumed(rest: ReplayState) -> list[PlayedTurn]:

@@ -276,8 +276,8 @@ def as_junit(replays: Sequence[Replay]) -> bytes:
             name = _xml(f"turn {turn.number}: {turn.said}")
             case = ElementTree.SubElement(suite, "testcase", classname=replay.name, name=name)
             for check in turn.failures:
-                told = ElementTree.SubElement(case, "failure", message=_xml(check.expectation))
-                told.text = _xml(difference(turn, check))
+                failure = ElementTree.SubElement(case, "failure", message=_xml(check.expectation))
+                failure.text = _xml(difference(turn, check))
         if replay.error:
             case = ElementTree.SubElement(suite, "testcase", classname=replay.name, name="file")
             ElementTree.SubElement(case, "error", message=_xml(replay.error))
@@ -289,7 +289,9 @@ def as_junit(replays: Sequence[Replay]) -> bytes:
 def _xml(text: str) -> str:
     """Without what no XML may hold."""
     return "".join(
-        each for each in text if each in "\t\n" or " " <= each <= "\ud7ff" or each > "\ue000"
+        character
+        for character in text
+        if character in "\t\n" or " " <= character <= "\ud7ff" or character > "\ue000"
     )
 
 
@@ -331,21 +333,21 @@ def show(replay: Replay, console: Console) -> None:
 
 def cost_of_compaction(replay: Replay, without: Replay) -> dict[str, Any]:
     """What summaries took away and saved: answers, citations and tokens, beside a run without."""
-    asked = [
+    pairs = [
         (one, other)
         for one, other in zip(replay.turns, without.turns, strict=False)
         if one.action in ("ask", "regenerate")
     ]
     cites = [
-        ({c.number for c in one.cited}, {c.number for c in other.cited}) for one, other in asked
+        ({c.number for c in one.cited}, {c.number for c in other.cited}) for one, other in pairs
     ]
     return {
-        "answers": len(asked),
-        "answers_changed": [one.number for one, other in asked if one.answer != other.answer],
+        "answers": len(pairs),
+        "answers_changed": [one.number for one, other in pairs if one.answer != other.answer],
         "citations": sum(len(other) for _, other in cites),
         "citations_lost": sum(len(other - one) for one, other in cites),
         "expectations_failed": [len(replay.failures), len(without.failures)],
-        "tokens": [sum(one.tokens for one, _ in asked), sum(other.tokens for _, other in asked)],
+        "tokens": [sum(one.tokens for one, _ in pairs), sum(other.tokens for _, other in pairs)],
     }
 
 
@@ -353,11 +355,11 @@ def show_cost(replay: Replay, without: Replay, console: Console) -> None:
     """The cost in one line."""
     cost = cost_of_compaction(replay, without)
     changed = cost["answers_changed"]
-    told = f" (turns {', '.join(map(str, changed))})" if changed else ""
+    where = f" (turns {', '.join(map(str, changed))})" if changed else ""
     with_, without_ = cost["tokens"]
     saved = 100 * (without_ - with_) / without_ if without_ else 0
     console.print(
-        f"        compaction: {len(changed)} of {cost['answers']} answers changed{told}, "
+        f"        compaction: {len(changed)} of {cost['answers']} answers changed{where}, "
         f"{cost['citations_lost']} of {cost['citations']} citations lost, {without_:,} tokens "
         f"became {with_:,} ({saved:.0f} % less)",
         soft_wrap=True,
@@ -379,10 +381,12 @@ def compared(before: Any, now: Any) -> dict[str, list[str]]:
 
 def _by_expectation(report: Any) -> dict[str, bool]:
     results = {}
-    for each in report["conversations"]:
-        for check in each["checks"]:
-            results[f"{each['name']}, turn {check['turn']}: {check['expectation']}"] = check["held"]
-        results[f"{each['name']}: the file can be replayed"] = not each["error"]
+    for conversation in report["conversations"]:
+        for check in conversation["checks"]:
+            results[f"{conversation['name']}, turn {check['turn']}: {check['expectation']}"] = (
+                check["held"]
+            )
+        results[f"{conversation['name']}: the file can be replayed"] = not conversation["error"]
     return results
 
 
@@ -399,7 +403,7 @@ def read_report(path: Path) -> Any:
 
 def show_comparison(changes: dict[str, list[str]], console: Console) -> None:
     """Counts, and what is better and worse by name."""
-    counts = ", ".join(f"{len(found)} {word}" for word, found in changes.items() if found)
+    counts = ", ".join(f"{len(names)} {word}" for word, names in changes.items() if names)
     console.print(f"beside the earlier run: {counts}", highlight=False)
     for word in ("worse", "better"):
         for change in changes[word]:
@@ -408,12 +412,12 @@ def show_comparison(changes: dict[str, list[str]], console: Console) -> None:
 
 def show_measures(graded: Sequence[Graded], console: Console) -> None:
     """A line for each question that went wrong, then the means."""
-    for each in graded:
-        wrong = each.is_answerable and (each.declined or not each.cites_first)
-        if wrong or (not each.is_answerable and not each.declined):
-            cited = ", ".join(each.documents) or "nothing"
-            did = "declined" if each.declined else f"cited {cited}"
-            question = each.question
+    for answer in graded:
+        wrong = answer.is_answerable and (answer.declined or not answer.cites_first)
+        if wrong or (not answer.is_answerable and not answer.declined):
+            cited = ", ".join(answer.documents) or "nothing"
+            did = "declined" if answer.declined else f"cited {cited}"
+            question = answer.question
             console.print(
                 f"{escape(question.id)}: {escape(question.question)} [dim]{escape(did)}; expected "
                 f"{escape(question.document or 'to decline')}[/dim]",

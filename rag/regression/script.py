@@ -273,11 +273,11 @@ class ScriptFile:
 
     def error(self, place: KeyPath, message: str) -> UserError:
         """What is wrong at a place, for people."""
-        known = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.lines)
+        nearest = next(place[:n] for n in range(len(place), -1, -1) if place[:n] in self.lines)
         turn = f", turn {int(place[1]) + 1}" if _is_turn(place) else ""
-        keys = [str(each) for each in place[2 if turn else 0 :] if isinstance(each, str)]
-        at = f', "{keys[-1]}"' if keys else ""
-        return UserError(f"{self.path}, line {self.lines[known]}{turn}{at}: {message}.")
+        keys = [str(key) for key in place[2 if turn else 0 :] if isinstance(key, str)]
+        where = f', "{keys[-1]}"' if keys else ""
+        return UserError(f"{self.path}, line {self.lines[nearest]}{turn}{where}: {message}.")
 
 
 def read_script(path: Path) -> tuple[Script, ScriptFile]:
@@ -368,7 +368,7 @@ class _Built:
             raise UserError(f"{self.path} holds more than {MOST_VALUES:,} values; split it.")
         self.lines[place] = node.start_mark.line + 1
         if isinstance(node, yaml.SequenceNode):
-            return [self.value(each, (*place, index)) for index, each in enumerate(node.value)]
+            return [self.value(child, (*place, index)) for index, child in enumerate(node.value)]
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, place)
         assert isinstance(node, yaml.ScalarNode)
@@ -405,11 +405,11 @@ def validated(model: type[Model], source: ScriptFile) -> Model:
         return model.model_validate(source.data)
     except ValidationError as error:
         problems = [
-            _place_and_message(each, source) for each in error.errors() if not _is_side(each)
+            _place_and_message(detail, source) for detail in error.errors() if not _is_side(detail)
         ]
-        problems.sort(key=lambda each: source.lines.get(each[0], 0))
-        said = list(dict.fromkeys(str(source.error(*problem)) for problem in problems))
-        raise UserError("\n".join(said[:5])) from error
+        problems.sort(key=lambda problem: source.lines.get(problem[0], 0))
+        messages = list(dict.fromkeys(str(source.error(*problem)) for problem in problems))
+        raise UserError("\n".join(messages[:5])) from error
 
 
 def _is_side(problem: Mapping[str, Any]) -> bool:
@@ -446,7 +446,7 @@ def _message(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) 
         return "there is no such key here" + _nearest(place, data)
     if kind.startswith("union_tag"):
         return _actions(value)
-    told = {
+    messages = {
         "missing": "this key is missing",
         "string_too_short": "some words were expected, nothing came",
         "too_short": "at least one entry was expected, none came",
@@ -458,18 +458,18 @@ def _message(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) 
         "bool_type": f"true or false was expected, {_brief(value)} came",
         "value_error": str(limits.get("error", "")).rstrip("."),
     }
-    return told.get(kind, f"an object with keys was expected, {_brief(value)} came")
+    return messages.get(kind, f"an object with keys was expected, {_brief(value)} came")
 
 
 def _nearest(place: KeyPath, data: Any) -> str:
     if len(place) > 3 or "turns" not in data:
         return ""
     model = ACTIONS.get(_action(place, data), Script)
-    known = [(each.alias or name) for name, each in model.model_fields.items()]
-    near = difflib.get_close_matches(str(place[-1]), known, n=1)
+    keys = [(info.alias or name) for name, info in model.model_fields.items()]
+    near = difflib.get_close_matches(str(place[-1]), keys, n=1)
     if near:
         return f': "{near[0]}" is one'
-    return f"; known are {', '.join(known)}"
+    return f"; known are {', '.join(keys)}"
 
 
 def _action(place: KeyPath, data: Any) -> str:

@@ -296,9 +296,9 @@ class LiveHtml:
         self._next_at = time.monotonic() + PAUSE * (time.monotonic() - began)
         if html == self._shown:
             return None
-        kept = _common(self._shown, html)
+        shared = _common(self._shown, html)
         self._shown = html
-        return {"keep": len(html[:kept].encode("utf-16-le")) // 2, "html": html[kept:]}
+        return {"keep": len(html[:shared].encode("utf-16-le")) // 2, "html": html[shared:]}
 
     def _sources_by_number(self) -> dict[int, Source]:
         fresh = set(cited_numbers(self._text)) - self._asked

@@ -102,15 +102,15 @@ class Series:
 def chart_of(result: TableResult, wanted: str = "") -> Chart | None:
     """The picture of a result; None where it has none, or none was asked for and none helps."""
     series = _series(result)
-    asked = wanted or result.chart
-    if series is None or asked == "none" or len(series.values) < 2:
+    choice = wanted or result.chart
+    if series is None or choice == "none" or len(series.values) < 2:
         return None
     is_grouped = bool(result.plan.get("group"))
-    if not asked and not (is_grouped and FEWEST <= len(series.values) <= MOST_BARS):
+    if not choice and not (is_grouped and FEWEST <= len(series.values) <= MOST_BARS):
         return None
     series = _parted(result, series)
     possible = _possible(series)
-    kind = asked if asked in possible else possible[0]
+    kind = choice if choice in possible else possible[0]
     shares = partial(_bars, of_whole=True) if series.is_parted else _shares
     inside, height = {"bar": _bars, "line": _line_paths, "share": shares}[kind](series)
     title, text = escape(f"{series.column.name} by {series.name}"), str(series)

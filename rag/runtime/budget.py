@@ -96,8 +96,8 @@ def reply_soon(
     model: ChatModel, messages: Sequence[ChatMessage], *, max_tokens: int, patience: Patience
 ) -> str:
     """What it says in time without thinking; "" where it fails or takes longer."""
-    said, failure = reply_in_time(model, messages, max_tokens=max_tokens, patience=patience)
-    return "" if failure else said
+    reply, failure = reply_in_time(model, messages, max_tokens=max_tokens, patience=patience)
+    return "" if failure else reply
 
 
 def reply_in_time(
@@ -297,8 +297,8 @@ class Lane:
         """Take a place, or one in the queue. Raises Busy when that is full."""
         ticket = Ticket(owner)
         with self._change:
-            own = sum(each.owner == owner for each in self._queue)
-            is_full = len(self._queue) >= self._most_waiting or own >= self._waiting_share
+            owned = sum(waiting.owner == owner for waiting in self._queue)
+            is_full = len(self._queue) >= self._most_waiting or owned >= self._waiting_share
             if is_full and not self._may_enter(owner):
                 raise self._busy(len(self._queue))
             self._queue.append(ticket)
@@ -310,12 +310,12 @@ class Lane:
 
         Raises Busy when it is not in time, Left when nobody waits for it any more.
         """
-        until, told = time.monotonic() + patience_seconds, -1
+        until, shown = time.monotonic() + patience_seconds, -1
         on_hang_up(self._look)
         while True:
             with self._change:
                 self._change.wait_for(
-                    lambda: ticket.is_in or self._queue.index(ticket) != told or has_hung_up(),
+                    lambda: ticket.is_in or self._queue.index(ticket) != shown or has_hung_up(),
                     timeout=until - time.monotonic(),
                 )
                 if ticket.is_in:
@@ -324,10 +324,10 @@ class Lane:
                 if has_hung_up():
                     self._queue.remove(ticket)
                     raise ClientGone(hang_up_reason() or "Nobody waits for this any more.")
-                if before == told:
+                if before == shown:
                     self._queue.remove(ticket)
                     raise self._busy(before)
-            yield (told := before)
+            yield (shown := before)
 
     def leave(self, ticket: Ticket) -> None:
         """Give the place back, or that in the queue."""
@@ -348,8 +348,8 @@ class Lane:
 
         Raises Busy and Left.
         """
-        held = _held.get()
-        if id(self) in held:
+        lanes = _held.get()
+        if id(self) in lanes:
             yield
             return
         ticket = self.join(current_owner())
@@ -357,10 +357,10 @@ class Lane:
             tell = _tell.get()
             for before in self.wait(ticket, patience_seconds=patience_seconds):
                 tell(before)
-            _held.set(held | {id(self)})
+            _held.set(lanes | {id(self)})
             yield
         finally:
-            _held.set(held)
+            _held.set(lanes)
             self.leave(ticket)
 
     def _look(self) -> None:
@@ -372,11 +372,11 @@ class Lane:
 
     def _admit(self) -> None:
         while True:
-            able = [each for each in self._queue if self._may_enter(each.owner)]
+            able = [waiting for waiting in self._queue if self._may_enter(waiting.owner)]
             if not able:
                 break
             ticket = min(
-                able, key=lambda each: (self._inside[each.owner], self._served[each.owner])
+                able, key=lambda waiting: (self._inside[waiting.owner], self._served[waiting.owner])
             )
             self._queue.remove(ticket)
             self._turn += 1
@@ -439,8 +439,8 @@ def as_done(
         done, pending = wait(pending, timeout=patience, return_when=FIRST_COMPLETED)
         if not done:
             yield None
-        for each in done:
-            yield each.result()
+        for future in done:
+            yield future.result()
 
 
 class Prefetch(Generic[Item]):

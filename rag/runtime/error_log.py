@@ -64,8 +64,8 @@ class ErrorLog:
                     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                     file = folder / FILE
                     is_full = file.exists() and file.stat().st_size > LARGEST
-                    with file.open("w" if is_full else "a", encoding="utf-8") as kept:
-                        kept.writelines(lines)
+                    with file.open("w" if is_full else "a", encoding="utf-8") as stream:
+                        stream.writelines(lines)
                     return file
         return None
 
@@ -99,8 +99,8 @@ class _OneLine(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         error = record.exc_info[1] if record.exc_info else None
-        told = f": {self._log.report(error)}" if error is not None else ""
-        _say(f"{record.getMessage()}{told}")
+        report = f": {self._log.report(error)}" if error is not None else ""
+        _say(f"{record.getMessage()}{report}")
 
 
 def _say(text: str) -> None:
@@ -109,8 +109,8 @@ def _say(text: str) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    said = " ".join(str(error).split())[:SHOWN]
-    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = " ".join(str(error).split())[:SHOWN]
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 ERRORS = ErrorLog()

@@ -69,7 +69,7 @@ def _likeness(application: "Application") -> Likeness:
         return application.embedder.embed([text])
 
     def likeness(words: Sequence[str], names: tuple[str, ...]) -> list[list[float]]:
-        cosines = (word(each)[0] @ rows(names).T for each in words)
+        cosines = (word(term)[0] @ rows(names).T for term in words)
         return [((row - usual().mean) / usual().deviation).tolist() for row in cosines]
 
     return likeness
@@ -162,7 +162,7 @@ def _excuse(application: "Application", writer: str) -> Excuse | None:
         return None
 
     def excuse(pairs: Sequence[tuple[str, str]]) -> list[bool]:
-        opinions = judge.judge([OpenStatement(clause, (said,)) for clause, said in pairs])
+        opinions = judge.judge([OpenStatement(clause, (sentence,)) for clause, sentence in pairs])
         return [
             opinion is not None and opinion.verdict is Verdict.SUPPORTED for opinion in opinions
         ]

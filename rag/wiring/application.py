@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from threading import Event, Lock, Thread
@@ -384,9 +384,11 @@ class Application:
         """An index that lost what it held, as with a folder, is filled again."""
         if self._does_jobs:
             self._copy_vectors()  # where it broke off
-        held, wanted = self.index.count(), self.documents.embedded_count()
-        if held < wanted and self._does_jobs:
-            log_throttled(log, "The vector index is rebuilt", f"it holds {held} of {wanted} chunks")
+        present, wanted = self.index.count(), self.documents.embedded_count()
+        if present < wanted and self._does_jobs:
+            log_throttled(
+                log, "The vector index is rebuilt", f"it holds {present} of {wanted} chunks"
+            )
             self.repair()
 
     def _note(self, **options: Any) -> None:
@@ -427,11 +429,11 @@ class Application:
         for document_id, name in documents_of(self.tables, lacking).items():
             path = self.documents.original(self.documents.document(document_id, EVERYTHING))
             if path is not None and document_id not in lost:
-                own = lacking & {
+                table_ids = lacking & {
                     t.id for t in self.tables.tables(EVERYTHING, document_id=document_id)
                 }
-                self.tables.files.remove(own)  # what is not right would be taken for whole
-                remade |= own
+                self.tables.files.remove(table_ids)  # what is not right would be taken for whole
+                remade |= table_ids
                 self.ingestion.read_rows_again(document_id, path.read_bytes())
                 made.append(name)
         if made:
@@ -491,3 +493,13 @@ class Application:
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
     """The whole application, over the migrated database. Raises SetupError."""
     return Application(settings, embedder)
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Application]:
+    """The application without a server, for one command."""
+    application = build(settings)
+    try:
+        yield application
+    finally:
+        application.stop()

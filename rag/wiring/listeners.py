@@ -64,8 +64,8 @@ def listener_policy(settings: Settings, host: str) -> ListenerPolicy:
             )
     if ANY in allowed:
         return ListenerPolicy(frozenset(), proxies)
-    own = f"[{host}]" if ":" in host else host.lower()
-    return ListenerPolicy(frozenset(allowed | set(LOOPBACK) | {own}), proxies)
+    here = f"[{host}]" if ":" in host else host.lower()
+    return ListenerPolicy(frozenset(allowed | set(LOOPBACK) | {here}), proxies)
 
 
 def _refuse_everybody(settings: Settings, host: str) -> None:
@@ -118,7 +118,7 @@ def relayed_client(value: str, secrets: SecretBox) -> str:
 def networks_of(trusted: Iterable[str]) -> list[ProxyNetwork]:
     """Raises SetupError."""
     try:
-        return [ip_network(each, strict=False) for each in trusted]
+        return [ip_network(network, strict=False) for network in trusted]
     except ValueError as error:
         raise SetupError(
             f"auth.trusted_proxies holds what is no address ({error}). Expected such as "

@@ -115,10 +115,10 @@ class ConnectedModel:
         looked_at = self._looked_at_server()
         llm = self._configured.llm.connected(looked_at.base_url, model, looked_at.api_key)
         settings = self._configured.model_copy(update={"llm": llm})
-        asked, window = open_model(settings), open_window(settings)
-        assert asked is not None
+        chat_model, window = open_model(settings), open_window(settings)
+        assert chat_model is not None
         assert window is not None
-        return try_model(asked, window.tokens())
+        return try_model(chat_model, window.tokens())
 
     def use(self, model: str, choices: tuple[str, ...] = ()) -> None:
         """Have a model of the server that was looked at answer from now on, in every process."""

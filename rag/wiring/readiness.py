@@ -41,10 +41,10 @@ def checks_of(application: "Application") -> dict[str, ReadinessProbe]:
 def looked_at(checks: Mapping[str, ReadinessProbe]) -> dict[str, bool]:
     """All at once; what takes too long does not work."""
     pool = ThreadPoolExecutor(len(checks))
-    asked = {name: pool.submit(_works, check) for name, check in checks.items()}
-    wait(asked.values(), timeout=READY_SECONDS)
+    probes = {name: pool.submit(_works, check) for name, check in checks.items()}
+    wait(probes.values(), timeout=READY_SECONDS)
     pool.shutdown(wait=False)
-    return {name: each.done() and each.result() for name, each in asked.items()}
+    return {name: probe.done() and probe.result() for name, probe in probes.items()}
 
 
 def _works(check: ReadinessProbe) -> bool:

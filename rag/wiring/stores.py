@@ -118,7 +118,7 @@ def syncs_of(application: "Application") -> "Syncs":
     settings = application.settings.sources
 
     bounds = load_limits(application.settings)
-    told = sha256(repr(bounds).encode()).hexdigest()[:BOUNDS_CHARS]
+    fingerprint = sha256(repr(bounds).encode()).hexdigest()[:BOUNDS_CHARS]
 
     def parts() -> Parts:
         return Parts(
@@ -127,7 +127,7 @@ def syncs_of(application: "Application") -> "Syncs":
             application.ingestion,
             Limits(settings.most_removed_share, settings.most_removed),
             bounds.max_bytes,
-            told,
+            fingerprint,
             timedelta(days=settings.grace_days),
         )
 

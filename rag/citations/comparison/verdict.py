@@ -189,14 +189,14 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
 
 def _split(terms: Sequence[Term]) -> tuple[list[Term], set[int]]:
     """The terms without denials, and before which of them one stands."""
-    kept: list[Term] = []
+    affirmed: list[Term] = []
     denials: set[int] = set()
     for term in terms:
         if term.limits and term.key == NOT:
-            denials.add(len(kept))
+            denials.add(len(affirmed))
         else:
-            kept.append(term)
-    return kept, denials
+            affirmed.append(term)
+    return affirmed, denials
 
 
 def _repeats(

@@ -67,9 +67,9 @@ def main() -> None:
     """One fetch, in bounds."""
     from rag.documents.sandbox_worker import limit_memory
 
-    asked = json.load(sys.stdin)
-    limit_memory(asked.pop("most_memory"))
-    sys.stdout.write(json.dumps(_answer(Wish(**asked))))
+    request = json.load(sys.stdin)
+    limit_memory(request.pop("most_memory"))
+    sys.stdout.write(json.dumps(_answer(Wish(**request))))
 
 
 def _answer(wish: Wish) -> dict[str, str]:
@@ -81,7 +81,7 @@ def _answer(wish: Wish) -> dict[str, str]:
     try:
         branch, commit = _fetched(wish)
     except tuple(ERRORS.values()) as error:
-        kind = next(kind for kind, each in ERRORS.items() if isinstance(error, each))
+        kind = next(kind for kind, error_type in ERRORS.items() if isinstance(error, error_type))
         return {"failed": kind, "told": str(error)}
     except HTTPUnauthorized:
         return _away(wish, "it is not there, or needs a login: name a token: git+https://{name}@…")
@@ -109,8 +109,8 @@ def _fetched(wish: Wish) -> tuple[str, str]:
             name, commit, symrefs = _fetch_into(target, wish, HISTORY)
         except TooLarge:
             name, commit, symrefs = _fetch_into(target, wish, 1)
-        kept: Any = target.refs
-        kept[KEPT] = commit
+        refs: Any = target.refs
+        refs[KEPT] = commit
         return branch_name(name, symrefs), commit.decode()
 
 
@@ -144,15 +144,17 @@ def choose(refs: dict[bytes, bytes], wish: Wish) -> tuple[bytes, bytes]:
     for name in names:
         if name in refs:
             return name, refs.get(name + b"^{}", refs[name])
-    known = sorted(ref[11:].decode(errors="replace") for ref in refs if ref[:11] == b"refs/heads/")
-    told = f"It has {', '.join(known[:8])}." if known else "It has none."
-    raise SourceAway(f"{wish.url} has no branch {wish.branch or 'to begin with'!r}. {told}")
+    branches = sorted(
+        ref[11:].decode(errors="replace") for ref in refs if ref[:11] == b"refs/heads/"
+    )
+    hint = f"It has {', '.join(branches[:8])}." if branches else "It has none."
+    raise SourceAway(f"{wish.url} has no branch {wish.branch or 'to begin with'!r}. {hint}")
 
 
 def branch_name(ref: bytes, symrefs: Mapping[Any, bytes]) -> str:
     """`main` of `refs/heads/main`, or of the HEAD that leads there."""
-    found = symrefs.get(ref, ref)
-    return found.decode(errors="replace").removeprefix("refs/heads/").removeprefix("refs/tags/")
+    target = symrefs.get(ref, ref)
+    return target.decode(errors="replace").removeprefix("refs/heads/").removeprefix("refs/tags/")
 
 
 def guarded_manager(guard: Guard) -> Any:
@@ -194,13 +196,13 @@ class _Bounds:
     def of(self, read: Any) -> Any:
         def bounded(amount: int | None = None, **options: Any) -> bytes:
             most = self._left + 1
-            found = bytes(read(min(most, amount or most), **options))
-            self._left -= len(found)
+            data = bytes(read(min(most, amount or most), **options))
+            self._left -= len(data)
             if self._left < 0:
                 raise TooLarge(f"The repository has more than {MOST_PACKED:,} bytes to fetch.")
             if time.monotonic() > self._ends:
                 raise SourceAway(f"Fetching took more than {MOST_SECONDS:.0f} seconds.")
-            return found
+            return data
 
         return bounded
 

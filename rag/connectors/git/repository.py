@@ -104,11 +104,11 @@ class GitSource:
         results: dict[str, tuple[str, str]] = {}
         oldest = self._repository.get_shallow()  # what they changed is not known
         for entry in self._repository.get_walker(include=[commit], max_entries=HISTORY):
-            found = entry.commit
-            if found.id in oldest or len(found.parents) > 1:
+            commit_ = entry.commit
+            if commit_.id in oldest or len(commit_.parents) > 1:
                 continue
-            author = found.author.decode("utf-8", "replace").partition("<")[0].strip()
-            day = datetime.fromtimestamp(found.author_time, UTC).date().isoformat()
+            author = commit_.author.decode("utf-8", "replace").partition("<")[0].strip()
+            day = datetime.fromtimestamp(commit_.author_time, UTC).date().isoformat()
             for change in entry.changes():
                 path = change.new.path if change.new else None
                 if path:
@@ -130,11 +130,11 @@ class GitSource:
                 self._address.url, str(self._folder), self._address.branch,
                 self._address.username, self._address.password, self._options.private_hosts,
             )  # fmt: skip
-            found = fetch(wish)
+            fetched = fetch(wish)
             self._repository = Repo(str(self._folder))
         except (NotGitRepository, FileNotFoundError) as error:
             raise SourceAway(f"{self._address.url}: there is no Git repository.") from error
-        return found
+        return fetched
 
     def _local_branch(self) -> tuple[str, str]:
         from rag.connectors.git.fetch_process import branch_name, choose
@@ -214,13 +214,13 @@ def forge_link(url: str, branch: str) -> str:
 
 def open_git(address: str, options: SourceOptions) -> GitSource:
     """Raises UserError for what is no repository that may be read."""
-    found = read_address(address)
-    if found.local is None:
-        place = urlsplit(found.url)
+    parsed = read_address(address)
+    if parsed.local is None:
+        place = urlsplit(parsed.url)
         port = place.port or {"http": 80, "https": 443}[place.scheme]
         with suppress(SourceAway):  # told at the first sync, and tried again
             Guard(options.private_hosts).addresses(place.hostname or "", port)
-    return GitSource(found, options)
+    return GitSource(parsed, options)
 
 
 API, PAGES = "https://api.github.com", "https://github.com"

@@ -113,8 +113,8 @@ class Fetcher:
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             raise Forbidden(f"{url} leads to what is not http or https.") from error
         except (httpx.HTTPError, ssl.SSLError, zlib.error, ValueError) as error:
-            told = str(error) or type(error).__name__
-            raise SourceAway(f"{url} cannot be fetched ({told}).") from error
+            message = str(error) or type(error).__name__
+            raise SourceAway(f"{url} cannot be fetched ({message}).") from error
 
     def _body(self, response: httpx.Response) -> bytes:
         encoding = response.headers.get("content-encoding", "").strip().lower()
@@ -124,12 +124,12 @@ class Fetcher:
         if stated.isdecimal() and int(stated) > self._max_bytes:
             raise self._too_large(response)
         pieces = response.iter_raw(PIECE_BYTES)
-        found = bytearray()
+        body = bytearray()
         for piece in inflated(pieces, ENCODINGS[encoding], self._max_bytes + 1):
-            found += piece
-            if len(found) > self._max_bytes:
+            body += piece
+            if len(body) > self._max_bytes:
                 raise self._too_large(response)
-        return bytes(found)
+        return bytes(body)
 
     def _too_large(self, response: httpx.Response) -> TooLarge:
         return TooLarge(f"{response.url} has more than {self._max_bytes:,} bytes, the limit.")
@@ -271,14 +271,14 @@ class Scope:
 
     def name_of(self, url: str, ending: str) -> str:
         """`setup/wi-fi.html`, with the host before it where it is another one."""
-        found = urlsplit(url)
-        path = (found.path or "/").removeprefix(self.folder if self.holds(url) else "")
+        parsed = urlsplit(url)
+        path = (parsed.path or "/").removeprefix(self.folder if self.holds(url) else "")
         path = "" if path + "/" == self.folder else path
         parts = [_part(unquote(part, errors="replace")) for part in path.split("/") if part]
         if not parts:
             parts.append("index")
         if not self.has_host(url):
-            parts.insert(0, _part(found.hostname or "site"))
+            parts.insert(0, _part(parsed.hostname or "site"))
         last = _with_ending(parts[-1], ending)
         query = urlsplit(without_secrets(url)).query  # names are for everybody who reads it
         if query:
@@ -289,10 +289,10 @@ class Scope:
 
 def _with_ending(name: str, ending: str) -> str:
     """`prices.php` as a page is `prices.html`, `v1.2` is `v1.2.html`; `a.htm` stays."""
-    own = _ending(name)
-    if own == ending or {own, ending} <= PAGE_ENDINGS:
+    current = _ending(name)
+    if current == ending or {current, ending} <= PAGE_ENDINGS:
         return name
-    return (name[: -len(own)] if own in MADE_PAGES else name) + ending
+    return (name[: -len(current)] if current in MADE_PAGES else name) + ending
 
 
 def distinguished(name: str, by: str) -> str:
@@ -355,12 +355,12 @@ def unpacked_list(data: bytes, max_bytes: int) -> bytes:
     if not data.startswith(GZIP):
         return data
     try:
-        found = b"".join(inflated(iter([data]), 47, max_bytes + 1))
+        unpacked = b"".join(inflated(iter([data]), 47, max_bytes + 1))
     except zlib.error as error:
         raise SourceAway(f"A sitemap is damaged ({error}).") from error
-    if len(found) > max_bytes:
+    if len(unpacked) > max_bytes:
         raise SourceAway(f"A sitemap unpacks to more than {max_bytes:,} bytes.")
-    return found
+    return unpacked
 
 
 def read_list(data: bytes, url: str) -> FeedEntry:
@@ -379,7 +379,7 @@ def read_list(data: bytes, url: str) -> FeedEntry:
         return FeedEntry(sitemaps=_joined(url, _texts(root, "sitemap", "loc")))
     if kind == "urlset":
         return FeedEntry(pages=_joined(url, _texts(root, "url", "loc")))
-    entries = [each for each in root.iter() if _tag(each) in ("item", "entry")]
+    entries = [element for element in root.iter() if _tag(element) in ("item", "entry")]
     return FeedEntry(pages=_joined(url, [_link(entry) for entry in entries[:MOST_ENTRIES]]))
 
 
@@ -388,17 +388,17 @@ def _tag(element: Any) -> str:
 
 
 def _texts(root: Any, parent: str, child: str) -> list[str]:
-    above = [each for each in root if _tag(each) == parent][:MOST_ENTRIES]
-    return [inner.text or "" for each in above for inner in each if _tag(inner) == child]
+    above = [element for element in root if _tag(element) == parent][:MOST_ENTRIES]
+    return [inner.text or "" for element in above for inner in element if _tag(inner) == child]
 
 
 def _link(entry: Any) -> str:
     """Of an entry: RSS writes it as text, Atom as an attribute."""
     for child in entry:
         if _tag(child) == "link" and child.get("rel", "alternate") == "alternate":
-            found = child.get("href") or child.text or ""
-            if found.strip():
-                return str(found)
+            link = child.get("href") or child.text or ""
+            if link.strip():
+                return str(link)
     ids = [child for child in entry if _tag(child) in ("guid", "id")]
     texts = [str(id_.text or "") for id_ in ids if id_.get("isPermaLink") != "false"]
     return next((text for text in texts if text.startswith("http")), "")

@@ -65,11 +65,11 @@ def read_page(data: bytes, url: str, declared: str | None = None) -> WebPage:
     )
 
 
-def _document(title: str, said: Mapping[str, str], main: str) -> bytes:
+def _document(title: str, metadata: Mapping[str, str], main: str) -> bytes:
     metas = (
-        f'<meta name="{name}" content="{escape(said[name])}">'
+        f'<meta name="{name}" content="{escape(metadata[name])}">'
         for name in ("author", "article:author", "keywords", *DATES)
-        if name in said
+        if name in metadata
     )
     head = f'<meta charset="utf-8"><title>{escape(title)}</title>{"".join(metas)}'
     return f"<!doctype html><html><head>{head}</head><body>{main}</body></html>".encode()
@@ -91,17 +91,17 @@ def _main_text(tree: Any, markup: str, url: str) -> str:
     leaves out tables or headings; else the page without what stands around it."""
     for element in tree.css(AROUND):
         element.decompose()
-    said = [each for each in tree.css(MAIN) if len(_words(each)) >= SOME_WORDS]
-    outermost = [each for each in said if not _is_inside(each, said)]
+    candidates = [element for element in tree.css(MAIN) if len(_words(element)) >= SOME_WORDS]
+    outermost = [element for element in candidates if not _is_inside(element, candidates)]
     if len(outermost) == 1:
         return str(outermost[0].html)
     if tree.body is None:
         return ""
-    found = _extracted(markup, url) if len(markup) <= MOST_GUESSED else ""
+    extracted = _extracted(markup, url) if len(markup) <= MOST_GUESSED else ""
     wanted = [word for part in tree.body.css("td, th, h1, h2, h3") for word in _words(part)]
-    kept = set(_text_words(found))
-    if found and sum(word in kept for word in wanted) >= KEPT_WORDS * len(wanted):
-        return found
+    extracted_words = set(_text_words(extracted))
+    if extracted and sum(word in extracted_words for word in wanted) >= KEPT_WORDS * len(wanted):
+        return extracted
     return str(tree.body.html)
 
 
@@ -118,11 +118,11 @@ def _extracted(markup: str, url: str) -> str:
     from selectolax.lexbor import LexborHTMLParser
     from trafilatura import extract
 
-    found = extract(
+    html = extract(
         markup, url=url, output_format="html", include_tables=True, include_formatting=True,
         include_comments=False, favor_recall=True,
     )  # fmt: skip
-    body = LexborHTMLParser(found).body if found else None
+    body = LexborHTMLParser(html).body if html else None
     return str(body.inner_html) if body is not None else ""
 
 
@@ -144,8 +144,8 @@ SECONDS = 10.0  # of the processor, for one page
 
 def page_of(data: bytes, url: str, declared: str | None = None) -> WebPage:
     """Raises TooLarge, and Unreadable for a page that ends its reader or keeps it too long."""
-    found = opened(_reader().ask(url, f"{declared or ''}\n".encode() + data))
-    return WebPage(found["html"].encode(), tuple(found["links"]), found["canonical"])
+    page = opened(_reader().ask(url, f"{declared or ''}\n".encode() + data))
+    return WebPage(page["html"].encode(), tuple(page["links"]), page["canonical"])
 
 
 @cache
@@ -210,9 +210,9 @@ def _load(folder: Path | None, read: Callable[[str], str]) -> dict[str, CachedPa
     if folder is None:
         return {}
     with suppress(OSError, ValueError, TypeError, KeyError):
-        kept = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        if kept["version"] == VERSION:
-            return {read(url): _page_from(values, read) for url, values in kept["seen"].items()}
+        saved = json.loads((folder / FILE).read_text(encoding="utf-8"))
+        if saved["version"] == VERSION:
+            return {read(url): _page_from(values, read) for url, values in saved["seen"].items()}
     return {}
 
 
@@ -227,14 +227,14 @@ def save_page_cache(
     hide = partial(hidden, secrets=secrets)
     if folder is None:
         return
-    kept = {
+    saved = {
         "version": VERSION,
         "seen": {hide(url): asdict(_spelled(page, hide)) for url, page in seen.items()},
     }
     with suppress(OSError):
         folder.mkdir(parents=True, exist_ok=True)
         part = folder / f"{FILE}.{os.getpid()}.part"
-        part.write_text(json.dumps(kept), encoding="utf-8")
+        part.write_text(json.dumps(saved), encoding="utf-8")
         part.replace(folder / FILE)
 
 

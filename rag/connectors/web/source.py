@@ -122,17 +122,17 @@ class WebSource:
             return list(dict.fromkeys(filter(None, map(normal, named))))
         pages: dict[str, None] = {}
         waiting = deque([url])
-        asked = {url}
+        seen = {url}
         while waiting and len(pages) <= MOST_ASKED:
             here = waiting.popleft()  # one at a time is held
             named_here = read_list(data if here == url else self._sitemap(here), here)
-            inside = (each for each in map(normal, named_here.pages) if self._scope.has_host(each))
+            inside = (page for page in map(normal, named_here.pages) if self._scope.has_host(page))
             pages.update(dict.fromkeys(inside))
             for sitemap in named_here.sitemaps:
-                if sitemap not in asked and self._scope.has_host(sitemap):
-                    asked.add(sitemap)
+                if sitemap not in seen and self._scope.has_host(sitemap):
+                    seen.add(sitemap)
                     waiting.append(sitemap)
-            if len(asked) > MOST_SITEMAPS:
+            if len(seen) > MOST_SITEMAPS:
                 raise SourceAway(f"{self._address} names more than {MOST_SITEMAPS} sitemaps.")
         return list(pages)
 
@@ -148,22 +148,22 @@ class WebSource:
         What was seen before a look was left is not asked for: it leads to the same places again.
         """
         waiting = deque((url, look.depth) for url in look.urls)
-        known = {url for url, _depth in waiting}
-        ends, asked = time.monotonic() + MOST_SECONDS, 0
+        queued = {url for url, _depth in waiting}
+        ends, count = time.monotonic() + MOST_SECONDS, 0
         while waiting:
             url, left = waiting.popleft()
-            asked += 1
-            self._check_bounds(asked, ends)
+            count += 1
+            self._check_bounds(count, ends)
             self.is_replaying = bool(look.seen)
-            page = self._seen_before(look, url, asked) if look.seen else self._looked(url)
+            page = self._seen_before(look, url, count) if look.seen else self._looked(url)
             if page is None:
                 continue
             self._now[url] = page.seen
             if page.seen.name:
                 yield self._file(page.seen)
-            if left > 0 and len(known) <= MOST_ASKED:
-                links = [link for link in self._followed(page.links) if link not in known]
-                known.update(links)
+            if left > 0 and len(queued) <= MOST_ASKED:
+                links = [link for link in self._followed(page.links) if link not in queued]
+                queued.update(links)
                 waiting.extend((link, left - 1) for link in links)
 
     def _seen_before(self, look: Look, url: str, place: int) -> VisitedPage | None:
@@ -182,10 +182,10 @@ class WebSource:
         self._log.add(url, None if page is None else page.seen)
         return page
 
-    def _check_bounds(self, asked: int, ends: float) -> None:
+    def _check_bounds(self, count: int, ends: float) -> None:
         """A site can go on without an end: a calendar, a search, one that means harm."""
-        if asked > MOST_ASKED or time.monotonic() > ends:
-            bound = f"{MOST_ASKED:,} addresses" if asked > MOST_ASKED else "eight hours of looking"
+        if count > MOST_ASKED or time.monotonic() > ends:
+            bound = f"{MOST_ASKED:,} addresses" if count > MOST_ASKED else "eight hours of looking"
             raise SourceAway(
                 f"{self._address} leads to more than {bound}. Name a folder of it or its sitemap, "
                 "or follow fewer links. Nothing is removed."
@@ -251,9 +251,9 @@ class WebSource:
         self._marks.add(page.mark)
         return VisitedPage(self._distinct(page), before.links)
 
-    def _answered(self, answer: FetchedPage, asked: str) -> VisitedPage | None:
+    def _answered(self, answer: FetchedPage, requested: str) -> VisitedPage | None:
         url = normal(answer.url)
-        leads_away = self._scope.has_host(asked) and not self._scope.has_host(url)
+        leads_away = self._scope.has_host(requested) and not self._scope.has_host(url)
         if not url or leads_away or not self._robots.allow(url):
             return None
         page = CachedPage(
@@ -279,14 +279,14 @@ class WebSource:
             return VisitedPage(self._distinct(replace(seen, name=name, mark=mark)))
         url = self._canonical(page, seen.url)
         mark = _hash(page.html)
-        kept = replace(seen, url=url, mark=mark, size=len(page.html), links=page.links)
+        fresh = replace(seen, url=url, mark=mark, size=len(page.html), links=page.links)
         is_copy = mark in self._marks or url in self._files.values()
         self._marks.add(mark)
         if is_copy:
-            return VisitedPage(kept, page.links)
-        kept = self._distinct(replace(kept, name=self._name_of(url, ".html")))
-        self._put_aside(kept.name, page.html)
-        return VisitedPage(kept, page.links)
+            return VisitedPage(fresh, page.links)
+        fresh = self._distinct(replace(fresh, name=self._name_of(url, ".html")))
+        self._put_aside(fresh.name, page.html)
+        return VisitedPage(fresh, page.links)
 
     def _name_of(self, url: str, ending: str) -> str:
         return self._scope.name_of(hidden(url, self._options.secrets), ending)
@@ -375,9 +375,9 @@ def _ending_of(answer: FetchedPage) -> str:
     """Of the file, by its first bytes, its type, then its address."""
     if answer.data.startswith(b"%PDF-"):
         return ".pdf"
-    own = ending_in(answer.url)
-    if own in FILE_ENDINGS:
-        return own
+    ending = ending_in(answer.url)
+    if ending in FILE_ENDINGS:
+        return ending
     if answer.media_type == "text/plain":
         return ".txt"
     return mimetypes.guess_extension(answer.media_type) or ""
