@@ -139,10 +139,10 @@ def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
 
 
 def _amounts(evidence: SourceEvidence) -> list[Figure]:
-    return _holding(evidence.quote, evidence.values)
+    return _amounts_in_force(evidence.quote, evidence.values)
 
 
-def _holding(text: str, figures: Sequence[Figure]) -> list[Figure]:
+def _amounts_in_force(text: str, figures: Sequence[Figure]) -> list[Figure]:
     """The amounts that a text says hold: not the 24 of "36 months instead of 24 months"."""
     amounts = [figure for figure in figures if figure.kind == "amount"]
     cue = _SUPERSEDES.search(text)
@@ -189,7 +189,9 @@ def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
     """
     amounts = [amount for amount in _amounts(evidence) if amount.unit]
     figures = [
-        f for sentence in sentences for f in _holding(sentence, list(read_figures(sentence)))
+        f
+        for sentence in sentences
+        for f in _amounts_in_force(sentence, list(read_figures(sentence)))
     ]
     return any(
         agree(a, b) for a in amounts for b in figures if b.unit and a.dimension == b.dimension
@@ -205,10 +207,10 @@ def _quoted(*cases: SourceEvidence) -> str:
     """`title: "words" [n]; "words" [n]`, of one document."""
     source = cases[0].source
     title = neutralise(source.document_title or source.document_name)
-    return f"{title}: {'; '.join(map(_quotation, cases))}"
+    return f"{title}: {'; '.join(map(_marked_quotation, cases))}"
 
 
-def _quotation(evidence: SourceEvidence) -> str:
+def _marked_quotation(evidence: SourceEvidence) -> str:
     """`"words" [n]`; of a row what stands in the cell is marked."""
     words, cell = (
         neutralise(" ".join(text.split())).translate(_QUOTES)

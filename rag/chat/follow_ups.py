@@ -99,17 +99,17 @@ class FollowUps:
         if self._is_unheard_of(question, readable):
             return own
         if own.source_numbers:
-            return replace(own, is_followup=True, before=_before(last))
+            return replace(own, is_followup=True, before=_topics_before(last))
         names = typed_names(tuple(self._lexicon(readable)))
         renamed = _renamed(question, last.topic, names)
         if renamed:
             searched = _searched(renamed)
             texts = (renamed, True, "rules", searched, searched)
             resolution = Resolution(
-                *texts, before=_before(last), earlier=last.topic, talk=last.talk
+                *texts, before=_topics_before(last), earlier=last.topic, talk=last.talk
             )
             return self._rewritten(question, resolution, last)
-        return own if names.find(question) else replace(own, before=_before(last))
+        return own if names.find(question) else replace(own, before=_topics_before(last))
 
     def search(
         self, question: str, last: LastTurn, resolution: Resolution, search: Search
@@ -175,7 +175,7 @@ def _is_in(hit: Hit, source: Source) -> bool:
     return section == (hit.chunk.document_id, hit.chunk.heading_path)
 
 
-def _before(last: LastTurn) -> EarlierTopics:
+def _topics_before(last: LastTurn) -> EarlierTopics:
     """The last question, by meaning and by words, and the documents that answered it."""
     said = ((_searched(last.topic), LEAD),)
     return EarlierTopics(said, said, last.cited)
