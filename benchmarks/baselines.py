@@ -56,8 +56,13 @@ class Baselines:
 
 def falls_behind(ours: dict[str, float], other: dict[str, float]) -> bool:
     """Whether a difference of means that is paired by question is surely below nothing."""
+    return compared(ours, other)[2] < 0
+
+
+def compared(ours: dict[str, float], other: dict[str, float]) -> tuple[float, float, float]:
+    """That difference, and in which interval it lies."""
     pairs = np.array([ours.get(query, 0.0) - each for query, each in other.items()])
-    return interval(pairs)[1] < 0
+    return float(pairs.mean()), *interval(pairs)
 
 
 def interval(pairs: NDArray[np.float64]) -> tuple[float, float]:

@@ -125,9 +125,9 @@ def recalls(
 ) -> list[float]:
     """Mean Recall@10 of the raw question, of ours and of the rewrite."""
     ways: tuple[Callable[[Query], Resolution], ...] = (
-        lambda query: Resolution(query.text, False, "raw", query.text, query.text),
+        lambda query: Resolution(query.text, False, "raw", query.text),
         lambda query: FollowUps().resolve(query.text, last_of(query.history), EVERYTHING),
-        lambda query: Resolution(query.rewrite, True, "rewrite", query.rewrite, query.rewrite),
+        lambda query: Resolution(query.rewrite, True, "rewrite", query.rewrite),
     )
     judged = [query for query in queries if judgments.get(query.id)]
     found = [[recall(retriever, way(q), judgments[q.id]) for way in ways] for q in judged]
@@ -142,9 +142,8 @@ def last_of(history: Turns) -> LastTurn:
 def recall(retriever: HybridRetriever, resolution: Resolution, wanted: set[str]) -> float:
     """The share of the wanted passages among the first ten hits."""
     hits = retriever.search(
-        resolution.dense_query,
+        resolution.searched or resolution.query,
         EVERYTHING,
-        lexical_query=resolution.lexical_query,
         before=resolution.before,
         limit=LIMIT,
     )

@@ -87,7 +87,7 @@ class GivenSources:
 
     number: int = 0
 
-    def search(self, dense_query: str, readable: Readable, **_: Any) -> list[Hit]:
+    def search(self, query: str, readable: Readable, **_: Any) -> list[Hit]:
         return [self._hit(self.number * SOURCES + place) for place in range(SOURCES)]
 
     def _hit(self, number: int) -> Hit:

@@ -17,13 +17,14 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import click
 import numpy as np
 from ir_measures import RR, Measure, Qrel, ScoredDoc, iter_calc, nDCG
 from sqlalchemy import create_engine, make_url, text
 
-from benchmarks.baselines import BASELINES, DEPTH, Baselines, falls_behind
+from benchmarks.baselines import BASELINES, DEPTH, Baselines, compared, falls_behind
 from benchmarks.corpora import (
     Corpus,
     Entry,
@@ -52,25 +53,33 @@ from rag.search.vectors import ChromaIndex
 SETS = ("emanual", "anthropic_docs", "cranfield", "scifact", "nfcorpus")
 EXTRA = ("xquad-en-en", "xquad-de-en", "xquad-zh-zh", "zigbee_devices", "emanual+siblings")
 SYSTEMS = (*BASELINES, "ours")
+AT_ONCE = 64  # texts of a file in the cache, as the second model embeds them
 OTHERS = 300  # documents beside those that are judged for a sample of questions
 
 
 class CachingEmbedder:
-    """Vectors kept in a folder between runs; what is new goes to the real model."""
+    """Vectors kept in a folder between runs; what is new goes to the real model.
+
+    Some at a time, so that a run that was ended has not lost what it had.
+    """
 
     def __init__(self, embedder: Embedder, folder: Path | None) -> None:
         self._embedder = embedder
-        self._folder = folder
-        self.name, self.dimensions = embedder.name, embedder.dimensions
-        self.max_tokens = embedder.max_tokens
-        self.count_tokens = embedder.count_tokens
+        self.folder = folder
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._embedder, name)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        if self._folder is None or len(texts) < 2:
+        if self.folder is None or len(texts) < 2:
             return self._embedder.embed(texts)
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        starts = range(0, len(texts), AT_ONCE)
+        return np.concatenate([self._part(texts[start : start + AT_ONCE]) for start in starts])
+
+    def _part(self, texts: Sequence[str]) -> Matrix:
         key = hashlib.sha256("\0".join((self.name, *texts)).encode("utf-8", "replace"))
-        path = self._folder / f"{key.hexdigest()[:32]}.npy"
+        path = self.folder / f"{key.hexdigest()[:32]}.npy"
         if not path.exists():
             np.save(path, self._embedder.embed(texts))
         vectors: Matrix = np.load(path)
@@ -88,7 +97,8 @@ class Installation:
         self.store = SqlDocumentStore(engine)
         self.lexical = LexicalIndex(engine)
         self.index = ChromaIndex(embedder.name, directory=folder / "chroma")
-        self.second = MultilingualVectors(engine, multilingual())
+        cache = embedder.folder if isinstance(embedder, CachingEmbedder) else None
+        self.second = MultilingualVectors(engine, CachingEmbedder(multilingual(), cache))
         self.copies: dict[str, list[str]] = {}  # chunks that are shown once, by their words
         parts = embedder, self.index, self.lexical, self.store
         self.retriever = HybridRetriever(*parts, second=self.second)
@@ -282,7 +292,13 @@ def main(
         scores = measured(corpus, others, measure, cache=cache, postgres=postgres)
         means = {system: float(np.mean(list(scores[system].values()))) for system in SYSTEMS}
         row = "".join(f"{means[system]:>9.3f}" for system in SYSTEMS)
-        print(f"{name:<18}{measure!s:<9}{row}", flush=True)
+        others_less = "; ".join(
+            "{} {:+.3f} [{:+.3f}, {:+.3f}]".format(
+                system, *compared(scores["ours"], scores[system])
+            )
+            for system in BASELINES
+        )
+        print(f"{name:<18}{measure!s:<9}{row}   ours less {others_less}", flush=True)
         best = max(SYSTEMS[:-1], key=lambda system: means[system])
         if falls_behind(scores["ours"], scores[best]):
             behind.append(f"{name}: {best}")

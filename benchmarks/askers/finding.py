@@ -40,7 +40,7 @@ def _read(application: Application, chunk_ids: Sequence[str]) -> list[Hit]:
     chunks = application.documents.chunks(chunk_ids, EVERYTHING)
     hits = [Hit(chunks[key], 0.0, chunks[key].text, 0, 0) for key in chunk_ids if key in chunks]
     texts = application.documents.section_texts([section_of(hit) for hit in hits], EVERYTHING)
-    return [grown(hit, texts, {}) for hit in hits]
+    return [grown(hit, texts) for hit in hits]
 
 
 def _first(asked: Asked, hits: Sequence[Hit]) -> int:

@@ -384,15 +384,11 @@ class Assistant:
         filters: Filters = NO_FILTERS,
     ) -> list[Hit]:
         """By words alone, and marked so in a draft, while the vectors are away."""
-        limit, words = limit or self._limits.sources, resolution.lexical_query or resolution.query
+        limit, query = limit or self._limits.sources, resolution.searched or resolution.query
+        before = resolution.before
         try:
             return self._retriever.search(
-                resolution.dense_query or resolution.query,
-                readable,
-                lexical_query=words,
-                before=resolution.before,
-                limit=limit,
-                filters=filters,
+                query, readable, before=before, limit=limit, filters=filters
             )
         except (ModelError, IndexAway) as error:
             if draft is None:
@@ -401,7 +397,7 @@ class Assistant:
             draft.notices += [] if notice in draft.notices else [notice]
             if is_due("words alone"):
                 log.warning("searched by words alone", extra={"error": type(error).__name__})
-            return self._retriever.by_words(words, readable, before=resolution.before, limit=limit)
+            return self._retriever.by_words(query, readable, before=before, limit=limit)
 
     def _find(
         self,

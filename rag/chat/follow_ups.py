@@ -85,10 +85,11 @@ class FollowUps:
 
         A name alone ("and the Pro?") takes the place of the name in the last question.
         """
-        searched = _searched(question)
-        texts = (question, False, "unchanged", searched, searched)
         own = Resolution(
-            *texts,
+            question,
+            False,
+            "unchanged",
+            _searched(question),
             source_numbers(question),
             before=EarlierTopics(documents=last.cited),
             earlier=last.topic,
@@ -103,11 +104,10 @@ class FollowUps:
         names = typed_names(tuple(self._lexicon(readable)))
         renamed = _renamed(question, last.topic, names)
         if renamed:
-            searched = _searched(renamed)
-            texts = (renamed, True, "rules", searched, searched)
-            resolution = Resolution(
-                *texts, before=_topics_before(last), earlier=last.topic, talk=last.talk
-            )
+            resolution = replace(
+                own, query=renamed, is_followup=True, method="rules", searched=_searched(renamed),
+                before=_before(last),
+            )  # fmt: skip
             return self._rewritten(question, resolution, last)
         return own if names.find(question) else replace(own, before=_topics_before(last))
 
@@ -128,8 +128,7 @@ class FollowUps:
         if not _belongs(hits, last.source):
             if not is_silent:
                 return resolution, hits
-            searched = _searched(text)
-            joined = replace(joined, dense_query=searched, lexical_query=searched)
+            joined = replace(joined, searched=_searched(text))
             hits, alone = search(joined), hits
             if not hits or not _is_in(hits[0], last.source):
                 return resolution, alone
@@ -146,7 +145,7 @@ class FollowUps:
         is_other = query != question
         method = "model" if is_other else "unchanged"
         return replace(resolution, query=query, is_followup=is_other, method=method,
-                       dense_query=_searched(query), lexical_query=_searched(query))  # fmt: skip
+                       searched=_searched(query))  # fmt: skip
 
     def _is_unheard_of(self, question: str, readable: Readable) -> bool:
         """Whether no text holds any of its words and none is a language's: `asdf qwer`."""
@@ -178,7 +177,7 @@ def _is_in(hit: Hit, source: Source) -> bool:
 def _topics_before(last: LastTurn) -> EarlierTopics:
     """The last question, by meaning and by words, and the documents that answered it."""
     said = ((_searched(last.topic), LEAD),)
-    return EarlierTopics(said, said, last.cited)
+    return EarlierTopics(said, last.cited)
 
 
 # ── Names ────────────────────────────────────────────────────────────────────────────────────

@@ -81,11 +81,12 @@ _BETWEEN = (
 _NO_BRACKET = rf"[^{re.escape(OPENING + CLOSING)}\n]"
 _NO_ROUND = rf"[^{re.escape(OPENING + CLOSING)}()（）\n]"
 _INNER, _IN_ROUND, _BRACKET, _ROW = "(?&inner)", "(?&round)", "(?&bracket)", "(?&row)"
+_ITEM, _ROUND_ITEM = "(?&item)", "(?&round_item)"
 _LIGHT = r"(?P<light>[*_]{1,3}|[(^{<])"  # within the brackets
 
 
-def _items(rest: str) -> str:
-    return rf"{_BREAK}(?>{_item(rest)})(?:{_BETWEEN}(?>{_item(rest)}))*{_B}[,;]?{_BREAK}"
+def _items(item: str) -> str:
+    return rf"{_BREAK}(?>{item})(?:{_BETWEEN}(?>{item}))*{_B}[,;]?{_BREAK}"
 
 
 _TARGET = (
@@ -114,8 +115,10 @@ _DEFINED = {  # each by what calls it: written out in each of its places it take
         + "|".join(f"{opening}{_INNER}{closing}" for opening, closing in PAIRS)
         + ")"
     ),
-    _INNER: _items(_NO_BRACKET),
-    _IN_ROUND: _items(_NO_ROUND),
+    _INNER: _items(_ITEM),
+    _IN_ROUND: _items(_ROUND_ITEM),
+    _ITEM: _item(_NO_BRACKET),
+    _ROUND_ITEM: _item(_NO_ROUND),
 }
 
 
@@ -265,9 +268,13 @@ def is_index(before: str) -> bool:
 
 
 # What stands before a raised figure that is an exponent: a figure, a symbol or a unit.
-EXPONENT = _compile_ending(
-    r"(?:⁽|(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))"
-)
-UNIT = _compile_ending(
-    r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))"
+EXPONENT = _behind(r"(?:⁽|(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))")
+UNIT = _behind(r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))")
+
+# What chat clients write: `:contentReference[oaicite:3]{index=3}`, and `citeturn0search3` with or
+# without private signs.
+FOREIGN = regex.compile(
+    r":contentReference\[oaicite:(?P<number>\d{1,4})\]\{index=\d{1,4}\}"
+    r"|\ue200?(?<![^\W\d])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|file|view|news|fetch|academia)"
+    r"(?P<number>\d{1,3})){1,20}\ue201?"
 )

@@ -95,7 +95,8 @@ _PLAIN = re.compile(r"(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+")
 @memoised
 def neutralise(text: str) -> str:
     """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
-    plain = _CANDIDATE.sub(_defuse_brackets, text)
+    plain = grammar.FOREIGN.sub(_figures, text) if "cite" in text else text
+    plain = _CANDIDATE.sub(_harmless, plain)
     if not _FIGURE.search(plain):
         return plain
     harmless = "".join(
@@ -134,7 +135,11 @@ def _is_apart(token: str) -> bool:
     return token[:1] in ("$", "\\", "<") and len(token) > 2
 
 
-def _defuse_brackets(match: re.Match[str]) -> str:
+def _figures(match: re.Match[str]) -> str:
+    return f"({', '.join(match.captures('number'))})"
+
+
+def _harmless(match: re.Match[str]) -> str:
     _opening, inside, closing = match.groups()
     is_cut_off = match.end() == len(match.string) and not closing
     if not is_cut_off and not any(character.isdigit() for character in inside):

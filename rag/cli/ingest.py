@@ -86,7 +86,7 @@ def ingest_paths(
 
 def reindex(settings: Settings, *, console: Console) -> None:
     """Build the vector index anew; beside servers where vectors of two models have room."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     is_beside = settings.retrieval.vectors == "postgresql"
     library = opened(settings) if is_beside else _library_without_server(settings, "reindex")
@@ -139,7 +139,7 @@ def _follow(
 
 def _read_for_other_languages(settings: Settings, console: Console) -> None:
     """Have the second model read what is new; what it has read is kept when it is stopped."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application, progress_bar(console) as bar:
         done, total = application.second.progress() if application.second else (0, 0)
@@ -165,7 +165,7 @@ def _read_for_other_languages(settings: Settings, console: Console) -> None:
 @contextmanager
 def _library_without_server(settings: Settings, command: str) -> Iterator["Application"]:
     """The library, while no server holds its index."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
     from rag.wiring.listeners import running_server
 
     url = running_server(settings.data_dir)
@@ -179,7 +179,7 @@ def _library_without_server(settings: Settings, command: str) -> Iterator["Appli
 def _here(
     settings: Settings, files: Sequence[IncomingFile], collection: str
 ) -> Iterator[FileProgress]:
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         place = application.collections.find("", collection).id

@@ -135,7 +135,7 @@ def remove(settings: "Settings", name: str, keep_documents: bool, as_json: bool)
 
 @contextmanager
 def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceRegistry"]]:
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         yield application, application.sources

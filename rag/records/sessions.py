@@ -108,8 +108,7 @@ class Session:
 class EarlierTopics:
     """What was said before a question, and leads its search: texts with their weights."""
 
-    said: tuple[tuple[str, float], ...] = ()  # by meaning: their vectors are added
-    words: tuple[tuple[str, float], ...] = ()  # by words: their scores are added
+    said: tuple[tuple[str, float], ...] = ()  # their vectors and their words' scores are added
     documents: frozenset[str] = frozenset()  # ids of those cited last, which are preferred
 
 
@@ -123,8 +122,7 @@ class Resolution:
     query: str  # what people are shown as "searched for"
     is_followup: bool
     method: str  # "unchanged", "rules", "model"
-    dense_query: str = ""
-    lexical_query: str = ""
+    searched: str = ""  # what is searched for, where that is not the query
     source_numbers: tuple[int, ...] = ()  # numbers named in the question, such as "[3]"
     before: EarlierTopics = NO_EARLIER_TOPICS
     earlier: str = ""  # the last question, as it stands alone

@@ -186,19 +186,17 @@ class Retriever(Protocol):
 
     def search(
         self,
-        dense_query: str,
+        query: str,
         readable: Readable,
         *,
-        lexical_query: str = "",
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
         filters: Filters = NO_FILTERS,
     ) -> list[Hit]:
         """Best first, near-duplicates folded, each with its neighbourhood; [] when nothing fits.
 
-        An empty `lexical_query` means the same as `dense_query`. What was said `before` leads the
-        search, by its weights; how relevant a hit is says the question alone. Of documents that
-        the `filters` do not let through nothing is found.
+        What was said `before` leads the search, by its weights; how relevant a hit is says the
+        question alone. Of documents that the `filters` do not let through nothing is found.
 
         Raises:
             UserError: a filter is none.

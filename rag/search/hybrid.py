@@ -9,7 +9,7 @@ both. Nothing counts against a passage that anything found.
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,10 +108,9 @@ class HybridRetriever:
 
     def search(
         self,
-        dense_query: str,
+        query: str,
         readable: Readable,
         *,
-        lexical_query: str = "",
         before: EarlierTopics = NO_EARLIER_TOPICS,
         limit: int = 8,
         filters: Filters = NO_FILTERS,
@@ -123,18 +122,16 @@ class HybridRetriever:
             ModelUnavailable: the embedding server cannot be reached.
             IndexAway: nor can the vector index, or it holds nothing.
         """
-        dense_query, lexical_query = _either(dense_query), _either(lexical_query or dense_query)
-        if not dense_query or limit <= 0:
+        query = _either(query)
+        if not query or limit <= 0:
             return []
-        dense_query, lexical_query = (
-            self._respelled(text, readable) for text in (dense_query, lexical_query)
-        )
+        query = self._respelled(query, readable)
         only = self._documents.filtered(filters, readable).chunk_ids if filters else None
         if only == frozenset():
             return []
-        scores = self._scores(dense_query, lexical_query, readable, before, only)
-        best = self._by_names(lexical_query, ranked(scores.total), readable)
-        found = self._read(dense_query, best, readable, limit, before.documents)
+        scores = self._scores(query, readable, before, only)
+        best = self._by_names(query, ranked(scores.total), readable)
+        found = self._read(query, best, readable, limit, before.documents)
         hits = [
             replace(
                 hit,
@@ -180,38 +177,33 @@ class HybridRetriever:
 
     def _scores(
         self,
-        dense_query: str,
-        lexical_query: str,
+        query: str,
         readable: Readable,
         before: EarlierTopics,
         only: Collection[str] | None,
     ) -> _Scores:
-        words = self._by_words(lexical_query, readable, before)
-        named = self._identifiers.look_up(lexical_query, readable)
+        words = self._by_words(query, readable, before)
+        named = self._identifiers.look_up(query, readable)
         wanted = dict.fromkeys((*named.exact, *named.near, *words))
         limit = CANDIDATES
         if only is not None and len(only) <= FILTERED:
             wanted = dict.fromkeys(sorted(only))
         elif only is not None:
             limit = MORE_CANDIDATES
-        standing, nearness = self._standing(dense_query, before, readable, list(wanted), limit)
+        standing, nearness = self._standing(query, before, readable, list(wanted), limit)
         if only is not None:
             standing = {key: score for key, score in standing.items() if key in only}
-        said = [(_either(text), weight) for text, weight in before.words if text.strip()]
-        queries = dict.fromkeys((dense_query, lexical_query, *(text for text, _ in said)))
-        found = self._lexical.coverages(list(queries), readable, list(standing))
-        shares = dict(zip(queries, found, strict=True))
-        coverage = {
-            key: max(shares[dense_query][key], shares[lexical_query][key]) for key in standing
-        }
+        texts, weights = _led(query, before)
+        shares = self._lexical.coverages(texts, readable, list(standing))
         total = {
             key: score
-            + COVERAGE * (coverage[key] + sum(weight * shares[text][key] for text, weight in said))
+            + COVERAGE
+            * sum(weight * share[key] for weight, share in zip(weights, shares, strict=True))
             + EXACT * (key in named.exact)
             + NEAR * (key in named.near)
             for key, score in standing.items()
         }
-        return _Scores(total, nearness, coverage)
+        return _Scores(total, nearness, shares[0])
 
     def _standing(
         self,
@@ -225,8 +217,7 @@ class HybridRetriever:
 
         What was said before leads the search; how near a passage is says the question alone.
         """
-        said = [(_either(text), weight) for text, weight in before.said if text.strip()]
-        texts, weights = [query, *(text for text, _ in said)], [1.0, *(w for _, w in said)]
+        texts, weights = _led(query, before)
         rows = self._embedder.embed(texts)
         own, vector = _normalise(rows[0]), _mixed(rows, weights)
         [nearest] = self._index.nearest(vector[None], readable, limit=limit)
@@ -324,12 +315,10 @@ class HybridRetriever:
 
     def _by_words(self, query: str, readable: Readable, before: EarlierTopics) -> dict[str, float]:
         """Scores by the words of a query, and less by those of what was said before it."""
-        said = [(_either(text), weight) for text, weight in before.words if text.strip()]
-        found = self._lexical.searches(
-            [query, *(text for text, _ in said)], readable, limit=CANDIDATES
-        )
-        total: dict[str, float] = dict(found[0])
-        for (_, weight), scores in zip(said, found[1:], strict=True):
+        texts, weights = _led(query, before)
+        found = self._lexical.searches(texts, readable, limit=CANDIDATES)
+        total: dict[str, float] = {}
+        for weight, scores in zip(weights, found, strict=True):
             for key, score in scores:
                 total[key] = total.get(key, 0.0) + weight * score
         return dict(ranked(total)[:CANDIDATES])
@@ -348,7 +337,6 @@ class HybridRetriever:
         """
         best = best[: max(CANDIDATES, DEEPEST * limit)]
         hits: list[Hit] = []
-        read = partial(grown, spans={})
         for many in (2, DEEPEST):
             deep = len(best) if preferred else max(RERANKED, (many + 1) * limit)
             chunks = self._documents.chunks([key for key, _ in best[:deep]], readable)
@@ -357,7 +345,7 @@ class HybridRetriever:
             texts = self._documents.section_texts(
                 list(dict.fromkeys(map(section_of, chosen))), readable
             )
-            hits = merged(chosen, texts, limit, read)
+            hits = merged(chosen, texts, limit, grown)
             if len(hits) >= limit or deep >= len(best):
                 break
         return hits
@@ -410,6 +398,12 @@ def ranked(scores: Mapping[str, float]) -> list[tuple[str, float]]:
 
 def _either(query: str) -> str:
     return query.replace("\0", " ").strip()
+
+
+def _led(query: str, before: EarlierTopics) -> tuple[list[str], list[float]]:
+    """A question and what leads its search, with their weights."""
+    said = [(_either(text), weight) for text, weight in before.said if text.strip()]
+    return [query, *(text for text, _ in said)], [1.0, *(weight for _, weight in said)]
 
 
 def _candidates(

@@ -141,14 +141,12 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
     return start + len(piece) - len(piece.lstrip(blank)), start + len(piece.rstrip())
 
 
-def grown(hit: Hit, texts: Texts, spans: dict[str, tuple[int, int]]) -> Hit:
-    """A hit in the neighbourhood of its chunk; `spans` has those that are known."""
-    chunk, text = hit.chunk, texts.get(section_of(hit))
+def grown(hit: Hit, texts: Texts) -> Hit:
+    """A hit in the neighbourhood of its chunk."""
+    text = texts.get(section_of(hit))
     if text is None:
         return hit
-    if chunk.id not in spans:
-        spans[chunk.id] = neighbourhood(text, chunk.start, chunk.end)
-    start, end = spans[chunk.id]
+    start, end = neighbourhood(text, hit.chunk.start, hit.chunk.end)
     return replace(hit, passage=text[start:end], passage_start=start, passage_end=end)
 
 

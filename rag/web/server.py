@@ -23,7 +23,7 @@ from rag.web import create_app, turns
 from rag.web.access.counters import NOWHERE, limiter, place_of_counters
 from rag.web.api.documents import BYTES_PER_MB
 from rag.web.http_server import BACKLOG, SHARED, allow_sockets, open_server, run_fleet
-from rag.wiring.application import Application, build
+from rag.wiring.application import Application, opened
 from rag.wiring.components import index_folder, open_chroma, open_embedder
 from rag.wiring.listeners import (
     UNIX,
@@ -264,13 +264,3 @@ def _url(host: str, listener: socket.socket) -> str:
         return host
     port = listener.getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-@contextmanager
-def opened(settings: Settings) -> Iterator[Application]:
-    """The application without a server, for one command."""
-    application = build(settings)
-    try:
-        yield application
-    finally:
-        application.stop()

@@ -36,7 +36,7 @@ class Searches:
         self._found, self.queries = list(found), []
 
     def __call__(self, resolution):
-        self.queries.append(resolution.dense_query)
+        self.queries.append(resolution.searched)
         return self._found.pop(0)
 
 
@@ -132,7 +132,7 @@ def test_a_name_alone_takes_the_place_of_the_last_ones(question, topic, expected
     resolution = resolve(question, after(topic), LEXICON)
 
     assert (resolution.query, resolution.is_followup) == (expected, True)
-    assert resolution.dense_query == expected
+    assert resolution.searched == expected
 
 
 @pytest.mark.parametrize(
@@ -142,15 +142,15 @@ def test_a_question_that_names_its_product_is_led_by_nothing(question):
     resolution = resolve(question, after("Is the Aero 5 waterproof?"), LEXICON)
 
     before = resolution.before
-    assert (resolution.query, before.said, before.words) == (question, (), ())
+    assert (resolution.query, before.said) == (question, ())
     assert before.documents == {"lease"}  # which are preferred all the same
 
 
 def test_the_last_question_leads_any_other_search_a_little():
     before = resolve("Is there a warranty?", after(HEAVY)).before
 
-    assert [text for text, _ in before.said] == [text for text, _ in before.words] == [HEAVY]
-    assert all(0 < weight < 1 for _, weight in (*before.said, *before.words))
+    assert [text for text, _ in before.said] == [HEAVY]
+    assert all(0 < weight < 1 for _, weight in before.said)
     assert before.documents == {"lease"}
 
 
@@ -194,7 +194,7 @@ def test_sources_that_a_question_names_are_shown_but_not_searched_for(question, 
 
     assert resolution.source_numbers == source_numbers(question) == numbers
     assert resolution.query == question
-    assert not numbers or "[" not in resolution.dense_query
+    assert not numbers or "[" not in resolution.searched
     assert resolution.is_followup is bool(numbers)
 
 

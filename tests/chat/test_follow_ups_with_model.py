@@ -30,7 +30,7 @@ def test_the_models_question_is_taken():
     resolution = resolve(ScriptedModel(reply("What does the Aero 7 weigh?")))
 
     assert resolution.query == "What does the Aero 7 weigh?"
-    assert resolution.dense_query == resolution.lexical_query == resolution.query
+    assert resolution.searched == resolution.query
     assert resolution.before.said[0][0] == "How heavy is the Aero 5?"
     assert (resolution.method, resolution.is_followup) == ("model", True)
 

@@ -32,7 +32,7 @@ class OneSource:
 
     text = "The weight of all of them is 90 g."
 
-    def search(self, dense_query, readable=None, **_):
+    def search(self, query, readable=None, **_):
         chunk = Chunk("c", "d", "a.md", "A", 0, 0, (), "§", self.text, 0, len(self.text))
         return [Hit(chunk, 1.0, self.text, 0, len(self.text), relevance=1.0)]
 

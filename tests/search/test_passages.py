@@ -159,15 +159,14 @@ def test_only_passages_that_may_be_among_the_best_are_read(places: list[tuple[in
     hits = [hit_of(SENTENCES, f"Sentence number {at} s", section=part) for at, part in places]
     bare = [replace(hit, passage=hit.chunk.text) for hit in hits]
     were_read: list[Hit] = []
-    spans: dict[str, tuple[int, int]] = {}
 
     def read(hit: Hit, texts: Texts) -> Hit:
         were_read.append(hit)
-        return grown(hit, texts, spans)
+        return grown(hit, texts)
 
     best = merged(bare, texts, 3, read)
 
-    assert best == merged([grown(hit, texts, {}) for hit in bare], texts, len(bare))[:3]
+    assert best == merged([grown(hit, texts) for hit in bare], texts, len(bare))[:3]
     sections = {hit.chunk.section_index for hit in best}
     assert all(hit.chunk.section_index in sections for hit in were_read)
 

@@ -29,33 +29,16 @@ def test_an_empty_library_and_an_empty_query_find_nothing(library: Library) -> N
     assert library.retriever.search("reset", EVERYTHING, limit=0) == []
 
 
-def test_each_query_goes_to_its_own_index(library: Library) -> None:
-    lamp, router = library.add("Lamp", "Dim it."), library.add("Router", "Reset it.")
-
-    hits = library.retriever.search("lamp", EVERYTHING, lexical_query="router")
-
-    assert "lamp" in library.embedder.embedded
-    assert "router" not in library.embedder.embedded
-    assert {hit.chunk.id for hit in hits} == {lamp[0].id, router[0].id}
-
-
 def test_the_conversation_moves_the_query_towards_what_was_talked_about(library: Library) -> None:
     lamp, router = library.add("Lamp", "Dim light."), library.add("Router", "Wireless reset.")
 
-    plain = library.retriever.search("reset light", EVERYTHING, lexical_query="nothing", limit=1)
-    moved = library.retriever.search(
-        "reset light",
-        EVERYTHING,
-        lexical_query="nothing",
-        before=EarlierTopics((("Router wireless reset", 2.0),)),
-        limit=1,
-    )
-    away = library.retriever.search(
-        "reset light",
-        EVERYTHING,
-        lexical_query="nothing",
-        before=EarlierTopics((("Lamp dim light", 2.0),)),
-        limit=1,
+    plain, moved, away = (
+        library.retriever.search("reset light", EVERYTHING, before=before, limit=1)
+        for before in (
+            NO_EARLIER_TOPICS,
+            EarlierTopics((("Router wireless reset", 2.0),)),
+            EarlierTopics((("Lamp dim light", 2.0),)),
+        )
     )
 
     assert plain
@@ -66,7 +49,7 @@ def test_the_conversation_moves_the_query_towards_what_was_talked_about(library:
 def test_words_of_the_last_question_count_less_than_those_of_this_one(library: Library) -> None:
     lamp, router = library.add("A", "The lamp is dim."), library.add("B", "The router is loud.")
     kettle = library.add("C", "The kettle boils.")
-    before = EarlierTopics(words=(("kettle router", 0.3),))
+    before = EarlierTopics((("kettle router", 0.3),))
 
     plain = library.retriever.by_words("lamp", EVERYTHING)
     after = library.retriever.by_words("lamp", EVERYTHING, before=before)
@@ -95,7 +78,7 @@ def test_how_relevant_a_hit_is_does_not_depend_on_what_was_talked_of(library: Li
 
     plain, after = (
         library.retriever.search("reset button", EVERYTHING, before=before)
-        for before in (NO_EARLIER_TOPICS, EarlierTopics(said, said))
+        for before in (NO_EARLIER_TOPICS, EarlierTopics(said))
     )
 
     told = {hit.chunk.id: hit.relevance for hit in after}

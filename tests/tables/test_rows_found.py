@@ -26,6 +26,6 @@ def application(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ["Quellbrunn Pumps", "Firm 0733"])
 def test_a_row_far_down_is_found_by_its_words(application, name):
-    hits = application.assistant._retriever.search(name, EVERYTHING, lexical_query=name, limit=5)
+    hits = application.assistant._retriever.search(name, EVERYTHING, limit=5)
 
     assert any(name in hit.chunk.text for hit in hits)

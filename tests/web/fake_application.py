@@ -75,10 +75,8 @@ class FakeRetriever:
         self.hits = [hit(1, "The Aero 5 weighs 120 g."), hit(2, "The Aero 5 Pro weighs 140 g.")]
         self.asked = []
 
-    def search(
-        self, dense_query, readable, *, lexical_query="", before=None, limit=8, filters=None
-    ):
-        self.asked.append((dense_query, lexical_query, limit))
+    def search(self, query, readable, *, before=None, limit=8, filters=None):
+        self.asked.append((query, limit))
         return self.hits[:limit]
 
 
@@ -151,15 +149,12 @@ class FakeAssistant:
 
     def search(self, session, question, limit=8, *, filters=None, readable=None):
         found = self.resolve(session, question)
-        hits = self.retriever.search(
-            found.dense_query, readable, lexical_query=found.lexical_query, limit=limit
-        )
-        return found, hits
+        return found, self.retriever.search(found.query, readable, limit=limit)
 
     def resolve(self, session, question):
         past = session.recent(2)
         query = f"{past[0].content} {question}" if past else question
-        return Resolution(query, bool(past), "rules", dense_query=query, lexical_query=query)
+        return Resolution(query, bool(past), "rules")
 
     def context(self, session):
         messages = [ChatMessage(Role(m.role), m.content) for m in session.messages()]
