@@ -151,7 +151,7 @@ class Answering:
         computed = reader.claimed(claim)
         if computed is None:
             return direct
-        said = [e for e in reader.read(sources, _by_words) if not claim.is_of_part(e.quote)]
+        said = [e for e in reader.read(sources, _refuse_to_embed) if not claim.is_of_part(e.quote)]
         weighed = decide([computed, *said], sources, spoken).said  # what supersedes comes first
         if not weighed:  # a text says that it is past
             return replace(direct, is_denied=True)

@@ -106,7 +106,7 @@ class FollowUps:
         if renamed:
             resolution = replace(
                 own, query=renamed, is_followup=True, method="rules", searched=_searched(renamed),
-                before=_before(last),
+                before=_topics_before(last),
             )  # fmt: skip
             return self._rewritten(question, resolution, last)
         return own if names.find(question) else replace(own, before=_topics_before(last))

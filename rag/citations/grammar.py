@@ -268,8 +268,12 @@ def is_index(before: str) -> bool:
 
 
 # What stands before a raised figure that is an exponent: a figure, a symbol or a unit.
-EXPONENT = _behind(r"(?:⁽|(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))")
-UNIT = _behind(r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))")
+EXPONENT = _compile_ending(
+    r"(?:⁽|(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))"
+)
+UNIT = _compile_ending(
+    r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))"
+)
 
 # What chat clients write: `:contentReference[oaicite:3]{index=3}`, and `citeturn0search3` with or
 # without private signs.
