@@ -278,7 +278,7 @@ class Player:
             Check(number, *outcome) for outcome in self._answer_checks(turn, last_event, number)
         ]
         streamed = "".join(event.text for event in outcome_events if isinstance(event, Text))
-        source_count = self._session.source_count()
+        source_count = self._session.read().source_count
         checks.append(
             Check(
                 number,

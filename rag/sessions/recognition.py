@@ -180,7 +180,7 @@ def reserve_numbers(
 
     `beside` is the highest in what it puts beside its question.
     """
-    highest = session.source_count()
+    highest = session.read().source_count
     told = (cited_numbers(message.content) for message in past if message.role == Role.ASSISTANT)
     shown = [n for numbers in told for n in numbers if highest < n <= highest + HIGHEST_JUMP]
     if max([*shown, beside]) > highest:

@@ -101,7 +101,7 @@ def memory_of(application: "Application") -> ContextBuilder:
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
         one_at_a_time=settings.llm.calls_at_once == 1,
-        recalls=model is not None,
+        is_read=model is not None,
     )
     return ContextBuilder(
         application.remembered,

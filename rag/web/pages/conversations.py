@@ -297,16 +297,16 @@ def _conversation_page(
 def sources(session_id: str) -> str:
     """Every source that the conversation has numbered, a page at a time."""
     session = open_session(session_id)
-    count = session.source_count()
+    shown = session.read()
     first = max(1, wanted_index("from", request.args) or 1)
-    numbers = range(first, min(first + SOURCES_ON_A_PAGE, count + 1))
+    numbers = range(first, min(first + SOURCES_ON_A_PAGE, shown.source_count + 1))
     return show_page(
         "sources.html",
-        session=session.read(),
+        session=shown,
         sources=session.sources(numbers),
         first=first,
         step=SOURCES_ON_A_PAGE,
-        count=count,
+        count=shown.source_count,
     )
 
 
