@@ -97,7 +97,8 @@ def notices_beside(
         names = {
             n for source in sources for n in read_source(source).lexicon.names if _tells_apart(n)
         }
-        lead = decide(EvidenceReader(asked, sorted(names)).read(sources, embedder.embed), sources)
+        reader = EvidenceReader(asked, sorted(names))
+        lead = decide(reader.read(sources, embedder.embed), sources, language_of(asked))
     notices = [Notice(NoticeKind.DISAGREEMENT, lead.text)] if lead.is_denied else []
     return (*draft.notices, *notices, *_of_sibling(draft, text, sources))
 

@@ -9,7 +9,9 @@ import regex
 
 from rag.chat.prompts import says_declined
 from rag.citations.gate import JsonGate
-from rag.citations.markers import cited_numbers, find_markers, marker_text
+from rag.citations.grammar import FOREIGN
+from rag.citations.markers import find_markers, marker_text
+from rag.memory.context import State
 from rag.records import (
     Answer,
     Card,
@@ -82,14 +84,16 @@ def composed(
     markers = find_markers(text)
     is_ours = all(text[m.start : m.end] == marker_text(m.numbers) for m in markers)
     is_ours = is_ours and all(registered(number) for m in markers for number in m.numbers)
+    is_ours = is_ours and not FOREIGN.search(text)
     if draft.wishes.wants_json or not is_ours or sanitise(text) != text:
         yield from through_gate(pieces, registered, draft)
         return
-    cited = list[int]()
+    end = 0
     for piece in pieces:
         draft.note(piece)
-        cited += [number for number in cited_numbers(piece.text) if number not in cited]
-        yield from draft.take(piece.text, cited)
+        end += len(piece.text)
+        whole = (n for marker in markers if marker.end <= end for n in marker.numbers)
+        yield from draft.take(piece.text, list(dict.fromkeys(whole)))
 
 
 class RegisteredNumbers:
@@ -125,6 +129,7 @@ class Draft:
     notices: list[Notice] = field(default_factory=list)
     offers: tuple[Offer, ...] = ()
     cells: tuple[Source, ...] = ()  # of tables, looked up by the words of the question
+    state: State | None = None  # of the session, as the turn found it
     stats: Mapping[str, Any] = field(default_factory=dict)
     deadline: Deadline = field(default_factory=Deadline)
     remains: str = ""  # of what a model wrote before it broke off, where the passages answer

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise, takewhile
-from typing import TypeVar
 
 from rag.errors import TooLarge
 from rag.records import (
@@ -18,7 +17,7 @@ from rag.records import (
     Session,
     Summary,
 )
-from rag.seams import OwnedSession, SessionTranscript, TokenCounter
+from rag.seams import SessionTranscript, TokenCounter
 
 MESSAGE_TOKENS = 4  # what the chat format adds to each message, and once to the whole
 SUMMARY_TITLE = "Previous conversation summary:"
@@ -240,10 +239,8 @@ def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pa
 
 
 SYSTEM_MESSAGES = 4  # of a client that are read at most
-OPEN_TURNS = 256  # whose state is remembered
 REMEMBERED_SESSIONS = 1024  # whose instructions are
 MOST_REMEMBERED = 20_000  # characters of instructions; longer ones are read in each turn
-KeptValue = TypeVar("KeptValue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,31 +255,6 @@ class State:
     matches: tuple[int, ...] = ()  # messages that its last search found
     instructions: str = ""  # the system messages with which an imported transcript begins
     window: int = 0  # of the model when the turn's context was put together first
-
-
-class OpenTurns:
-    """States of sessions as their open turns found them, so that a turn reads them once."""
-
-    def __init__(self) -> None:
-        self._states: dict[str, State] = {}
-
-    def keep(self, session: OwnedSession, state: State) -> None:
-        """Remember until the turn ends; of turns that never ended, the oldest is forgotten."""
-        _keep(self._states, session.id, state, OPEN_TURNS)
-
-    def forget(self, session: OwnedSession) -> State | None:
-        """What was remembered, if anything."""
-        return self._states.pop(session.id, None)
-
-    def of(self, session: OwnedSession, message_count: int) -> State | None:
-        """The state of the turn that ends with this many messages."""
-        state = self._states.get(session.id)
-        return state if state and state.session.message_count == message_count else None
-
-    def ended(self, session: OwnedSession, added: tuple[Message, Message]) -> State | None:
-        """The state with what the turn added to it."""
-        state = self.forget(session)
-        return state and replace(state, recent=(*state.recent, *pairs_of(added)))
 
 
 class Instructions:
@@ -304,13 +276,7 @@ class Instructions:
         text = "\n".join(message.content for message in leading)
         is_settled = len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES
         if is_settled and len(text) <= MOST_REMEMBERED:
-            _keep(self._known, session.id, text, REMEMBERED_SESSIONS)
+            self._known[session.id] = text
+            for oldest in list(self._known)[: max(0, len(self._known) - REMEMBERED_SESSIONS)]:
+                self._known.pop(oldest, None)
         return text
-
-
-def _keep(cache: dict[str, KeptValue], key: str, value: KeptValue, most: int) -> None:
-    """Of what was kept, the oldest is forgotten."""
-    cache.pop(key, None)
-    cache[key] = value
-    for oldest in list(cache)[: max(0, len(cache) - most)]:
-        cache.pop(oldest, None)
