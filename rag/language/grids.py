@@ -154,7 +154,7 @@ def _is_one_of_many(cell: str, below: Sequence[str]) -> bool:
     """Whether a figure stands above other things: `2.4 m` above `18 kg` and `grey` names none."""
     figures = [figure for other in below if (figure := parse_figure(other.strip()))]
     has_words = any(not is_blank(other) and not _is_figure(other) for other in below)
-    return _is_figure(cell) and (has_words or len(set(map(_unit, figures))) > 1)
+    return _is_figure(cell) and (has_words or len(set(map(_unit_word, figures))) > 1)
 
 
 def _is_time(cell: str, below: Sequence[str]) -> bool:
@@ -173,11 +173,11 @@ def _is_value(cell: str, below: Sequence[str]) -> bool:
     figure = parse_figure(cell.strip())
     if figure is None:  # a date: `31 Dec 2022` above 450 is a name
         return any(is_date(other.strip()) for other in below)
-    units = [_unit(quantity) for other in below if (quantity := parse_figure(other.strip()))]
-    return not units or _unit(figure) in MONEY or _unit(figure) in units
+    units = [_unit_word(quantity) for other in below if (quantity := parse_figure(other.strip()))]
+    return not units or _unit_word(figure) in MONEY or _unit_word(figure) in units
 
 
-def _unit(figure: Quantity) -> str:
+def _unit_word(figure: Quantity) -> str:
     return sign_of(figure.unit).casefold().removesuffix("s")
 
 

@@ -85,7 +85,7 @@ class BackupRepository:
                     f"Backup {chosen} was made by version {values['version']} of Groundnote, which "
                     "is newer than this one. Install that one to restore it."
                 )
-            if values.pop("checksum") != _digest(values):
+            if values.pop("checksum") != _hash_values(values):
                 raise ValueError("its checksum is another")
             del values["format"]
             for part in ("database", "files"):
@@ -100,7 +100,7 @@ class BackupRepository:
     def write_manifest(self, manifest: BackupManifest) -> None:
         """The last file of a backup."""
         values = {"format": FORMAT, **asdict(manifest)}
-        packed = gzip.compress(json.dumps(values | {"checksum": _digest(values)}).encode())
+        packed = gzip.compress(json.dumps(values | {"checksum": _hash_values(values)}).encode())
         self.blobs.write(f"{MANIFESTS}{manifest.id}{ENDING}", [packed])
 
     def lacking(self, manifest: BackupManifest, *, reads: bool = False) -> list[str]:
@@ -163,7 +163,7 @@ class BackupRepository:
         return True
 
 
-def _digest(values: Mapping[str, object]) -> str:
+def _hash_values(values: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

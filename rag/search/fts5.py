@@ -83,7 +83,7 @@ class Fts5Words:
         """FTS5 scores each term, and they add up."""
         if not plan.rare:
             return {}
-        match = _match(" OR ", [term.term for term in plan.rare], readable)
+        match = _match_expression(" OR ", [term.term for term in plan.rare], readable)
         found = connection.execute(self._SCORES, {"match": match, "limit": limit})
         return {row: float(scored) for row, scored in found.all()}
 
@@ -103,7 +103,7 @@ class Fts5Words:
         rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
         together: dict[int, None] = {}
         for terms in plan.together():
-            match = _match(" AND ", terms, readable)
+            match = _match_expression(" AND ", terms, readable)
             found = connection.execute(self._TOGETHER, {"match": match, "limit": most})
             together |= dict.fromkeys(found.scalars())
             if len(together) >= most:
@@ -122,7 +122,7 @@ class Fts5Words:
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
-        asked = ({"match": _match("", [term], readable), "most": most} for term in terms)
+        asked = ({"match": _match_expression("", [term], readable), "most": most} for term in terms)
         return [int(connection.execute(self._FREQUENCY, each).scalar_one()) for each in asked]
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
@@ -133,7 +133,7 @@ class Fts5Words:
     def holding(
         self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
-        asked = {"match": _match("", [term], readable), "limit": limit}
+        asked = {"match": _match_expression("", [term], readable), "limit": limit}
         rows = connection.execute(self._TOGETHER, asked).scalars().all()
         found = connection.execute(self._IDS, {"keys": rows})
         return [row.id for row in sorted(found, key=lambda row: row.row)]
@@ -225,7 +225,7 @@ def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
     return re.compile(rf"(?:{'|'.join(each) or '(?!)'})[^\W_]*")
 
 
-def _match(joined: str, terms: Sequence[Term], readable: Readable) -> str:
+def _match_expression(joined: str, terms: Sequence[Term], readable: Readable) -> str:
     """Chunks with the terms; the index finds them only where the asker may read."""
     words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
     if readable.ids is None:

@@ -219,7 +219,7 @@ class HybridRetriever:
         """
         texts, weights = _led(query, before)
         rows = self._embedder.embed(texts)
-        own, vector = _unit(rows[0]), _mixed(rows, weights)
+        own, vector = _normalise(rows[0]), _mixed(rows, weights)
         [nearest] = self._index.nearest(vector[None], readable, limit=limit)
         if wanted and not nearest:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
@@ -359,12 +359,12 @@ class HybridRetriever:
         return [*(best[place] for place in order), *rest]
 
 
-def _unit(vector: Vector) -> Vector:
+def _normalise(vector: Vector) -> Vector:
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 
 def _mixed(rows: NDArray[np.float32], weights: Sequence[float]) -> Vector:
-    return _unit(np.asarray(weights, dtype=np.float32) @ rows)
+    return _normalise(np.asarray(weights, dtype=np.float32) @ rows)
 
 
 def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:

@@ -57,7 +57,7 @@ class IdentifierIndex:
                 if known:
                     exact.update(known[0] if len(known[0]) <= most else ())
                     continue
-                like = _near(connection, choices, readable)
+                like = _similar_codes(connection, choices, readable)
                 found = _holders(connection, like, readable)
                 near.update(chunk_id for ids in found.values() for chunk_id in ids)
                 shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in found)
@@ -93,7 +93,7 @@ def _holders(
     return dict(results)
 
 
-def _near(
+def _similar_codes(
     connection: Connection, choices: Sequence[Identifier], readable: Readable
 ) -> Mapping[str, str]:
     """Codes that a slip or two make of one that was asked for, the nearest first, as written."""

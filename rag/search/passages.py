@@ -212,7 +212,7 @@ def arranged(hits: Sequence[Hit]) -> list[Hit]:
     """The same, in order: contrasts together, documents in turn, contents pages last."""
     contents = [hit for hit in hits if is_contents(hit.chunk.text)]
     passages = [hit for hit in hits if hit not in contents] if contents else hits
-    results = _in_turn(passages)
+    results = _spread_documents(passages)
     for hit in results[:BESIDE]:
         other = next((passage for passage in passages if _contrasts(hit, passage)), None)
         if other is not None and results.index(other) > results.index(hit) + 1:
@@ -301,7 +301,7 @@ def _page_of_entry(line: str) -> int | None:
     return int(digits) if is_entry and 1 <= len(digits) <= MOST_DIGITS else None
 
 
-def _in_turn(hits: Sequence[Hit]) -> list[Hit]:
+def _spread_documents(hits: Sequence[Hit]) -> list[Hit]:
     """A document that has had its share gives way to others that match about as well."""
     counts: Counter[str] = Counter()
     worth: list[tuple[float, int, Hit]] = []

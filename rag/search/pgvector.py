@@ -97,7 +97,7 @@ class PgVectorIndex:
         with self._there(writing) as connection:
             if connection is not None:
                 self._check_model(connection)
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             _make_extension(connection)
 
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
@@ -122,13 +122,13 @@ class PgVectorIndex:
 
     def _change(self, statement: str, chunk_ids: Sequence[str]) -> None:
         """Of whichever model: a process that knows the old one alone tells the next as well."""
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             for table in (TABLE, NEXT):
                 if _built(connection, table) is not None:
                     connection.execute(text(statement.format(table)), {"ids": list(chunk_ids)})
 
     def clear(self) -> None:
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             connection.execute(text(f"DROP TABLE IF EXISTS {TABLE}, {NEXT}"))
 
     def nearest(
@@ -184,13 +184,13 @@ class PgVectorIndex:
 
     def built(self) -> dict[str, Any] | None:
         """What the vectors were made by; None where there are none."""
-        with _translated(), reading(self._engine) as connection:
+        with _translate_database_errors(), reading(self._engine) as connection:
             return _built(connection, self._table)
 
     @contextmanager
     def _there(self, opening: Opening = reading) -> Iterator[Connection | None]:
         """A transaction in which nothing takes the table's place; None where there is none."""
-        with _translated(), opening(self._engine) as connection:
+        with _translate_database_errors(), opening(self._engine) as connection:
             if _built(connection, self._table) is None:
                 yield None
             else:
@@ -211,7 +211,7 @@ class PgVectorIndex:
         """Where it is not there yet; its graph too, unless it is filled before it answers."""
         if self.built() is not None:
             return
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             connection.execute(text(_ALONE))
             if _built(connection, self._table) is not None:
                 return
@@ -228,7 +228,7 @@ class PgVectorIndex:
 
     def successor(self) -> "PgVectorIndex":
         """One that is filled while this one answers; what was begun with this model goes on."""
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             built = _built(connection, NEXT)
             if built is not None and built["embedding"] != self._embedding:
                 connection.execute(text(f"DROP TABLE {NEXT}"))
@@ -240,10 +240,10 @@ class PgVectorIndex:
         if built is None:  # there was nothing to be put into it
             self.clear()
             return
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             if built["dimensions"] <= MOST_DIMENSIONS:
                 connection.execute(text(_GRAPH.format(NEXT)))
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             for statement in _TAKE_OVER:
                 connection.execute(text(statement))
 
@@ -274,7 +274,7 @@ def _check_version(version: str) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_database_errors() -> Iterator[None]:
     """What PostgreSQL says, for people."""
     try:
         yield

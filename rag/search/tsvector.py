@@ -110,7 +110,9 @@ class TsvectorWords:
         self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
         asked = {"queries": [_tsquery(term) for term in terms], "most": most}
-        return list(connection.execute(_open(self._FREQUENCIES, readable), asked).scalars())
+        return list(
+            connection.execute(_readable_statement(self._FREQUENCIES, readable), asked).scalars()
+        )
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         with writing(connection.engine) as own:  # the other sees what was when it began
@@ -141,13 +143,15 @@ class TsvectorWords:
         return rows_of_terms(lexemes, _places(found, lexemes), {row.row: row.id for row in found})
 
     def tokens(self, term: Term) -> Sequence[str]:
-        return _tokens(term)
+        return _unaccented_tokens(term)
 
     def holding(
         self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
         asked = {"query": _tsquery(term), "limit": limit}
-        return list(connection.execute(_open(self._HOLDING, readable), asked).scalars())
+        return list(
+            connection.execute(_readable_statement(self._HOLDING, readable), asked).scalars()
+        )
 
     def _candidates(
         self, connection: Connection, plan: Plan, readable: Readable, most: int
@@ -157,13 +161,15 @@ class TsvectorWords:
             "queries": [_tsquery(term.term) for term in plan.rare],
             "weights": [term.weight for term in plan.rare],
         }
-        rows = connection.execute(_open(self._CANDIDATES, readable), {**asked, "limit": most})
+        rows = connection.execute(
+            _readable_statement(self._CANDIDATES, readable), {**asked, "limit": most}
+        )
         results = {row.row: row for row in rows}
         together: dict[int, Row[Any]] = {}
         for terms in plan.together() if plan.common else ():
             query = " & ".join(map(_tsquery, terms))
             rows = connection.execute(
-                _open(self._TOGETHER, readable), {"query": query, "limit": most}
+                _readable_statement(self._TOGETHER, readable), {"query": query, "limit": most}
             )
             together |= {row.row: row for row in rows}
             if len(together) >= most:
@@ -171,11 +177,11 @@ class TsvectorWords:
         return results | together
 
     def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
-        tokens = sorted({token for term in terms for token in _tokens(term)})
+        tokens = sorted({token for term in terms for token in _unaccented_tokens(term)})
         rows = connection.execute(self._LEXEMES, {"tokens": tokens})
         of_token: dict[str, list[str]] = {row.token: row.lexemes for row in rows}
         return {
-            term: [lexeme for token in _tokens(term) for lexeme in of_token[token]]
+            term: [lexeme for token in _unaccented_tokens(term) for lexeme in of_token[token]]
             for term in terms
         }
 
@@ -212,7 +218,7 @@ def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
     return np.sort(rows.astype(np.int64) << 16 | at.astype(np.int64) | in_text)
 
 
-def _open(statement: str, readable: Readable) -> TextClause:
+def _readable_statement(statement: str, readable: Readable) -> TextClause:
     """The statement over what the asker may read."""
     if readable.ids is None:
         return text(statement.format(inside=""))
@@ -221,10 +227,10 @@ def _open(statement: str, readable: Readable) -> TextClause:
 
 
 def _tsquery(term: Term) -> str:
-    return f"({' <-> '.join(_tokens(term))})"
+    return f"({' <-> '.join(_unaccented_tokens(term))})"
 
 
-def _tokens(term: Term) -> list[str]:
+def _unaccented_tokens(term: Term) -> list[str]:
     """They hold letters, numbers and marks only: nothing in them is an operator."""
     tokens = term.tokens[0] if term.is_letters else term.tokens
     return [token.translate(_WITHOUT_ACCENTS) for token in tokens]

@@ -329,7 +329,7 @@ def source(session_id: str, number: int) -> str:
             if statement.citation
         ],
         footnote=footnotes(found),
-        original=_original(evidence, stated),
+        original=_original_link(evidence, stated),
         table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
@@ -341,7 +341,7 @@ def linked(token: str) -> str:
     return render_template("linked_source.html", source=linked_source(token))
 
 
-def _original(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
+def _original_link(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
     """The file behind a passage, if it was kept, and what is marked on its page."""
     document = evidence.document
     if document is None or not has_original(document):

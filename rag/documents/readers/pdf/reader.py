@@ -184,7 +184,7 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         lattices = lattices_of(rules, lines)
         characters += sum(len(line.text) for line in lines)
         notes: list[str] = []
-        for note in _notes(page):
+        for note in _annotation_texts(page):
             notes.append(note)
             characters += len(note)
             _check_characters(name, characters, max_characters)
@@ -212,7 +212,7 @@ def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
             raw.FPDFPage_CloseAnnot(note)
 
 
-def _notes(page: Any) -> Iterator[str]:
+def _annotation_texts(page: Any) -> Iterator[str]:
     """What people noted on a page: the text of its annotations."""
     from pypdfium2 import raw
 
