@@ -63,9 +63,6 @@ class ContextConfig:
     recent_message_count: int = 10  # messages: five question-answer pairs
     share: tuple[str, ...] = ()  # ids of sessions of the same owner that are read as well
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "share", tuple(self.share))  # stored as JSON
-
 
 @dataclass(frozen=True, slots=True)
 class ContextPreferences:

@@ -69,7 +69,7 @@ def session_from(row: Any) -> Session:
         created_at=as_utc(row.created_at),
         last_used_at=as_utc(row.last_used_at),
         message_count=row.message_count,
-        config=ContextConfig(**row.config),
+        config=ContextConfig(**row.config | {"share": tuple(row.config.get("share", ()))}),
         collections=tuple(row.collections or ()),
         expires_at=None if row.expires_at is None else as_utc(row.expires_at),
         parent=row.parent,

@@ -6,14 +6,15 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from flask import current_app
+from flask import abort, current_app
 
 from rag.errors import ModelInterrupted, RagError
 from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
-from rag.runtime.budget import STOPPED, Budget, HangUp, limited, telling
+from rag.runtime.budget import LEFT, STOPPED, Budget, HangUp, limited, telling
 from rag.seams import OpenTurn, OwnedSession, SessionHandle
-from rag.web.problems import HIDDEN_DETAIL
+from rag.web.problems import HIDDEN_DETAIL, problem_of, problem_response
 from rag.web.requests import hanging_up_when_left
 
 EXTENSION = "groundnote-turns"
@@ -215,3 +216,21 @@ def to_the_end(events: Generator[Event, None, None]) -> Generator[Event, None, N
         yield Failed(error, str(error))
     except Exception as error:  # noqa: BLE001 - the outermost edge
         yield Failed(error, HIDDEN_DETAIL)
+
+
+def finished(turn: RunningTurn) -> Finished:
+    """The end of a turn, for a client that waits for it; if that leaves, the turn ends, too.
+
+    A turn that fails is answered with its problem.
+    """
+    with turn.stopped_when_left():
+        end = turn.end()
+    if not isinstance(end, Finished):
+        abort(problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT))))
+    return end
+
+
+def failure(failed: Failed) -> dict[str, Any]:
+    """The problem that a failed turn ends with; its own message was made for the user."""
+    problem = problem_of(failed.error, index=failed.index)
+    return problem if problem["status"] == 500 else problem | {"detail": failed.message}

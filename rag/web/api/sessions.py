@@ -54,11 +54,11 @@ from rag.web.api.responses import (
     SummariesModel,
     SummaryModel,
 )
-from rag.web.api.sse import event_stream, finished, frames_again, frames_when_due
+from rag.web.api.sse import event_stream, frames_again, frames_when_due
 from rag.web.openapi import DescribedApi
 from rag.web.request_context import application, default_config
 from rag.web.requests import wants_events
-from rag.web.turns import RunTurn, turns
+from rag.web.turns import RunTurn, finished, turns
 
 api = DescribedApi("sessions", "Conversations, each with its register of sources.")
 

@@ -50,10 +50,10 @@ from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import source_links
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
-from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
+from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, when_due
 from rag.web.openai.requests import MODEL, NOBODY, AskingBody, ClientRequest, conversation_header
 from rag.web.request_context import application, default_config
-from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
+from rag.web.turns import ENDING_SECONDS, RunningTurn, finished, turns
 
 DONE = "data: [DONE]\n\n"  # ends a stream of chat completions
 

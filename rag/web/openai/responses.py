@@ -21,7 +21,7 @@ from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.owner import note
 from rag.web.access.rights import open_session
-from rag.web.api.sse import Frames, event_stream, failure, frame
+from rag.web.api.sse import Frames, event_stream, frame
 from rag.web.openai import tasks
 from rag.web.openai.completion import (
     AnswerToClient,
@@ -35,7 +35,7 @@ from rag.web.openai.requests import MODEL, REFUSED, ClientMessage, ClientRequest
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
-from rag.web.turns import RunningTurn
+from rag.web.turns import RunningTurn, failure
 
 api = DescribedApi(
     "responses",
