@@ -215,8 +215,8 @@ class SummaryReport:
     @property
     def citations_lost(self) -> int:
         """Neither in the summary nor to be brought back: 0, or it is a fault."""
-        found = self.citations_in_summary + self.citations_brought_back
-        return max(0, self.citations_required - found)
+        reachable = self.citations_in_summary + self.citations_brought_back
+        return max(0, self.citations_required - reachable)
 
     @property
     def names_brought_back(self) -> int:

@@ -94,18 +94,18 @@ class RunningTurn:
 
         Whoever stops reading changes nothing.
         """
-        at = start
+        position = start
         while True:
             with self._change:
-                self._change.wait_for(partial(self._has, at), timeout=ping_seconds)
-                fresh, is_over = self.events[at:], self.ended_at is not None
+                self._change.wait_for(partial(self._has, position), timeout=ping_seconds)
+                fresh, is_over = self.events[position:], self.ended_at is not None
             for event in fresh:
-                yield at, event
-                at += 1
-            if is_over and at >= len(self.events):
+                yield position, event
+                position += 1
+            if is_over and position >= len(self.events):
                 return
             if not fresh:
-                yield at, None
+                yield position, None
 
     def _has(self, position: int) -> bool:
         return len(self.events) > position or self.ended_at is not None
@@ -120,8 +120,8 @@ class RunningTurn:
         """The end with what a judge says of it, once it has, or as it is after so many seconds."""
         with self._change:
             self._change.wait_for(lambda: self._judged() or self.ended_at, timeout=timeout)
-        said = self._judged()
-        return end if said is None else replace(end, message=said.message)
+        event = self._judged()
+        return end if event is None else replace(end, message=event.message)
 
     def _judged(self) -> Judged | None:
         return next((event for event in self.events[-1:] if isinstance(event, Judged)), None)
@@ -200,9 +200,9 @@ class Turns:
 
 def turns() -> Turns:
     """Those of this application."""
-    found = current_app.extensions[EXTENSION]
-    assert isinstance(found, Turns)
-    return found
+    extension = current_app.extensions[EXTENSION]
+    assert isinstance(extension, Turns)
+    return extension
 
 
 def to_the_end(events: Generator[Event, None, None]) -> Generator[Event, None, None]:

@@ -115,7 +115,7 @@ def frames_of(turn: RunningTurn, *, start: int = 0, live: LiveHtml | None = None
         for event in turn.events[:start]:
             live.take(event)
     numbered = turn.follow(start=start, ping_seconds=LOOK_SECONDS if live else PING_SECONDS)
-    events = ((f"id: {turn.index}-{turn.revision}-{at}\n", event) for at, event in numbered)
+    events = ((f"id: {turn.index}-{turn.revision}-{place}\n", event) for place, event in numbered)
     yield from framed(events, session_id=turn.session.id, live=live)
 
 
