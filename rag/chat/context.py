@@ -34,6 +34,7 @@ from rag.records import (
     ChatMessage,
     Compacted,
     ContextConfig,
+    ImportedMessage,
     Message,
     Readable,
     Resolution,
@@ -51,7 +52,6 @@ from rag.seams import (
     OwnedSession,
     SessionHandle,
     SessionMemory,
-    SessionTranscript,
     TokenCounter,
     ToolSpec,
 )
@@ -250,6 +250,11 @@ class ContextBuilder:
         """
         read = state = state or self._state(session, turn)
         before, is_again = turn.question.index, most_pairs is not None
+        if wishes.past is not None:
+            state = _with_past(state, wishes.past)
+            before = state.session.message_count - 2
+        if wishes.instructions is not None:
+            state = replace(state, instructions=wishes.instructions)
         if not self._rules.is_read:
             budget = self._budget(state.session)
             context = self._assembled(state, budget, turn.question.content, before)
@@ -258,9 +263,7 @@ class ContextBuilder:
         resolved = shown.resolved
         window = self._window_of(state, is_again)
         budget = self._budget(state.session, window)
-        if wishes is not NO_OPTIONS:
-            state = _as_asked(state, wishes)
-            before = before if wishes.past is None else state.session.message_count - 2
+        if wishes.needs_model:
             budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
@@ -269,19 +272,17 @@ class ContextBuilder:
         )
         requested: Sequence[Message] = ()
         if state.preferences != NO_PREFERENCES:
-            requested = _requested(session, state)
-            if not is_again:
-                session.prefer(NO_PREFERENCES)  # for one context, and its shorter tries
+            requested = _requested(session, state, is_again=is_again)
         prompt = question_prompt(question, fitted.text, resolved)
         context = self._assembled(state, budget, prompt, before, requested, most_pairs)
-        may_recall = wishes.past is None
-        if may_recall and not is_again:
+        may_recall = wishes.past is None and not is_again
+        leaves_out = context.is_compressed and may_recall
+        if leaves_out or (may_recall and state.session.config.share):
             spare = self._room_for_results(budget, context) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
         tools = NO_TOOLS
         if offer is not None:  # what is refused grows by no new tool
-            leaves_out = context.is_compressed and may_recall and not is_again
             asked, is_sure = resolved or question, shown.is_sure
             tools = offer.specs(session, asked, leaves_out=leaves_out, is_sure=is_sure)
         return PreparedContext(
@@ -619,13 +620,9 @@ def _log(summary: Summary) -> None:
     )
 
 
-def _as_asked(state: State, wishes: AnswerOptions) -> State:
-    """With the asker's own instructions, and nothing but its own past where it sends that."""
-    if wishes.instructions is not None:
-        state = replace(state, instructions=wishes.instructions)
-    if wishes.past is None:
-        return state
-    messages = as_messages(wishes.past)
+def _with_past(state: State, past: Sequence[ImportedMessage]) -> State:
+    """With nothing but what the asker sends of what was said."""
+    messages = as_messages(past)
     session = replace(state.session, message_count=len(messages) + 2)
     return replace(
         state,
@@ -636,14 +633,19 @@ def _as_asked(state: State, wishes: AnswerOptions) -> State:
     )
 
 
-def _requested(session: SessionTranscript, state: State) -> Sequence[Message]:
-    """Messages that a model asked to see: a slice, and what its last search found."""
+def _requested(session: SessionMemory, state: State, *, is_again: bool) -> Sequence[Message]:
+    """Messages that a model asked to see: a slice, and what its last search found.
+
+    For one context, and its shorter tries.
+    """
     wanted = state.preferences
     messages = list(session.bare_messages(*wanted.slice)) if wanted.slice else []
     if wanted.include_search_results:
         there = {message.index for message in messages}
         found = session.messages_at([index for index in state.matches if index not in there])
         messages = sorted([*messages, *found], key=lambda message: message.index)
+    if not is_again:
+        session.prefer(NO_PREFERENCES)
     return messages
 
 

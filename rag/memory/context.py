@@ -129,16 +129,19 @@ def assemble(
     """
     fixed = [ChatMessage(Role.SYSTEM, parts.system), ChatMessage(Role.USER, parts.question)]
     purse = _TokenAllowance(budget_tokens - MESSAGE_TOKENS, count)
-    if not purse.take(fixed):
+    if not purse.swap((), fixed):
         needed = sum(message_tokens(message, count) for message in fixed) + MESSAGE_TOKENS
         raise TooLarge(
             f"The question needs {needed:,} tokens, the model can be sent {budget_tokens:,}. "
             "Shorten the question, or use a model with a larger window."
         )
-    system = _with_summaries(fixed[0], parts.summaries, purse)
-    question = _with_requested(fixed[1], parts.requested, purse)
+    system, question = fixed
+    if parts.summaries:
+        system = _with_summaries(system, parts.summaries, purse)
+    if parts.requested:
+        question = _with_requested(question, parts.requested, purse)
     most = len(parts.recent) if most_pairs is None else min(most_pairs, len(parts.recent))
-    newest = _recent(parts, most, purse)
+    newest = _recent(parts, most, purse) if most else []
     messages = [message for pair in newest for message in pair.messages]
     return Context(
         messages=(system, *messages, question),
@@ -167,20 +170,14 @@ class _TokenAllowance:
         self.left = tokens
         self._count = count
 
-    def take(self, messages: Sequence[ChatMessage]) -> bool:
-        """Pay for all of them, or for none."""
-        return self.swap((), messages)
-
     def swap(self, old: Sequence[ChatMessage], new: Sequence[ChatMessage]) -> bool:
         """Give messages back and pay for others, or do neither."""
-        cost = self._cost(new) - self._cost(old)
+        cost = sum(message_tokens(message, self._count) for message in new)
+        cost -= sum(message_tokens(message, self._count) for message in old)
         if cost > self.left:
             return False
         self.left -= cost
         return True
-
-    def _cost(self, messages: Sequence[ChatMessage]) -> int:
-        return sum(message_tokens(message, self._count) for message in messages)
 
 
 def _with_summaries(
@@ -231,8 +228,8 @@ def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair
 def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pair]:
     """Walk back from the newest and stop at the first that does not fit: no holes."""
     newest: list[Pair] = []
-    for pair in reversed(pairs[len(pairs) - most :] if most else []):
-        if not purse.take(pair.messages):
+    for pair in reversed(pairs[len(pairs) - most :]):
+        if not purse.swap((), pair.messages):
             break
         newest.insert(0, pair)
     return newest

@@ -249,8 +249,8 @@ class PgVectorIndex:
 
 
 def _built(connection: Connection, table: str) -> dict[str, Any] | None:
-    found = connection.scalar(_BUILT, {"name": table})
-    return None if found is None else dict(json.loads(found))
+    description = connection.scalar(_BUILT, {"name": table})
+    return None if description is None else dict(json.loads(description))
 
 
 def _make_extension(connection: Connection) -> None:
@@ -292,8 +292,8 @@ def _translate_database_errors() -> Iterator[None]:
 
 
 def _lacks_extension(error: DBAPIError) -> bool:
-    said = str(error.orig)
-    return "extension" in said and ("vector" in said or "permission" in said)
+    message = str(error.orig)
+    return "extension" in message and ("vector" in message or "permission" in message)
 
 
 def _text(vector: NDArray[np.float32]) -> str:
@@ -347,9 +347,9 @@ class ChangingIndex:
             count += len(there)
             copied.append(hash(frozenset(before.items())))
         # Who moved some meanwhile may have told the old one alone: another process, of before.
-        for ids, known in zip_longest(batches(), copied):
+        for ids, digest in zip_longest(batches(), copied):
             now = places(ids or ())
-            if hash(frozenset(now.items())) != known:
+            if hash(frozenset(now.items())) != digest:
                 self._new.move(now)
         self._old.clear()
         return count

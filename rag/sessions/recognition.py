@@ -203,6 +203,8 @@ class ConversationFinder:
 
         Where it is not to be shared, it is a branch in any case.
         """
+        if not past:
+            return self.begin(past)
         matches = [self._opened(match_) for match_ in self._matches(past)[:MOST_SESSIONS]]
         matches.sort(key=lambda candidate: candidate.state.last_used_at, reverse=True)
         if not matches:
