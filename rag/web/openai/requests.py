@@ -40,10 +40,8 @@ class ClientFunction(BaseModel):
 
     def written(self) -> str:
         """The arguments, as JSON."""
-        arguments = self.arguments or {}
-        return (
-            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        )
+        sent = self.arguments or {}
+        return sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
 
 
 class ClientCall(BaseModel):
@@ -467,12 +465,9 @@ class ResponseBody(AskingBody):
 
     def items(self) -> list[ClientMessage]:
         """The question, or the whole conversation."""
-        content = self.input
-        return (
-            [ClientMessage(role=Role.USER, content=content)]
-            if isinstance(content, str)
-            else content
-        )
+        if isinstance(self.input, str):
+            return [ClientMessage(role=Role.USER, content=self.input)]
+        return self.input
 
     def understand(
         self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it
