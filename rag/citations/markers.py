@@ -8,7 +8,7 @@ from itertools import groupby
 from rag.citations import grammar
 from rag.citations.scanner import FIGURE, Marker, MarkerGroup, Scanner
 from rag.language.languages import phrases
-from rag.language.lazy_patterns import memoised
+from rag.language.lazy_patterns import memoised, regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _is_apart(token: str) -> bool:
     return token[:1] in ("$", "\\", "<") and len(token) > 2
 
 
-def _figures(match: re.Match[str]) -> str:
+def _figures(match: "regex.Match[str]") -> str:
     return f"({', '.join(match.captures('number'))})"
 
 
