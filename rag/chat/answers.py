@@ -151,7 +151,7 @@ class Answering:
         computed = reader.claimed(claim)
         if computed is None:
             return direct
-        said = [e for e in reader.read(sources, _by_words) if not claim.is_of_part(e.quote)]
+        said = [e for e in reader.read(sources, _refuse_to_embed) if not claim.is_of_part(e.quote)]
         weighed = decide([computed, *said], sources, spoken).said  # what supersedes comes first
         if not weighed:  # a text says that it is past
             return replace(direct, is_denied=True)
@@ -401,7 +401,7 @@ class Answering:
             return None
 
 
-def _by_words(texts: Sequence[str]) -> Matrix:
+def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
     """No meaning is needed to see whether a text gives another figure of the same."""
     raise ModelError("Words alone decide.")
 

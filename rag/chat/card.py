@@ -80,7 +80,7 @@ def card_of(
         tuple(_once(passages, sources, lead)),
         mentions=tuple(mention for mention in told if mention is not None),
         lead=lead.text,
-        perhaps="" if lead.text else _choices(spoken, sources, confidence),
+        perhaps="" if lead.text else _offer_documents(spoken, sources, confidence),
         denied=tuple(each.source.number for each in lead.said if lead.is_denied),
     )
 
@@ -112,7 +112,7 @@ def _rows(table: str) -> list[set[str]]:
     return [row for row in rows if set("".join(row)) - set(":-")]
 
 
-def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
+def _offer_documents(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
     """Two or three documents, where it is not sure that one of them answers."""
     titles = {
         source.document_id: source.document_title or source.document_name for source in sources

@@ -183,12 +183,10 @@ def _identified(calls: Sequence[ToolCall], rounds: Sequence[ChatMessage]) -> Ite
 def room_beside(
     budget: TokenBudget, wishes: AnswerOptions, reserved: int, count: TokenCounter
 ) -> TokenBudget:
-    """The budget where a program brings its own tools, forms and results: ours are not offered.
+    """The budget where a program brings its own tools, forms or results: ours are not offered.
 
     Raises TooLarge where they leave no room for a question.
     """
-    if not wishes.needs_model:
-        return budget
     taken = count(json.dumps(dict(wishes.passed_on), ensure_ascii=False))
     taken += sum(sent_tokens(message, count) for message in wishes.rounds)
     beside = replace(budget, reserved=reserved + taken, tools=0)

@@ -257,10 +257,10 @@ def _quoted(*cases: SourceEvidence) -> str:
     """`title: "words" [n]; "words" [n]`, of one document."""
     source = cases[0].source
     title = neutralise(source.document_title or source.document_name)
-    return f"{title}: {'; '.join(map(_quotation, cases))}"
+    return f"{title}: {'; '.join(map(_marked_quotation, cases))}"
 
 
-def _quotation(evidence: SourceEvidence) -> str:
+def _marked_quotation(evidence: SourceEvidence) -> str:
     """`"words" [n]`; of a row what stands in the cell is marked."""
     words, cell = (
         neutralise(" ".join(text.split())).translate(_QUOTES)

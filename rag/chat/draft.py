@@ -11,6 +11,7 @@ from rag.chat.prompts import says_declined
 from rag.citations.gate import JsonGate
 from rag.citations.grammar import FOREIGN
 from rag.citations.markers import find_markers, marker_text
+from rag.memory.context import State
 from rag.records import (
     Answer,
     Card,
@@ -128,6 +129,7 @@ class Draft:
     notices: list[Notice] = field(default_factory=list)
     offers: tuple[Offer, ...] = ()
     cells: tuple[Source, ...] = ()  # of tables, looked up by the words of the question
+    state: State | None = None  # of the session, as the turn found it
     stats: Mapping[str, Any] = field(default_factory=dict)
     deadline: Deadline = field(default_factory=Deadline)
     remains: str = ""  # of what a model wrote before it broke off, where the passages answer

@@ -60,7 +60,9 @@ def marked_in(
         for passage in passages
     ]
     shared = [[_shared(asked, unit) for unit in units] for units in read]
-    alike = _likeness(question, [_in_words(unit) for units in read for unit in units], embed)
+    alike = _likeness_by_meaning(
+        question, [_in_words(unit) for units in read for unit in units], embed
+    )
     scores = iter(alike or list(chain.from_iterable(shared)))
     marks = [
         _marks([(next(scores) + share, unit) for share, unit in zip(*both, strict=True)])
@@ -83,7 +85,7 @@ class StatementVectors:
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        digests = [_digest(text) for text in texts]
+        digests = [_hash_text(text) for text in texts]
         by_digest = dict(zip(digests, texts, strict=True))
         with self._lock:
             rows = {key: self._known[key] for key in by_digest if key in self._known}
@@ -100,7 +102,7 @@ class StatementVectors:
         return np.array([rows[key] for key in digests])
 
 
-def _digest(text: str) -> bytes:
+def _hash_text(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
@@ -119,7 +121,7 @@ def _in_words(unit: Unit) -> str:
     return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
 
-def _likeness(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
+def _likeness_by_meaning(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
     """How near each is by meaning; nothing where the model is away."""
     if not texts:
         return []
@@ -262,7 +264,7 @@ class EvidenceReader:
         ]
         results = self._worth_comparing(read)
         questions = list(dict.fromkeys([self._last, self.asked.text]))
-        alike = _alike(questions, [unit.said for _, _, unit in results], embed)
+        alike = _likeness_to_all(questions, [unit.said for _, _, unit in results], embed)
         made = [
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
@@ -529,7 +531,9 @@ def _with_unit(figure: Figure, head: str) -> Figure:
     return replace(figure, unit=sign)
 
 
-def _alike(questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts) -> list[float]:
+def _likeness_to_all(
+    questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts
+) -> list[float]:
     """How near each is to all of them by meaning; 0 while the model is away."""
     if not texts:
         return []

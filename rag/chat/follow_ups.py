@@ -100,16 +100,16 @@ class FollowUps:
         if self._is_unheard_of(question, readable):
             return own
         if own.source_numbers:
-            return replace(own, is_followup=True, before=_before(last))
+            return replace(own, is_followup=True, before=_topics_before(last))
         names = typed_names(tuple(self._lexicon(readable)))
         renamed = _renamed(question, last.topic, names)
         if renamed:
             resolution = replace(
                 own, query=renamed, is_followup=True, method="rules", searched=_searched(renamed),
-                before=_before(last),
+                before=_topics_before(last),
             )  # fmt: skip
             return self._rewritten(question, resolution, last)
-        return own if names.find(question) else replace(own, before=_before(last))
+        return own if names.find(question) else replace(own, before=_topics_before(last))
 
     def search(
         self, question: str, last: LastTurn, resolution: Resolution, search: Search
@@ -174,7 +174,7 @@ def _is_in(hit: Hit, source: Source) -> bool:
     return section == (hit.chunk.document_id, hit.chunk.heading_path)
 
 
-def _before(last: LastTurn) -> EarlierTopics:
+def _topics_before(last: LastTurn) -> EarlierTopics:
     """The last question, by meaning and by words, and the documents that answered it."""
     said = ((_searched(last.topic), LEAD),)
     return EarlierTopics(said, last.cited)

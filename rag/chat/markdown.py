@@ -78,10 +78,10 @@ def _short(passage: ShownPassage) -> str:
 def gist(passage: ShownPassage) -> str:
     """A passage in one line: rows, entries and code without their signs."""
     lines = (line.strip() for line in passage.text.splitlines())
-    return " ".join(_flat(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
+    return " ".join(_line_as_prose(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
 
 
-def _flat(line: str) -> str:
+def _line_as_prose(line: str) -> str:
     if line.startswith("|"):
         return " · ".join(filter(None, cells_of(line))) + ";"
     return line.removeprefix("- ")

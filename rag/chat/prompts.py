@@ -84,7 +84,7 @@ def numbered_source(source: Source) -> str:
     A text has no number in brackets of its own, so none can begin another source.
     """
     heading = " › ".join(part for part in (source.document_title, source.locator) if part)
-    return f"[{source.number}] {_one_line(heading)}\n{_harmless(source.passage)}"
+    return f"[{source.number}] {_one_line(heading)}\n{_without_fences(source.passage)}"
 
 
 def fit_sources(
@@ -133,9 +133,9 @@ def _cut_source(
 
 
 def _one_line(text: str) -> str:
-    return _harmless(" ".join(text.split()))[:_TITLE_CHARACTERS]
+    return _without_fences(" ".join(text.split()))[:_TITLE_CHARACTERS]
 
 
-def _harmless(text: str) -> str:
+def _without_fences(text: str) -> str:
     """Neither a marker nor the end of the fence may stand in a document's own text."""
     return _FENCE.sub("‹", neutralise(text))

@@ -102,7 +102,7 @@ class Toolbox:
 
 
 def _arguments(tool: Tool, text: str) -> dict[str, Any]:
-    parsed = {ALIASES.get(name, name): value for name, value in _parsed(text).items()}
+    parsed = {ALIASES.get(name, name): value for name, value in _parse_arguments(text).items()}
     signature = inspect.signature(tool)
     unknown = [name for name in parsed if name not in signature.parameters]
     if unknown:
@@ -125,7 +125,7 @@ def _without_none(type_: Any) -> type:
     return cast(type, others[0] if others else type_)
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_arguments(text: str) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENT_CHARACTERS:
         raise BadArguments(
             f"the arguments have {len(text):,} characters; at most {MAX_ARGUMENT_CHARACTERS:,} "
@@ -208,7 +208,7 @@ class SessionTools:
 
         `filters`: "author: A; after: 2025-03-31"; also title, folder, type, tag, before.
         """
-        chosen = _filters(filters)
+        chosen = _read_filters(filters)
         hits = self._actions.search(self._session, query, _limited(limit), chosen)
         sources = self._session.register(hits)
         only = ", ".join(f"{name} {value!r}" for name, value in chosen.items())
@@ -218,7 +218,7 @@ class SessionTools:
         new = [source for source in sources if source.number not in self._clipped]
         old = [source.marker for source in sources if source.number in self._clipped]
         self._clipped |= {source.number for source in new}
-        texts = [_numbered(source) for source in new]
+        texts = [_numbered_source(source) for source in new]
         texts += [f"{', '.join(old)}: given above."] if old else []
         marks = ", ".join(source.marker for source in sources)
         texts = [f"Only documents{where} were searched.", *texts] if only else texts
@@ -314,7 +314,7 @@ def _limited(limit: int) -> int:
     return limit
 
 
-def _filters(text: str) -> Filters:
+def _read_filters(text: str) -> Filters:
     """`name: value` between semicolons."""
     pairs = [part.partition(":") for part in text.split(";") if part.strip()]
     stated = {name.strip().lower(): value.strip(" \"'") for name, _, value in pairs}
@@ -325,7 +325,7 @@ def _filters(text: str) -> Filters:
     return Filters(**stated)
 
 
-def _numbered(source: Source) -> str:
+def _numbered_source(source: Source) -> str:
     """A source under its number, without its neighbourhood; its own text has no markers."""
     place = neutralise(f"{source.document_title}, {source.locator}".rstrip(", "))
     return f"{source.marker} {place}\n{neutralise(source.text)}"
@@ -538,7 +538,7 @@ def _oldest_pair(messages: Sequence[ChatMessage]) -> int | None:
 
 
 def _asking(reply: Reply) -> ChatMessage:
-    calls = (replace(call, arguments=_readable(call.arguments)) for call in reply.calls)
+    calls = (replace(call, arguments=_arguments_as_json(call.arguments)) for call in reply.calls)
     return ChatMessage(Role.ASSISTANT, reply.text, tool_calls=tuple(calls))
 
 
@@ -563,7 +563,7 @@ def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
     return results
 
 
-def _readable(arguments: str) -> str:
+def _arguments_as_json(arguments: str) -> str:
     """Servers refuse a conversation whose arguments are no JSON; the error tells what was wrong."""
     try:
         json.loads(arguments)

@@ -178,11 +178,11 @@ def canonical(text: str, numbers: Container[int] | None = None) -> str:
     in JSON becomes a block of code, where an array cites nothing.
     """
     text = data_as_code(text)
-    return _canonical(text) if numbers is None else gate_text(text, numbers.__contains__)
+    return _with_all_markers(text) if numbers is None else gate_text(text, numbers.__contains__)
 
 
 @memoised
-def _canonical(text: str) -> str:
+def _with_all_markers(text: str) -> str:
     return gate_text(text, lambda _number: True)
 
 

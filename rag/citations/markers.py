@@ -4,11 +4,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rag.citations import grammar
 from rag.citations.scanner import FIGURE, Marker, MarkerGroup, Scanner
 from rag.language.languages import phrases
 from rag.language.lazy_patterns import memoised, regex
+
+if TYPE_CHECKING:
+    import regex
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,7 +325,7 @@ def judge_parts(
     results: list[JudgedPart] = []
     for statement in paced(statements, weight=16):
         for part in statement.parts:
-            compared = _compared(text, statement, part)
+            compared = _clause_to_compare(text, statement, part)
             cited = {number: sources[number] for number in part.numbers if number in sources}
             verdicts = dict.fromkeys(part.numbers, Judgement(Verdict.OPEN))
             if statement.states:
@@ -390,7 +390,7 @@ def _open_statement(statement: ComparedStatement, number: int, source: SourceTex
     return OpenStatement(text, tuple(nearest_windows(statement, source)), number)
 
 
-def _compared(text: str, statement: Statement, part: Clause) -> ComparedStatement:
+def _clause_to_compare(text: str, statement: Statement, part: Clause) -> ComparedStatement:
     """What a part says, with what it cannot be understood without."""
     words = without_markers(text[part.start : part.end])
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""

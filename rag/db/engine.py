@@ -134,7 +134,7 @@ def _open_postgresql(url: URL) -> Engine:
             "Install it: pip install 'groundnote[postgresql]'."
         ) from error
     event.listen(engine, "connect", _prepare_postgresql)
-    event.listen(engine, "do_connect", _connected)
+    event.listen(engine, "do_connect", _connect_patiently)
     return engine
 
 
@@ -148,7 +148,7 @@ def waiting_for_database() -> Iterator[None]:
         _waits_until.reset(before)
 
 
-def _connected(dialect: Any, _record: Any, where: Any, options: Any) -> Any:
+def _connect_patiently(dialect: Any, _record: Any, where: Any, options: Any) -> Any:
     while True:
         try:
             return dialect.connect(*where, **options)
@@ -184,7 +184,11 @@ def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection
         StorageFailed: the disk is full or can only be read.
     """
     try:
-        with engine.connect() as connection, _keys(connection, follows_keys), connection.begin():
+        with (
+            engine.connect() as connection,
+            _foreign_keys_off(connection, follows_keys),
+            connection.begin(),
+        ):
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
@@ -196,7 +200,7 @@ def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection
 
 
 @contextmanager
-def _keys(connection: Connection, are_followed: bool) -> Iterator[None]:
+def _foreign_keys_off(connection: Connection, are_followed: bool) -> Iterator[None]:
     if are_followed or connection.dialect.name != "sqlite":
         yield
         return
@@ -301,7 +305,7 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
         )
     if revision is None and _made_new(engine):
         return None
-    with _alone(engine, is_needed=before is not None):
+    with _migration_lock(engine, is_needed=before is not None):
         revision = revision_of(engine)
         if before is not None and revision is not None and revision in revisions()[:-1]:
             before(revision)
@@ -349,7 +353,7 @@ def restored_schema(engine: Engine, revision: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _alone(engine: Engine, *, is_needed: bool) -> Iterator[None]:
+def _migration_lock(engine: Engine, *, is_needed: bool) -> Iterator[None]:
     """While no other process does what comes before a migration."""
     if not is_needed:
         yield

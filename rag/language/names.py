@@ -170,12 +170,12 @@ def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
     """
     plain = _plain(text)
     names = lexicon.find(text) if lexicon is not None else []
-    shapes = [shape for shape in _shapes(plain) if not _inside(shape, names)]
+    shapes = [shape for shape in _shapes(plain) if not _is_covered(shape, names)]
     spelled = [Name(text[shape.start : shape.end], shape.start, shape.end) for shape in shapes]
     return sorted([*names, *spelled], key=lambda name: (name.start, name.end))
 
 
-def _inside(name: Name, names: Sequence[Name]) -> bool:
+def _is_covered(name: Name, names: Sequence[Name]) -> bool:
     """Whether a known name (they are in order and do not overlap) covers this one."""
     position = bisect_right(names, name.start, key=lambda other: other.start) - 1
     return position >= 0 and names[position].end >= name.end
@@ -320,14 +320,14 @@ def asked_identifiers(question: str) -> list[list[Identifier]]:
     for place, first in enumerate(pieces):
         if first.start() < covered:
             continue
-        choices = list(_choices(text, pieces[place : place + LONGEST_JOIN]))
+        choices = list(_possible_codes(text, pieces[place : place + LONGEST_JOIN]))
         if choices:
             results.append([identifier for identifier, _ in choices])
             covered = choices[0][1]
     return results
 
 
-def _choices(text: str, pieces: list[re.Match[str]]) -> Iterator[tuple[Identifier, int]]:
+def _possible_codes(text: str, pieces: list[re.Match[str]]) -> Iterator[tuple[Identifier, int]]:
     for count in range(len(pieces), 0, -1):
         written = text[pieces[0].start() : pieces[count - 1].end()]
         gaps = {text[a.end() : b.start()] for a, b in pairwise(pieces[:count])}

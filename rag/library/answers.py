@@ -218,7 +218,7 @@ class LibraryAnswers:
             for asked_for in _sought_names(asked.subject)
         }
         if len(results) > 1 and not all(results.values()):
-            results = {asked.subject: self._holding(_bare(asked.subject), readable)}
+            results = {asked.subject: self._holding(_without_article(asked.subject), readable)}
         if asked.kind is LibraryTopic.TOPIC and not all(results.values()):
             return None
         said: list[str] = []
@@ -377,7 +377,7 @@ class LibraryAnswers:
         held = [(each, chunk) for each, chunk in places if chunk is not None]
         sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in held)))
         numbers = {source.chunk_id: source.number for source in sources}
-        entries = [f"- {_quotation(each, numbers[chunk.id])}" for each, chunk in held]
+        entries = [f"- {_cited_quotation(each, numbers[chunk.id])}" for each, chunk in held]
         return entries, tuple(sources)
 
 
@@ -385,7 +385,7 @@ def _direct(text: str, sources: tuple[Source, ...] = (), *, declined: bool = Fal
     return DirectAnswer(text, sources, made_by=LIBRARY, declined=declined)
 
 
-def _quotation(statement: QuotedStretch, number: int) -> str:
+def _cited_quotation(statement: QuotedStretch, number: int) -> str:
     """Below its heading, which may be the question that it answers; without the list's sign."""
     words = cited(in_words(neutralise(_SIGN.sub("", statement.text))), number)
     heading = in_words(neutralise(statement.heading))
@@ -400,10 +400,10 @@ def _sought_names(subject: str) -> list[str]:
     """What is looked for: the subject, or each of two that are named; quotes hold it together."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
         return [subject.strip(_QUOTES)]
-    return [_bare(part) for part in _EITHER.split(subject)]
+    return [_without_article(part) for part in _EITHER.split(subject)]
 
 
-def _bare(subject: str) -> str:
+def _without_article(subject: str) -> str:
     return _ARTICLE.sub("", subject.strip(f" {_QUOTES}"), count=1)
 
 

@@ -226,7 +226,7 @@ def documents_hinted(subject: str, documents: Iterable[Document]) -> list[Docume
 def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Document]]:
     wanted = words_of(subject)
     return (
-        [(_likeness(wanted, _names_of(document)), document) for document in documents]
+        [(_share_of_name(wanted, _names_of(document)), document) for document in documents]
         if wanted
         else []
     )
@@ -235,10 +235,10 @@ def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Do
 def files_named(text: str, files: Sequence[N]) -> list[N]:
     """The files whose names stand in a text, with their ending or without."""
     said = f" {' '.join(_SEPARATORS.sub(' ', text.casefold()).split())} "
-    return [file for file in files if any(f" {name} " in said for name in _spoken(file.name))]
+    return [file for file in files if any(f" {name} " in said for name in _spoken_names(file.name))]
 
 
-def _spoken(name: str) -> list[str]:
+def _spoken_names(name: str) -> list[str]:
     """`lease-scan.pdf` is "lease scan pdf" or "lease scan"; one word alone may mean anything."""
     path = PurePosixPath(name)
     told = [
@@ -253,7 +253,7 @@ def _names_of(document: Document) -> list[NameWords]:
     return [words_of(each) for each in told]
 
 
-def _likeness(wanted: NameWords, names: Sequence[NameWords]) -> float:
+def _share_of_name(wanted: NameWords, names: Sequence[NameWords]) -> float:
     """2 for a whole name, else the share of a name that is said, if all that is said is of it."""
     if wanted in names:
         return 2.0

@@ -102,6 +102,7 @@ class Session:
     family: str | None = None  # those that share one register
     model: str | None = None  # that was picked for it; None: the one that answers everybody
     client_id: str | None = None  # what a client that chose one calls it
+    source_count: int = 0  # the highest number of a source; a branch has its family's as well
 
 
 @dataclass(frozen=True, slots=True)

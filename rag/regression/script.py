@@ -421,7 +421,7 @@ def _is_side(problem: Mapping[str, Any]) -> bool:
 def _place_and_message(problem: Mapping[str, Any], source: ScriptFile) -> tuple[KeyPath, str]:
     """Where a problem is, and what."""
     place, value = _place(problem["loc"], source.data, problem["type"])
-    return place, _message(problem, value, place, source.data)
+    return place, _problem_text(problem, value, place, source.data)
 
 
 def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any]:
@@ -440,7 +440,7 @@ def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any
     return tuple(place), data
 
 
-def _message(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
+def _problem_text(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
     kind, limits = problem["type"], problem.get("ctx", {})
     if kind == "extra_forbidden":
         return "there is no such key here" + _nearest(place, data)

@@ -171,9 +171,6 @@ class SourceRegister(OwnedSession, Protocol):
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
         """By number, with their present state; numbers that are not registered are left out."""
 
-    def source_count(self) -> int:
-        """The highest number that is taken; below it there may be some that are not its own."""
-
     def reserve_numbers(self, highest: int) -> None:
         """Give new sources numbers above this one only."""
 

@@ -180,7 +180,7 @@ def reserve_numbers(
 
     `beside` is the highest in what it puts beside its question.
     """
-    highest = session.source_count()
+    highest = session.read().source_count
     told = (cited_numbers(message.content) for message in past if message.role == Role.ASSISTANT)
     shown = [n for numbers in told for n in numbers if highest < n <= highest + HIGHEST_JUMP]
     if max([*shown, beside]) > highest:
@@ -203,6 +203,8 @@ class ConversationFinder:
 
         Where it is not to be shared, it is a branch in any case.
         """
+        if not past:
+            return self.begin(past)
         matches = [self._opened(match_) for match_ in self._matches(past)[:MOST_SESSIONS]]
         matches.sort(key=lambda candidate: candidate.state.last_used_at, reverse=True)
         if not matches:
@@ -283,7 +285,7 @@ class ConversationFinder:
         for key, session_id, index in self.table.find(self.owner, list(looked_up)):
             for evidence in looked_up[key]:
                 results.setdefault(session_id, []).append(replace(evidence, index=index))
-        matches = [_match(session_id, evidence) for session_id, evidence in results.items()]
+        matches = [_match_places(session_id, evidence) for session_id, evidence in results.items()]
         matches = [match_ for match_ in matches if match_.holds]
         newest = max((match_.last for match_ in matches), default=0)
         matches = [match_ for match_ in matches if match_.last == newest]
@@ -323,7 +325,7 @@ class _Match:
         return self.is_strong or len(self.indices) > 1
 
 
-def _match(session_id: str, evidence: Sequence[_Sighting]) -> _Match:
+def _match_places(session_id: str, evidence: Sequence[_Sighting]) -> _Match:
     """Places and indices in the same order, from the newest answer on."""
     indices: dict[int, int] = {}
     below = max(sighting.index for sighting in evidence) + 1

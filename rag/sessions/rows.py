@@ -75,6 +75,7 @@ def session_from(row: Any) -> Session:
         parent=row.parent,
         branch_index=row.branch_index,
         family=row.family,
+        source_count=row.source_count,
         model=row.model,
         client_id=row.client_id,
     )

@@ -72,16 +72,9 @@ class _OwnedRows:
         self._engine = engine
         self._clock = clock
         self._key = key
+        self.id, self.owner = key.id, key.owner
         self._leases = held
         self._readable = readable
-
-    @property
-    def id(self) -> str:
-        return self._key.id
-
-    @property
-    def owner(self) -> str:
-        return self._key.owner
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, Session]]:
@@ -214,7 +207,7 @@ class SqlTranscript(_OwnedRows):
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
         with self._numbering() as (connection, session):
             cited = register_rows.cited_in(spelled) if fills_gaps else None
-            register_rows.bring(connection, self._key, cited, sources)
+            register_rows.bring(connection, self._key, session, cited, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
 
@@ -229,8 +222,8 @@ class SqlRegister(_OwnedRows):
         wanted = list(dict.fromkeys(source.chunk_id for source in sources))
         known = self._of_chunks(wanted)
         if len(known) < len(wanted):
-            with self._numbering() as (connection, _):
-                register_rows.register(connection, self._key, sources)
+            with self._numbering() as (connection, session):
+                register_rows.register(connection, self._key, session, sources)
             known = self._of_chunks(wanted)
         return [known[chunk_id] for chunk_id in wanted]
 
@@ -250,12 +243,9 @@ class SqlRegister(_OwnedRows):
         readable = self._readable(self.owner)
         return self._look(register_rows.read, readable, numbers)
 
-    def source_count(self) -> int:
-        return self._look(register_rows.source_count)
-
     def reserve_numbers(self, highest: int) -> None:
-        with self._numbering() as (connection, _):
-            register_rows.reserve(connection, self.id, highest)
+        with self._numbering() as (connection, session):
+            register_rows.reserve(connection, session, highest)
 
 
 class SqlMemory(_OwnedRows):

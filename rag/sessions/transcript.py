@@ -186,7 +186,7 @@ def begin_again(
     connection: Connection, key: SessionKey, session: Session, index: int, *, now: datetime
 ) -> OpenTurn:
     """A new revision of the last answer; the caller holds the session's row lock."""
-    old, question = _last(connection, key, index)
+    old, question = _answer_with_question(connection, key, index)
     if index != session.message_count - 1:
         raise Conflict(
             f"Only the last answer (message {session.message_count - 1}) can be written again, "
@@ -204,7 +204,9 @@ def begin_again(
     return OpenTurn(question, *store(connection, session.id, fresh))
 
 
-def _last(connection: Connection, key: SessionKey, index: int) -> tuple[Message, Message]:
+def _answer_with_question(
+    connection: Connection, key: SessionKey, index: int
+) -> tuple[Message, Message]:
     """An answer and its question."""
     there = {message.index: message for message in read(connection, key, index - 1, index + 1)}
     old, question = there.get(index), there.get(index - 1)
@@ -217,7 +219,7 @@ def _last(connection: Connection, key: SessionKey, index: int) -> tuple[Message,
 
 def erase(connection: Connection, key: SessionKey, session: Session, index: int) -> None:
     """Blank a question and all that was answered to it; the caller holds the session's row lock."""
-    old, question = _last(connection, key, index)
+    old, question = _answer_with_question(connection, key, index)
     if old.status is MessageStatus.PENDING:
         raise Conflict(f"Message {index} is being written at this moment. Wait for its end.")
     its = messages.c.session_id == session.id

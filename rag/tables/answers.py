@@ -454,7 +454,7 @@ class TableAnswers:
 
     def _result(self, choice: Choice, question: str) -> TableResult:
         result = self.library.run(choice.table, choice.plan, question=question)
-        return replace(result, notes=_notes(choice))
+        return replace(result, notes=_column_notes(choice))
 
     def _answer_of(
         self,
@@ -520,7 +520,7 @@ def label_of(choice: Choice, among: Sequence[Choice], code: str = "en") -> str:
     return words if is_named else f"{words} ({choice.table.label})"
 
 
-def _notes(choice: Choice) -> tuple[str, ...]:
+def _column_notes(choice: Choice) -> tuple[str, ...]:
     """What is known of the columns whose values are compared, put in order or added up."""
     plan: TablePlan = choice.plan
     used = [

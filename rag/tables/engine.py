@@ -218,7 +218,7 @@ class Sql:
         sought = dict.fromkeys(words.casefold().split())
         if sought:
             whole = self._whole_row()
-            _only(query, [_holding(whole.copy(), word) for word in sought])
+            _only(query, [_contains_word(whole.copy(), word) for word in sought])
         return query.offset(offset, copy=False).limit(limit, copy=False)
 
     def _whole_row(self) -> Expression:
@@ -250,7 +250,7 @@ class Sql:
         return exp.select(ROW, *numbered).from_(DATA, copy=False).order_by(ROW, copy=False)
 
     def _contains(self, name: str, word: str) -> Expression:
-        return _holding(exp.Lower(this=exp.cast(self._displayed(name), "text")), word.lower())
+        return _contains_word(exp.Lower(this=exp.cast(self._displayed(name), "text")), word.lower())
 
     def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
         of_rows = [filter_ for filter_ in plan.filters if not filter_.column.startswith(MEASURED)]
@@ -307,7 +307,7 @@ class Sql:
         row = exp.column(ROW)
         ahead = plan.step.rows > 0
         rows = exp.select(row).from_(DATA).where(NO_TOTAL)
-        named = _together(exp.And, [self.condition(each) for each in plan.step.of])
+        named = _join_balanced(exp.And, [self.condition(each) for each in plan.step.of])
         edge = rows.where(named).order_by(row).limit(1).subquery()
         beside = rows.where(row > edge if ahead else row < edge)
         beside = beside.where(exp.not_(exp.func("coalesce", named, exp.false())))
@@ -335,7 +335,7 @@ class Sql:
         return same if filter_.op is Op.IS else exp.or_(exp.not_(same), value.is_(exp.null()))
 
     def _containing(self, filter_: Filter) -> Expression:
-        found = _together(
+        found = _join_balanced(
             exp.Or, [self._contains(filter_.column, str(v)) for v in paced(filter_.values)]
         )
         return found if filter_.op is Op.HAS else exp.not_(exp.func("coalesce", found, exp.false()))
@@ -361,7 +361,7 @@ class Sql:
     def _literal(self, filter_: Filter, given: Scalar) -> Expression:
         column = None if filter_.column == ROWS else column_of(self._table, filter_.column)
         if column is None or filter_.part:
-            return _number(given)
+            return _number_literal(given)
         if column.type is ColumnType.TEXT:
             return exp.Literal.string(str(given).lower())
         if column.type is ColumnType.BOOLEAN:
@@ -371,7 +371,7 @@ class Sql:
             moment = found or date(int(float(given)), 1, 1)
             kind = "timestamp" if isinstance(moment, datetime) else "date"
             return exp.cast(exp.Literal.string(moment.isoformat()), kind)
-        return _number(given)
+        return _number_literal(given)
 
     # ── Figures ──────────────────────────────────────────────────────────────────────────────
 
@@ -391,7 +391,7 @@ class Sql:
             if filter_.column.startswith(MEASURED):
                 figure = figures[int(filter_.column.removeprefix(MEASURED)) - 1]
                 bound = COMPARED[filter_.op](
-                    this=figure.copy(), expression=_number(filter_.values[0])
+                    this=figure.copy(), expression=_number_literal(filter_.values[0])
                 )
                 found.having(bound, copy=False)
         if plan.outer is not None:
@@ -496,10 +496,10 @@ def key_names(group: Sequence[Key]) -> list[str]:
 
 def _only(found: exp.Select, wanted: Sequence[Expression]) -> exp.Select:
     """Rows that meet all of these; the tree is changed, not copied for each."""
-    return found.where(_together(exp.And, wanted), copy=False)
+    return found.where(_join_balanced(exp.And, wanted), copy=False)
 
 
-def _together(kind: type[exp.Connector], parts: Sequence[Expression]) -> Expression:
+def _join_balanced(kind: type[exp.Connector], parts: Sequence[Expression]) -> Expression:
     """All parts in one tree that is as flat as it can be: writing a deep one overflows."""
     level = [exp.paren(p, copy=False) if isinstance(p, exp.Connector) else p for p in parts]
     while len(level) > 1:
@@ -509,7 +509,7 @@ def _together(kind: type[exp.Connector], parts: Sequence[Expression]) -> Express
     return level[0]
 
 
-def _holding(text: Expression, word: str) -> Expression:
+def _contains_word(text: Expression, word: str) -> Expression:
     return exp.func("contains", text, exp.Literal.string(word))
 
 
@@ -517,7 +517,7 @@ def _directed(value: Expression, order: Order) -> exp.Ordered:
     return exp.Ordered(this=value.copy(), desc=order.descending, nulls_first=False)
 
 
-def _number(given: Scalar) -> Expression:
+def _number_literal(given: Scalar) -> Expression:
     number = given if isinstance(given, int | float) else read_number(str(given))
     if number is None:
         return exp.null()
@@ -560,7 +560,7 @@ class ModelSql:
         """The columns of which it makes one figure, and whether that is a sum."""
         others = {each.alias: each.this for each in self._own.find_all(exp.Alias)}
         for figure in self._own.find_all(exp.Sum, exp.Avg, exp.Median):
-            for name in _columns_of(figure.this, others):
+            for name in _underlying_columns(figure.this, others):
                 yield name, isinstance(figure, exp.Sum)
 
     def _columns(self) -> list[exp.Expr]:
@@ -575,7 +575,7 @@ class ModelSql:
         return whole
 
     def _reads(self, select: exp.Select) -> bool:
-        return any(source.name == OWN_NAME for source in _sources(select))
+        return any(source.name == OWN_NAME for source in _source_tables(select))
 
     def _numbers(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Select]:
         """Its rows by number, once for each name under which it reads the table."""
@@ -594,7 +594,7 @@ class ModelSql:
             plain.copy().select(
                 exp.column(ROW_NUMBER, table=source.alias_or_name, quoted=True), append=False
             )
-            for source in _sources(select)
+            for source in _source_tables(select)
             if source.name == OWN_NAME
         ]
 
@@ -614,7 +614,7 @@ class ModelSql:
 ROW_NUMBER_COLUMN = exp.column(ROW_NUMBER, quoted=True)
 
 
-def _sources(select: exp.Select) -> list[exp.Table]:
+def _source_tables(select: exp.Select) -> list[exp.Table]:
     joined = [select.args.get("from_"), *(select.args.get("joins") or ())]
     return [each.this for each in joined if each is not None and isinstance(each.this, exp.Table)]
 
@@ -684,15 +684,15 @@ def _check(node: exp.Expr) -> None:
         raise UserError(f"The function {node.name}() is not allowed in a query.")
 
 
-def _columns_of(value: exp.Expr, others: Mapping[str, exp.Expr]) -> Iterator[str]:
+def _underlying_columns(value: exp.Expr, others: Mapping[str, exp.Expr]) -> Iterator[str]:
     """The columns whose values a value is made of, through other names; none of a condition."""
     if isinstance(value, exp.Column):
         behind = {key: each for key, each in others.items() if key != value.name}
         yield value.name
         if value.name in others:
-            yield from _columns_of(others[value.name], behind)
+            yield from _underlying_columns(others[value.name], behind)
         return
     is_chosen = isinstance(value, exp.If)
     chosen = [value.args.get("true"), value.args.get("false")]
     for part in filter(None, chosen if is_chosen else value.iter_expressions()):
-        yield from _columns_of(part, others)
+        yield from _underlying_columns(part, others)

@@ -115,7 +115,7 @@ class TableWords:
                 words = [word for word in spelled_words(half).split() if word not in UNITS]
                 turned = words[::-1] if len(words) == 2 else words  # "dry torque": Torque, dry
                 for form in (spelled_words(half).split(), words, turned):
-                    for way in _readings(form):
+                    for way in _stemmed_forms(form):
                         found[way].append(column.name) if column.name not in found[way] else None
         return found
 
@@ -160,7 +160,7 @@ class TableWords:
                     continue
                 for text in {value, _BRACKETS.sub("", value)}:
                     plain = normalised(text).split()
-                    for way in _readings(plain) if 0 < len(plain) <= LONGEST else ():
+                    for way in _stemmed_forms(plain) if 0 < len(plain) <= LONGEST else ():
                         held = results.setdefault(way, defaultdict(list))[name]
                         held.append(value) if value not in held else None
         return results
@@ -220,7 +220,7 @@ def readings(question: str, table: TableWords) -> list[TableReading]:
 # ── The pieces of a question ─────────────────────────────────────────────────────────────────
 
 
-def _readings(words: Sequence[str]) -> list[tuple[str, ...]]:
+def _stemmed_forms(words: Sequence[str]) -> list[tuple[str, ...]]:
     """Words as they are; without their endings, all as English, all as German."""
     both = ((each[0], each[-1]) for each in map(stems, words))
     return list(dict.fromkeys([tuple(words), *zip(*both, strict=True)])) if words else []
@@ -290,10 +290,10 @@ def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
 def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece]:
     """Columns and values of which these words are all."""
     end = start + len(gram)
-    for name in dict.fromkeys(n for way in _readings(gram) for n in table.names.get(way, ())):
+    for name in dict.fromkeys(n for way in _stemmed_forms(gram) for n in table.names.get(way, ())):
         yield Piece(start, end, "column", name)
     held: dict[str, list[str]] = {}
-    for way in _readings(gram):
+    for way in _stemmed_forms(gram):
         held = {**table.values_by_words.get(way, {}), **held}
     for name, values in held.items():
         if len(gram) > 1 or not _says_nothing(gram[0]):

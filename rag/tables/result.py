@@ -133,13 +133,13 @@ def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple
     if not plan.measures:
         return tuple(_result_column(table, name) for name in names)
     if plan.outer is not None:
-        return (_measured(table, plan.outer, plan.measures[0].column, names[0]),)
+        return (_column_of_figures(table, plan.outer, plan.measures[0].column, names[0]),)
     keys = [
         ResultColumn(name) if key.part else _key(table, key.column, name)
         for key, name in zip(plan.group, names, strict=False)
     ]
     figures = [
-        _measured(table, measure.kind, measure.column, name)
+        _column_of_figures(table, measure.kind, measure.column, name)
         for measure, name in zip(plan.measures, names[len(keys) :], strict=True)
     ]
     return (*keys, *figures)
@@ -186,7 +186,7 @@ def _result_column(table: Table, name: str) -> ResultColumn:
     return ResultColumn(name, is_figure and not plain, column.unit, column.decimals)
 
 
-def _measured(table: Table, kind: Kind, column: str, name: str) -> ResultColumn:
+def _column_of_figures(table: Table, kind: Kind, column: str, name: str) -> ResultColumn:
     if kind in (Kind.SHARE, Kind.CHANGE):
         return ResultColumn(name, True, "%", 1)
     if column == ROWS or kind in (Kind.COUNT, Kind.DISTINCT):
@@ -460,7 +460,7 @@ class ResultPhrases:
         if column == ROWS:
             side, name = ("most" if by.descending else "fewest"), self.forms["rows"]
         else:
-            side, name = ("highest" if by.descending else "lowest"), _spoken(column)
+            side, name = ("highest" if by.descending else "lowest"), _column_in_words(column)
         return self._say("side", row=row, side=self.forms[side], column=name, value=value)
 
     def _figure(self) -> str:
@@ -478,7 +478,7 @@ class ResultPhrases:
         if measure.kind not in KINDS:
             return ""
         kind = self.forms[str(measure.kind)]
-        return self._say("figure", kind=kind, column=_spoken(measure.column), value=value)
+        return self._say("figure", kind=kind, column=_column_in_words(measure.column), value=value)
 
     def _cells(self) -> str:
         """One cell of a row that is named; rows of a condition."""
@@ -488,7 +488,7 @@ class ResultPhrases:
             count = f"{len(result.rows):,}"
             return "" if result.has_more else self._say("listed", count=count, rows=rows)
         value, name = f"**{cell_text(result.shown(result.rows[0])[0])}**", plan.columns[0]
-        return self._say("figure", kind="", column=_spoken(name), value=value)
+        return self._say("figure", kind="", column=_column_in_words(name), value=value)
 
 
 def _is_of_words(values: Sequence[Scalar]) -> bool:
@@ -499,7 +499,7 @@ def _is_of_words(values: Sequence[Scalar]) -> bool:
 def _is_of_column(text: str, column: str) -> bool:
     """Whether the next word is one of a column's name."""
     following = normalised(text).split()[:1]
-    return bool(following) and following[0] in normalised(_spoken(column)).split()
+    return bool(following) and following[0] in normalised(_column_in_words(column)).split()
 
 
 def _is_adjective(match: re.Match[str] | None) -> bool:
@@ -515,7 +515,7 @@ _ADJECTIVES = {
 }
 
 
-def _spoken(name: str) -> str:
+def _column_in_words(name: str) -> str:
     """A column's name in a sentence: "price_eur" is a price, whose figure has its currency."""
     words = re.sub(r"[_.]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)).split()
     kept = [word for word in words if word.casefold() not in _CURRENCIES] or words

@@ -143,10 +143,10 @@ class _ShortTable:
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """What writes the files of short tables: opening one takes longer than they do."""
-    return _connected()
+    return _open_duckdb()
 
 
-def _connected(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
+def _open_duckdb(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
     no_extensions = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     return duckdb.connect(":memory:", config={"threads": 1, **no_extensions, **options})
 
@@ -260,7 +260,7 @@ def _long_table(rows: str, width: int, *, first: int = 0) -> Iterator[_LongTable
         form = f"columns={types}, max_line_size={longest}, parallel=false"
         form += r""", auto_detect=false, delim=',', quote='"', escape='"', new_line='\n'"""
         source = f"FROM read_csv({_quoted(str(path))}, {form}) WHERE n >= {first}"
-        opened = _connected(memory_limit=MEMORY, temp_directory=folder)
+        opened = _open_duckdb(memory_limit=MEMORY, temp_directory=folder)
         with _faults(), closing(opened) as connection:
             yield _LongTable(connection, source, width)
 
@@ -328,7 +328,7 @@ def _valued(
     table: _ShortTable | _LongTable, at: int, name: str, reading: ColumnReading, counts: Counts
 ) -> TableColumn:
     """Each distinct text is read once."""
-    kind, values = _stored(
+    kind, values = _typed_values(
         {text: None if is_blank(text) else reading.read(text) for text in counts}, reading.type
     )
     table.keep_values(at, kind, values)
@@ -354,7 +354,7 @@ def _valued(
     )
 
 
-def _stored(values: dict[str, Any], kind: ColumnType) -> tuple[str, dict[str, Any]]:
+def _typed_values(values: dict[str, Any], kind: ColumnType) -> tuple[str, dict[str, Any]]:
     """As which type of DuckDB, and the values as that."""
     known = [value for value in values.values() if value is not None]
     if kind is ColumnType.DATE:

@@ -305,7 +305,7 @@ def is_hinted(column: TableColumn, hint: str) -> bool:
 def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[TableColumn]:
     """The columns that an adjective speaks of, by the nearest of its hints."""
     for hint in adjective.measures:
-        fitting = [c for c in columns if c.type in ORDERED and _fits(c, hint)]
+        fitting = [c for c in columns if c.type in ORDERED and _matches_hint(c, hint)]
         if fitting:
             named = [c for c in fitting if hint.removeprefix("-") == normalised(c.name)]
             return named or fitting
@@ -315,7 +315,7 @@ def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[Ta
     return times if len(times) == 1 else []
 
 
-def _fits(column: TableColumn, hint: str) -> bool:
+def _matches_hint(column: TableColumn, hint: str) -> bool:
     return is_of_money(column) if hint == "$" else is_hinted(column, hint)
 
 

@@ -59,7 +59,7 @@ def serve(settings: Settings) -> None:
         _warn_of_strangers(settings, url)
         try:
             if web.workers == 1:
-                _serve(settings, listener, url)
+                _serve_process(settings, listener, url)
             else:
                 _serve_together(settings, listener, url)
         finally:
@@ -81,7 +81,7 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
             _share(settings, door, shared)
         else:
             door.close()
-            _serve(settings.model_copy(update=changes), listener, "" if number else url)
+            _serve_process(settings.model_copy(update=changes), listener, "" if number else url)
 
     with door:
         run_fleet(work, settings.web.workers)
@@ -137,7 +137,7 @@ def _check_shared(settings: Settings, who: str) -> None:
         )
 
 
-def _serve(settings: Settings, listener: socket.socket, url: str) -> None:
+def _serve_process(settings: Settings, listener: socket.socket, url: str) -> None:
     """One process; the first one is given the address, to say it."""
     failures: list[RagError] = []
     with opened(settings) as application, _reserved_index(settings):

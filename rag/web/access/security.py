@@ -157,7 +157,7 @@ def admit_origins(app: Flask, settings: Settings) -> None:
 
     @app.after_request
     def tell(response: Response) -> Response:
-        return _readable(response) if _comes_from(origins) else response
+        return _allow_origin(response) if _comes_from(origins) else response
 
 
 def _check(settings: Settings) -> None:
@@ -179,7 +179,7 @@ def _comes_from(origins: frozenset[str]) -> bool:
     return request.path.startswith("/v1/") and request.headers.get("Origin") in origins
 
 
-def _readable(response: Response) -> Response:
+def _allow_origin(response: Response) -> Response:
     """What lets the browser hand an answer to the app that asked."""
     response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"

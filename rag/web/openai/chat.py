@@ -99,7 +99,7 @@ class Completion(AnswerToClient):
 
     @staticmethod
     def named_session(body: ChatBody) -> FoundSession | None:
-        named = body.session_id()
+        named = body.metadata.session_id if body.metadata else None
         if not named:
             return None
         try:

@@ -284,8 +284,7 @@ class AnswerToClient(ABC):
         try:
             yield
         finally:
-            is_broken = not isinstance(turn.end(timeout=0), Finished)
-            if self.body.store is False and is_broken:
+            if self.body.store is False and not isinstance(turn.end(timeout=0), Finished):
                 turn.end(timeout=ENDING_SECONDS)
                 if turn.index is not None:
                     forget_turn(self.session, turn.index)
@@ -301,7 +300,7 @@ class AnswerToClient(ABC):
         """The end with a judge's verdicts, for a client that wants to wait for them."""
         if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
             return end
-        until = time.monotonic() + self.body.seconds_for_judge
+        until = time.monotonic() + (self.body.wait_for_judge or 0.0)
         judged = end
         while judged is end and (left := until - time.monotonic()) > 0:
             judged = turn.judged(end, timeout=min(left, PING_SECONDS))
@@ -381,17 +380,18 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
         session = protocol.named_session(body) or _known_as(body, asked) or _found_for(body, asked)
-        _keep_or_expire(session, body)
+        is_kept = _keep_or_expire(session, body)
         application().metrics.conversations.labels(session.by.value).inc()
-        wrapped = unwrapped(asked.question)
-        reserve_numbers(session.session, asked.past, wrapped.highest)
+        highest = unwrapped(asked.question).highest
+        if asked.past or highest:
+            reserve_numbers(session.session, asked.past, highest)
         if ids is not None and tuple(ids) != session.session.read().collections:
             session.session.choose(ids)
-        rounds = _rounds(session, asked, body.said_in)
+        rounds = _rounds(session, asked, body.said_in) if asked.rounds else ()
         answer_options = replace(
             wishes,
             rounds=rounds,
-            past=_past_alone(session, asked),
+            past=None if session.is_certain and is_kept else _past_alone(session, asked),
             instructions="\n".join(asked.instructions),
             notices=asked.notices,
         )
@@ -407,7 +407,9 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn, answering = begin()
     with answering.forgotten_if_broken(turn):
-        end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
+        end = finished(turn)
+        if body.wait_for_judge:
+            end = turn.judged(end, timeout=body.wait_for_judge)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
@@ -432,7 +434,7 @@ def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
 def _found_for(body: AskingBody, request: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
     finder, past = _finder(body), request.past
-    if request.called and request.question:
+    if request.rounds and request.called and request.question:
         waiting = finder.waiting_for(calls_key(request.question, request.called))
         if waiting is not None:
             return waiting
@@ -451,15 +453,20 @@ def _finder(body: AskingBody) -> ConversationFinder:
     return ConversationFinder(store, _fingerprints(), config, owner, body.for_whom, stores)
 
 
-def _keep_or_expire(found: FoundSession, body: AskingBody) -> None:
-    """Where nothing is to be kept, a conversation of such turns alone goes after a day."""
+def _keep_or_expire(found: FoundSession, body: AskingBody) -> bool:
+    """Where nothing is to be kept, a conversation of such turns alone goes after a day.
+
+    Returns whether it stays.
+    """
     session = found.session
     is_kept = session.read().expires_at is None
     if body.store is False and (found.is_new or not is_kept):
         application().store.delete_expired()
         session.expire(datetime.now(UTC) + UNSTORED_FOR)
-    elif body.store is not False and not is_kept:
+        return False
+    if not is_kept:
         session.expire(None)
+    return True
 
 
 def forget_turn(session: SessionTranscript, index: int) -> None:
@@ -468,13 +475,8 @@ def forget_turn(session: SessionTranscript, index: int) -> None:
         session.erase(index)
 
 
-def _past_alone(
-    session: FoundSession, request: ClientRequest
-) -> tuple[ImportedMessage, ...] | None:
+def _past_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
-    is_kept = session.session.read().expires_at is None
-    if session.is_certain and is_kept:
-        return None
     cited = {n for message in request.past for n in cited_numbers(message.content)}
     known = {source.number for source in session.session.sources(sorted(cited))}
     return tuple(quoted(message, known) for message in request.past)
@@ -485,8 +487,6 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 
     What we kept of them is better than what the client sends: their server may want it back whole.
     """
-    if not request.rounds:
-        return ()
     last = session.session.recent(1)
     messages = request.since(last[0]) if last else None
     if messages is None and request.rounds[0].role is Role.TOOL:
@@ -498,7 +498,7 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
     """Whether the last answer of a conversation called the tools whose results came now."""
     last = session.session.recent(1)
-    if not (request.rounds and last) or last[0].role != Role.ASSISTANT:
+    if not last or last[0].role != Role.ASSISTANT:
         return False
     said = request.up_to_the_calls()[-1].content
     return request.since(last[0]) is not None or session.is_new or last[0].content == said
@@ -506,12 +506,12 @@ def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
 
 def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
-    last = session.session.recent(2)
-    if session.by is not Recognised.NAMED or not conversation_header() or len(last) < 2:
+    last = session.session.recent(2) if conversation_header() else ()
+    if len(last) < 2:
         return False
     question, answer = last
     is_last = question.content == request.question and question.index == len(request.past)
-    return is_last and answer.status is not MessageStatus.PENDING and not request.rounds
+    return is_last and answer.status is not MessageStatus.PENDING
 
 
 def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
@@ -519,7 +519,11 @@ def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions)
     assistant, index = application().assistant, session.session.read().message_count - 1
 
     def ask(note: Callable[[OpenTurn], None]) -> Generator[Event, None, None]:
-        if _goes_on(session, request) or _asks_again(session, request):
+        if request.rounds:
+            is_again = _goes_on(session, request)
+        else:
+            is_again = session.by is Recognised.NAMED and _asks_again(session, request)
+        if is_again:
             return assistant.regenerate(session.session, index, wishes, note=note)
         return assistant.ask(session.session, request.question, wishes, note=note)
 

@@ -340,12 +340,7 @@ class AskingBody(BaseModel):
     tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: StopWord | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None
-
-    @property
-    def seconds_for_judge(self) -> float:
-        """How long to wait for a judge's verdicts, an extension of ours; nobody waits unasked."""
-        return self.wait_for_judge or 0.0
+    wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None  # seconds; ours
 
     def collections(self) -> list[str] | None:
         """Those that are to be asked, by id or name; None where nothing is said of them."""
@@ -403,13 +398,16 @@ class AskingBody(BaseModel):
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)
         limit = next((limit for limit in limits if limit is not None and limit > 0), None)
-        as_it_is = client_options(
-            tools=self.tools,
-            choice=self.tool_choice,
-            parallel=self.parallel_tool_calls,
-            form=self.form(),
-            has_model=has_model,
-        )
+        form = self.form()
+        as_it_is = {}
+        if self.tools or self.tool_choice is not None or form[1]:
+            as_it_is = client_options(
+                tools=self.tools,
+                choice=self.tool_choice,
+                parallel=self.parallel_tool_calls,
+                form=form,
+                has_model=has_model,
+            )
         return AnswerOptions(
             limit, self.temperature, tuple(each for each in stop if each), as_it_is
         )
@@ -448,10 +446,6 @@ class ChatBody(AskingBody):
     def understand(self) -> ClientRequest:
         """Raises UserError."""
         return understood(self.messages, self.said_in)
-
-    def session_id(self) -> str | None:
-        """Of the session to go on with, where the client names it."""
-        return self.metadata.session_id if self.metadata else None
 
 
 class ResponseBody(AskingBody):

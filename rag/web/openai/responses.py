@@ -87,7 +87,7 @@ def list_input_items(path: ResponsePath) -> dict[str, Any]:
     session, answer = _answer_of(path.response_id)
     message = session.message(answer.index - 1)
     part = {"type": "input_text", "text": message.content}
-    item = _message(f"msg_{session.id}_{message.index}", Role.USER, "completed", part)
+    item = _message_item(f"msg_{session.id}_{message.index}", Role.USER, "completed", part)
     ids = {"first_id": item["id"], "last_id": item["id"]}
     return {"object": "list", "data": [item], "has_more": False, **ids}
 
@@ -313,7 +313,7 @@ class Responding(AnswerToClient):
         return f"msg_{self._answer_id(self.index)}"
 
     def _item(self, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
-        return _message(self._item_id, Role.ASSISTANT, status, *parts)
+        return _message_item(self._item_id, Role.ASSISTANT, status, *parts)
 
     def _annotations(self, end: Finished) -> list[dict[str, Any]]:
         return [{"type": "url_citation", **citation} for citation in self.citations(end)]
@@ -367,7 +367,7 @@ def _task_done(body: ResponseBody, request: ClientRequest) -> Response:
     return event_stream(chain(response.begun(0), delta, response.closing(end)))
 
 
-def _message(item_id: str, role: str, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
+def _message_item(item_id: str, role: str, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": item_id,
         "type": "message",

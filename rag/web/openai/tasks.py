@@ -141,7 +141,7 @@ def _whole(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, An
         message["tool_calls"] = call_items(calls)
     end = "tool_calls" if calls else "stop"
     return {
-        **_head("chat.completion"),
+        **_task_head("chat.completion"),
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": end}],
         "usage": used(usage.prompt_tokens, usage.completion_tokens),
     }
@@ -155,13 +155,13 @@ def _frames(values: dict[str, Any], *, counts: bool) -> Iterator[str]:
         call["index"] = place
     for part, end in ((delta, None), ({}, choice["finish_reason"])):
         piece: dict[str, Any] = {"index": 0, "delta": part, "finish_reason": end}
-        yield data_line({**_head("chat.completion.chunk"), "choices": [piece]})
+        yield data_line({**_task_head("chat.completion.chunk"), "choices": [piece]})
     if counts:
-        began = _head("chat.completion.chunk")
+        began = _task_head("chat.completion.chunk")
         yield data_line({**began, "choices": [], "usage": values["usage"]})
     yield DONE
 
 
-def _head(kind: str) -> dict[str, Any]:
+def _task_head(kind: str) -> dict[str, Any]:
     now = int(time.time())
     return head(kind, f"task-{now}", now)

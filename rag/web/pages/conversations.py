@@ -297,16 +297,16 @@ def _conversation_page(
 def sources(session_id: str) -> str:
     """Every source that the conversation has numbered, a page at a time."""
     session = open_session(session_id)
-    count = session.source_count()
+    shown = session.read()
     first = max(1, wanted_index("from", request.args) or 1)
-    numbers = range(first, min(first + SOURCES_ON_A_PAGE, count + 1))
+    numbers = range(first, min(first + SOURCES_ON_A_PAGE, shown.source_count + 1))
     return show_page(
         "sources.html",
-        session=session.read(),
+        session=shown,
         sources=session.sources(numbers),
         first=first,
         step=SOURCES_ON_A_PAGE,
-        count=count,
+        count=shown.source_count,
     )
 
 
@@ -329,7 +329,7 @@ def source(session_id: str, number: int) -> str:
             if statement.citation
         ],
         footnote=footnotes(found),
-        original=_original(evidence, stated),
+        original=_original_link(evidence, stated),
         table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
@@ -341,7 +341,7 @@ def linked(token: str) -> str:
     return render_template("linked_source.html", source=linked_source(token))
 
 
-def _original(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
+def _original_link(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
     """The file behind a passage, if it was kept, and what is marked on its page."""
     document = evidence.document
     if document is None or not has_original(document):

@@ -178,7 +178,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
     offset = wanted_index("offset", request.args) or 0
     order = request.args.get("order", "")
     order = order if order in ORDERS else "name"
-    filters, wrong = _filters()
+    filters, wrong = _filters_of_address()
     page = documents.page(
         readable,
         limit=DOCUMENTS_ON_A_PAGE,
@@ -223,7 +223,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
     )
 
 
-def _filters() -> tuple[Filters, str]:
+def _filters_of_address() -> tuple[Filters, str]:
     """Those of the address, and what is wrong with them; then none filters."""
     stated = {name: storable(request.args.get(name, ""))[:300].strip() for name in FILTERED_BY}
     filters = Filters(**stated)

@@ -89,7 +89,7 @@ def come_back() -> PageResult:
                 "This login was not begun in this browser, was used already, or took more than "
                 "ten minutes. Log in again."
             )
-        entrant = provider.identify(_code(), secret, _callback())
+        entrant = provider.identify(_login_code(), secret, _callback())
         lasts = timedelta(hours=provider.settings.login_hours)
         response = _logged_in(entrant, next_path, lasts)
     except (NotAllowed, ProviderAway) as error:
@@ -98,7 +98,7 @@ def come_back() -> PageResult:
     return response
 
 
-def _code() -> str:
+def _login_code() -> str:
     """Raises NotAllowed with what the provider refused."""
     if request.args.get("error"):
         told = " ".join(request.args.get(each, "") for each in ("error", "error_description"))

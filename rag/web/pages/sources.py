@@ -69,7 +69,7 @@ def add(collection_id: str) -> PageResult:
 def change(source_id: str) -> Response:
     """How often, and what of it."""
     every = words("every")
-    return _done(
+    return _act_then_redirect(
         source_id,
         partial(
             source_registry().change,
@@ -95,7 +95,7 @@ def do(source_id: str, act: str) -> Response:
     }
     if act not in acts:
         raise UserError(f"{act[:40]!r} is nothing that a source can do.")
-    return _done(source_id, acts[act])
+    return _act_then_redirect(source_id, acts[act])
 
 
 @source_pages.app_template_filter("in_words")
@@ -127,7 +127,7 @@ def every_in_words(source: DocumentSource) -> str:
     return f"every {counted(seconds, 'second')}"
 
 
-def _done(source_id: str, act: Callable[[str], Any]) -> Response:
+def _act_then_redirect(source_id: str, act: Callable[[str], Any]) -> Response:
     collection_id = managed_source(source_id).source.collection_id
     with_source(source_id, act)
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)

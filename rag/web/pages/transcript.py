@@ -108,7 +108,6 @@ class ShownTranscript:
     start: int
     end: int
     kept: ShareKept | None  # None while nothing is summarised
-    source_count: int
     cited: tuple[Source, ...]  # in the messages that are shown, newest first
     read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
     versions: Mapping[int, Versions]  # where questions were edited, by their index
@@ -132,7 +131,7 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
     session = handle.read()
     start, end = window(session.message_count, place)
     messages = handle.messages(start, end)
-    count = handle.source_count()
+    count = session.source_count
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
     shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
     cited = cited_in(shown)
@@ -143,7 +142,6 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
         start=start,
         end=end,
         kept=kept_in(handle.summaries()),
-        source_count=count,
         cited=cited[::-1],
         read=tuple(source for source in reversed(listed) if source.number not in numbers),
         versions={versions.index: versions for versions in versions_of(session, handle.family())},
