@@ -25,7 +25,7 @@ from rag.language.sentences import LineKind, Sentence, cells_of, plain, read_sen
 from rag.language.words import content_words, is_function_word, language_of, stem, tokens
 from rag.records import Source
 from rag.seams import ComputedFigure, Matrix
-from rag.tables.vocabulary import CUES, expression_at, is_priced
+from rag.tables.vocabulary import CUES, expression_at, is_end, is_priced
 
 EmbedTexts = Callable[[Sequence[str]], Matrix]
 MarkedSpans = tuple[tuple[int, int], ...]
@@ -251,6 +251,7 @@ class EvidenceReader:
         words = ([w for w in dict.fromkeys(self._content(t)) if w not in name_words] for t in texts)
         self.asked = Asked(question, names, tuple(next(filter(None, words), ())))
         self._dimensions = _dimensions(self._last)
+        self._ends = {token.lowered for token in tokens(self._last) if is_end(token.lowered)}
 
     def names(self, text: str) -> list[str]:
         """The product names of a text, in whatever case they are written."""
@@ -405,6 +406,7 @@ class EvidenceReader:
             return
         for row in filter(None, rows):
             label, places = self._asked_of(header, row, column)
+            places = [place for place in places if self._may_be_end(label, header, place)]
             for place in places:
                 cell, head = row[place], header[place] if place < len(header) else ""
                 values = self._figures(cell)
@@ -414,6 +416,14 @@ class EvidenceReader:
                     yield _QuotedUnit(
                         f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row", cell
                     )
+
+    def _may_be_end(self, label: str, header: Sequence[str], place: int) -> bool:
+        """Whether one row may answer: of "the most votes" all have to be seen, unless it says so
+        or a product is named."""
+        if not self._ends or self.asked.names:
+            return True
+        words = f"{label} {header[place] if place < len(header) else ''}".replace("_", " ")
+        return not self._ends.isdisjoint(token.lowered for token in tokens(words))
 
     def _column_of_subject(
         self, header: Sequence[str], rows: Sequence[Sequence[str]]

@@ -592,7 +592,8 @@ class Matched:
         columns = self.measured(adjective or ends[0])
         keys = self._keys(ends[0])
         self.use(*ends, *([adjective] if adjective else []), *self.of("group"))
-        is_named = len(columns) == 1
+        # Of two values that are compared, which one is asked for, and no name of a row.
+        is_named = len(columns) == 1 and not any(len(filter_.values) > 1 for filter_ in filters)
         if keys and not (self._names_rows(keys) or adjective_sense.measures or self._is_measured()):
             order = (Order(FIRST, bool(adjective_sense.up)),)  # "the most usual genre"
             yield TablePlan("", filters, keys, (Measure(Kind.COUNT),), order, limit), False
@@ -674,27 +675,44 @@ class Matched:
             return  # "the average number of pages"
         self.use(cues[0], *self.of("much"))
         keys = self.groups()
-        if counted:
-            self.use(*counted)
-            column = self.column(counted[0])
-            if self._is_of_row(filters):
-                yield self._looked_up(filters, [column.name]), True
-                return
-            if is_added(column) and not has_years(column):
-                yield TablePlan("", filters, keys, (Measure(Kind.SUM, column.name),)), False
-            if filters:
-                yield self._looked_up(filters, [column.name]), False
+        if not counted:
+            yield self._count_of(cues[0], filters, keys)
             return
-        start = max(piece.end for piece in (cues[0], *self.of("distinct")))
+        self.use(*counted)
+        column = self.column(counted[0])
+        if self._is_of_row(filters):
+            yield self._looked_up(filters, [column.name]), True
+            return
+        if is_added(column) and not has_years(column):
+            yield TablePlan("", filters, keys, (Measure(Kind.SUM, column.name),)), False
+        if filters:
+            yield self._looked_up(filters, [column.name]), False
+
+    def _count_of(
+        self, cue: Piece, filters: tuple[Filter, ...], keys: tuple[Key, ...]
+    ) -> tuple[TablePlan, bool]:
+        """Of the things that a column names, or of rows."""
+        start = max(piece.end for piece in (cue, *self.of("distinct")))
         noun = [p for p in self.free(figures=False) if self._joins(start, p.start)]
         self.use(*noun)
+        name, distinct = self._subject_behind(start), self.of("distinct")
         if noun and not self._names_rows([Key(noun[0].name)]):
-            measure = Measure(Kind.DISTINCT, noun[0].name)
-            self.use(*self.of("distinct"))
-            yield TablePlan("", filters, keys, (measure,)), bool(self.of("distinct")) and not keys
-            return
-        is_of_rows = bool(noun or self._rows())
-        yield TablePlan("", filters, keys, (Measure(Kind.COUNT),)), is_of_rows and not keys
+            name = noun[0].name
+        elif not distinct or not name:
+            if name and self.table.by_name[name].blanks:  # a row without a team is no team
+                filters = (*filters, Filter(name, Op.FILLED))
+            is_of_rows = bool(noun or self._rows())
+            return TablePlan("", filters, keys, (Measure(Kind.COUNT),)), is_of_rows and not keys
+        self.use(*distinct)
+        measure = Measure(Kind.DISTINCT, name)
+        return TablePlan("", filters, keys, (measure,)), bool(distinct) and not keys
+
+    def _subject_behind(self, start: int) -> str:
+        """The column that names the rows, where it is what is counted."""
+        subject = self.table.subject
+        things = (p for p in self.of("column", "rows") if self._joins(start, p.start))
+        is_named = any(subject in self.table.with_part(self.words[p.start]) for p in things)
+        return subject if is_named else ""
 
     def _figures_of(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
         """ "The total price of …", "revenue by region"."""

@@ -139,6 +139,11 @@ def _adjectives() -> dict[str, Adjective]:
 ADJECTIVES = _adjectives()
 
 
+def is_end(word: str) -> bool:
+    """Whether it asks for the highest or the lowest of several: "most", "cheapest"."""
+    return word in ADJECTIVES and ADJECTIVES[word].degree == "most"
+
+
 # ── A question ───────────────────────────────────────────────────────────────────────────────
 
 _THOUSANDS = re.compile(r"(?<=\d)[,'](?=\d{3}\b)")
@@ -378,7 +383,7 @@ def may_ask_rows(question: str) -> bool:
     names = name_words(question)
     words = [word for word in words_of(question) if word not in names]
     senses = (expression_at(words, position, CUES)[1] for position in range(len(words)))
-    ends = (word in ADJECTIVES and ADJECTIVES[word].degree == "most" for word in words)
+    ends = map(is_end, words)
     is_drawn = bool(changes_in(words, "chart", "bar", "line", "pie"))
     return is_drawn or any(meaning in _OF_ROWS for meaning in senses) or any(ends)
 
