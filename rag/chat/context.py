@@ -342,11 +342,11 @@ class ContextBuilder:
             if state is not None:
                 added = pairs_of((turn.question, answer))
                 state = replace(state, recent=(*state.recent, *added))
-            is_due = self._is_due(session, state or self._state(session))
+            is_due = self._is_due(state or self._state(session))
         if is_due:
             self._later(session)
 
-    def _is_due(self, session: SessionMemory, state: State) -> bool:
+    def _is_due(self, state: State) -> bool:
         """Whether history passes the high-water mark, or its summary is to be written anew."""
         if not state.summarises:
             return False
@@ -355,7 +355,8 @@ class ContextBuilder:
         pairs = self._history_tokens(state) - tokens
         is_over = pairs > self._rules.high_water * max(0, room.budget - tokens)
         is_many = len(state.recent) > self._rules.max_pairs
-        return is_over or is_many or self._remembered.is_due(session.summaries())
+        is_due = bool(state.summaries) and self._remembered.is_due(state.summaries)
+        return is_over or is_many or is_due
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
 

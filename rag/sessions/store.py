@@ -220,12 +220,12 @@ class SqlRegister(_OwnedRows):
 
     def register_sources(self, sources: Sequence[Source]) -> list[Source]:
         wanted = list(dict.fromkeys(source.chunk_id for source in sources))
-        known = self._of_chunks(wanted)
-        if len(known) < len(wanted):
+        registered = self._of_chunks(wanted)
+        if len(registered) < len(wanted):
             with self._numbering() as (connection, session):
                 register_rows.register(connection, self._key, session, sources)
-            known = self._of_chunks(wanted)
-        return [known[chunk_id] for chunk_id in wanted]
+            registered = self._of_chunks(wanted)
+        return [registered[chunk_id] for chunk_id in wanted]
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
         readable = self._readable(self.owner)

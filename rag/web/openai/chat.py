@@ -14,7 +14,7 @@ from rag.records import Failed, Finished
 from rag.sessions.recognition import FoundSession, Recognised
 from rag.web.access import rights
 from rag.web.access.rights import open_session
-from rag.web.api.sse import data_line, failure
+from rag.web.api.sse import data_line
 from rag.web.openai import tasks
 from rag.web.openai.completion import (
     DONE,
@@ -38,6 +38,7 @@ from rag.web.openai.requests import (
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
+from rag.web.turns import failure
 
 api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
 

@@ -118,10 +118,10 @@ def log_out() -> Response:
     if not has_login():
         return redirect("/", 303)
     owners = _owners()
-    found = owners.login()
-    if found is not None:
-        owners.logins.end(found.owner, found.id)
-        note("logout", owner=found.owner)
+    current_login = owners.login()
+    if current_login is not None:
+        owners.logins.end(current_login.owner, current_login.id)
+        note("logout", owner=current_login.owner)
     response = redirect(url_for("login.form", out=1), 303)
     response.delete_cookie(COOKIE)
     return response

@@ -101,7 +101,7 @@ def do(source_id: str, act: str) -> Response:
 @source_pages.app_template_filter("in_words")
 def counts_in_words(counts: SyncCounts) -> str:
     """`2 new, 1 changed, 118 as they were`; nothing before the first look."""
-    told = (
+    parts = (
         (counts.new, "new"),
         (counts.changed, "changed"),
         (counts.moved, "moved"),
@@ -109,7 +109,7 @@ def counts_in_words(counts: SyncCounts) -> str:
         (counts.unchanged, "as they were" if counts.unchanged != 1 else "as it was"),
         (counts.waiting, "still being written"),
     )
-    return ", ".join(f"{count:,} {word}" for count, word in told if count)
+    return ", ".join(f"{count:,} {word}" for count, word in parts if count)
 
 
 @source_pages.app_template_filter("every_in_words")
