@@ -192,7 +192,7 @@ class Assistant:
             question,
             last,
             resolution,
-            lambda asked: self._hits(asked, permitted, limit=limit, filters=filters),
+            lambda resolved: self._hits(resolved, permitted, limit=limit, filters=filters),
         )
 
     def context(self, session: SessionMemory) -> dict[str, Any]:
@@ -274,26 +274,26 @@ class Assistant:
             yield from self._say(session, turn, self._weighed(session, direct, draft), draft)
             return
         named = resolution.source_numbers
-        known = {source.number for source in session.sources(named)} if named else set()
+        numbers = {source.number for source in session.sources(named)} if named else set()
         taken = session.read().source_count if named else 0
         with draft.trace.part("retrieval") as span:
-            found = self._find(session, question, last, resolution, draft)
+            evidence = self._find(session, question, last, resolution, draft)
             by_words = any(notice.kind is NoticeKind.WORDS_ALONE for notice in draft.notices)
-            span.note(sources=len(found.sources), by_words_alone=by_words)
-        draft.resolution = resolution = found.resolution
+            span.note(sources=len(evidence.sources), by_words_alone=by_words)
+        draft.resolution = resolution = evidence.resolution
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
-        yield Sources(found.sources)
+        yield Sources(evidence.sources)
 
         if draft.wishes.past is None:
             draft.state, compacted = self._memory.before_turn(session, turn)
             yield from compacted
         if named:
-            yield from _about_unknown(known, taken, resolution, draft)
-        sources = yield from self._write(session, turn, found, draft)
+            yield from _about_unknown(numbers, taken, resolution, draft)
+        sources = yield from self._write(session, turn, evidence, draft)
 
         with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, sources)
-            answer = self._answering.gated(session, found, draft, answer, last.turns)
+            answer = self._answering.gated(session, evidence, draft, answer, last.turns)
             if answer.set_aside is not None:
                 span.note(set_aside=answer.set_aside.reason)
             verdicts = Counter(citation.verdict.value for citation in answer.citations)
@@ -304,7 +304,7 @@ class Assistant:
         if answer.set_aside is not None and not draft.remains:
             yield Discarded(answer.set_aside.reason)
             yield Text(answer.text)
-        yield Finished(message, self._of(session, answer, found.sources), draft.stats)
+        yield Finished(message, self._of(session, answer, evidence.sources), draft.stats)
         if answer.judging is Judging.PENDING:
             with draft.trace.part("judge"):
                 judged = self._answering.judged(session, message)
@@ -315,8 +315,8 @@ class Assistant:
         """With what is found for the question that a figure was computed for."""
         if direct.claim is None:
             return direct
-        own = Resolution(direct.claim.question, is_followup=False, method="unchanged")
-        hits = self._hits(own, session.readable(), draft)
+        resolution = Resolution(direct.claim.question, is_followup=False, method="unchanged")
+        hits = self._hits(resolution, session.readable(), draft)
         return self._answering.weighed(session, direct, [as_source(hit) for hit in hits])
 
     def _say(
@@ -362,13 +362,13 @@ class Assistant:
         question, answer = next(
             (pair for pair in reversed(pairs) if cited_numbers(pair[1].content)), pairs[-1]
         )
-        asked = unwrapped(question.content).question
+        bare_question = unwrapped(question.content).question
         whole = session.messages(answer.index, answer.index + 1) if past is None else ()
         resolved = next((message.resolved_query for message in whole if message.resolved_query), "")
         numbers = cited_numbers(answer.content)[:CITED_LAST]
         sources = {source.number: source for source in session.sources(numbers)} if numbers else {}
         return LastTurn(
-            topic_of(asked, resolved or asked),
+            topic_of(bare_question, resolved or bare_question),
             sources.get(numbers[0]) if numbers else None,
             frozenset(source.document_id for source in sources.values()),
             tuple((unwrapped(q.content).question, answer.content) for q, answer in pairs),
@@ -415,18 +415,20 @@ class Assistant:
             whole = {source.number: 1.0 for source in sources}
             return QuestionSources(tuple(sources), whole, resolution, readable)
         resolution, hits = self._followups.search(
-            question, last, resolution, lambda asked: self._hits(asked, readable, draft)
+            question, last, resolution, lambda resolved: self._hits(resolved, readable, draft)
         )
-        found = session.register(hits)
+        registered = session.register(hits)
         about = resolution.before.documents if resolution.is_followup else ()
         relevance = {
             source.number: max(hit.relevance, POINTED_AT * (source.document_id in about))
-            for hit, source in zip(hits, found, strict=True)
+            for hit, source in zip(hits, registered, strict=True)
         }
         if draft.cells:
             cells = dict.fromkeys((cell.number for cell in draft.cells), LOOKED_UP)
-            return QuestionSources((*draft.cells, *found), relevance | cells, resolution, readable)
-        return QuestionSources(tuple(found), relevance, resolution, readable)
+            return QuestionSources(
+                (*draft.cells, *registered), relevance | cells, resolution, readable
+            )
+        return QuestionSources(tuple(registered), relevance, resolution, readable)
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, evidence: QuestionSources, draft: Draft
@@ -435,7 +437,7 @@ class Assistant:
 
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
-        most_pairs, asked, refused = None, 0, None
+        most_pairs, tokens_tried, refused = None, 0, None
         offered, state, wishes = self._answering.worth_showing(evidence), draft.state, draft.wishes
         while True:
             try:
@@ -446,8 +448,8 @@ class Assistant:
                 alone = PreparedContext((), 0, tuple(offered.sources))
                 yield from self._answering.without_model(session, alone, evidence, draft, error)
                 return alone.shown
-            is_less = refused is None or prepared.tokens < asked
-            asked, draft.stats, state = prepared.tokens, prepared.stats, prepared.state
+            is_less = refused is None or prepared.tokens < tokens_tried
+            tokens_tried, draft.stats, state = prepared.tokens, prepared.stats, prepared.state
             try:
                 if refused is not None and not is_less:
                     raise refused
@@ -491,10 +493,10 @@ class Assistant:
 
 
 def _about_unknown(
-    known: Container[int], taken: int, resolution: Resolution, draft: Draft
+    numbers: Container[int], taken: int, resolution: Resolution, draft: Draft
 ) -> Iterator[Event]:
     """Say so when the question names numbers that the session had not given before it."""
-    unknown = [str(n) for n in resolution.source_numbers if n not in known]
+    unknown = [str(n) for n in resolution.source_numbers if n not in numbers]
     if unknown and not draft.wishes.wants_json:
         those = f"they run from 1 to {taken}" if taken else "it has none yet"
         draft.preface = (

@@ -72,12 +72,12 @@ def decide(
     first, *rest = _by_precedence([best, *denials], rulings)
     if _is_past(first, evidence, rulings):
         return NOTHING
-    said = (first, *rest[:MOST_DENIALS])
-    quoted, *others = (_quoted(*(cases if one is best else [one])) for one in said)
+    leading = (first, *rest[:MOST_DENIALS])
+    quoted, *others = (_quoted(*(cases if one is best else [one])) for one in leading)
     if not denials:
         return Lead(quoted, tuple(cases))
     text = language.speech["otherwise"].format(first=quoted, others="; ".join(others))
-    return Lead(text, said, is_denied=True)
+    return Lead(text, leading, is_denied=True)
 
 
 def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
@@ -296,7 +296,7 @@ def weakness(
     `earlier` are questions with their answers. With an embedding model, what shares few words with
     what was found has to mean something else, too.
     """
-    if any(_repeats_answer(question, answer.text, *each) for each in earlier):
+    if any(_repeats_answer(question, answer.text, *turn) for turn in earlier):
         return REPEATED
     if _is_off_the_point(question, answer, sources):
         return LATER
@@ -321,32 +321,38 @@ def _beside_what_was_found(
         for citation in answer.citations
         if citation.number in sources
     ]
-    if any(language_of(each) is not language for each in cited or passages):
+    if any(language_of(text) is not language for text in cited or passages):
         return ""  # another language shares no words
-    said, asked = (frozenset(content_words(each, language)) for each in (answer.text, question))
-    told = [frozenset(content_words(passage, language)) for passage in passages]
-    there = frozenset[str]().union(*told)
+    answer_words, question_words = (
+        frozenset(content_words(text, language)) for text in (answer.text, question)
+    )
+    passage_words = [frozenset(content_words(passage, language)) for passage in passages]
+    there = frozenset[str]().union(*passage_words)
     figures = {(figure.base, figure.dimension) for p in passages for figure in read_figures(p)}
     if any((figure.base, figure.dimension) in figures for figure in read_figures(answer.text)):
         return ""
     is_silent = {citation.verdict for citation in answer.citations} == {Verdict.OFF_SUBJECT}
-    if is_silent and len(said) >= _FEW and said.isdisjoint(asked):
+    if is_silent and len(answer_words) >= _FEW and answer_words.isdisjoint(question_words):
         return WARNED
-    is_strange = said.isdisjoint(there | asked)
-    if len(said) < (_FEW if is_strange else _FEWEST):
+    is_strange = answer_words.isdisjoint(there | question_words)
+    if len(answer_words) < (_FEW if is_strange else _FEWEST):
         return ""
-    if len(said & there) < _LEAST * len(said):
+    if len(answer_words & there) < _LEAST * len(answer_words):
         texts = [read_source(source) for source in sources.values()]
         near = embedder and is_near(
-            without_markers(answer.text), tuple(said), texts, embedder, least=UNLIKE
+            without_markers(answer.text), tuple(answer_words), texts, embedder, least=UNLIKE
         )
         return "" if near else ELSEWHERE
-    if answer.citations or not asked or not said.isdisjoint(asked):
+    if answer.citations or not question_words or not answer_words.isdisjoint(question_words):
         return ""
-    return "" if any(2 * len(said & each) >= len(said) for each in told) else BESIDE_THE_POINT
+    return (
+        ""
+        if any(2 * len(answer_words & text) >= len(answer_words) for text in passage_words)
+        else BESIDE_THE_POINT
+    )
 
 
-def _repeats_answer(question: str, answer: str, asked: str, text: str) -> bool:
+def _repeats_answer(question: str, answer: str, earlier: str, text: str) -> bool:
     """Whether it was said before, and has little of what is asked otherwise now.
 
     A short answer, such as `24 months`, may be right of two things.
@@ -356,7 +362,7 @@ def _repeats_answer(question: str, answer: str, asked: str, text: str) -> bool:
         return False
     if _plain(answer) != _plain(text.rpartition("\n> ")[2]):  # or what was set aside then
         return False
-    fresh = set(content_words(question)).difference(content_words(asked))
+    fresh = set(content_words(question)).difference(content_words(earlier))
     return 2 * len(fresh & words) < len(fresh)
 
 
@@ -365,16 +371,18 @@ def _is_off_the_point(question: str, answer: Answer, sources: Mapping[int, Sourc
     one of these has more of the question than the whole answer."""
     first, cited = list(sources)[:OPEN], [citation.number for citation in answer.citations]
     language = language_of(answer.text)
-    asked, said = (
-        frozenset(content_words(each, language))
-        for each in (question, without_markers(answer.text))
+    question_words, answer_words = (
+        frozenset(content_words(text, language))
+        for text in (question, without_markers(answer.text))
     )
     if language_of(question) is not language:
         return False
-    if not cited or len(said) < _LONG or not set(first).isdisjoint(cited):
+    if not cited or len(answer_words) < _LONG or not set(first).isdisjoint(cited):
         return False
-    there = (len(asked.intersection(content_words(sources[each].passage))) for each in first)
-    return len(asked & said) < max(there)
+    there = (
+        len(question_words.intersection(content_words(sources[number].passage))) for number in first
+    )
+    return len(question_words & answer_words) < max(there)
 
 
 def _plain(text: str) -> str:

@@ -239,10 +239,10 @@ def end_before_loop(text: str) -> int | None:
 
 def _begin_of_loop(words: list[str], period: int) -> int:
     """The first of the last words that repeat with this period."""
-    at = len(words) - period
-    while at > 0 and words[at - 1] == words[at - 1 + period]:
-        at -= 1
-    return at
+    start = len(words) - period
+    while start > 0 and words[start - 1] == words[start - 1 + period]:
+        start -= 1
+    return start
 
 
 def cut_at_stop(
@@ -252,23 +252,27 @@ def cut_at_stop(
 
     With `count` also within the tokens that are wanted, for what no model counts.
     """
-    said = held = ""
+    given_out = waiting = ""
     for delta in deltas:
-        said, held = ("", "") if delta.discard else (said, held)
-        held += delta.text
-        end = min((held.find(stop) for stop in wishes.stop if stop in held), default=None)
-        ready = held[: len(held) - _perhaps(held, wishes.stop)] if end is None else held[:end]
-        held = held[len(ready) :]
-        fits = _fitting(said, ready, wishes, count)
-        said += fits
+        given_out, waiting = ("", "") if delta.discard else (given_out, waiting)
+        waiting += delta.text
+        end = min((waiting.find(stop) for stop in wishes.stop if stop in waiting), default=None)
+        ready = (
+            waiting[: len(waiting) - _perhaps(waiting, wishes.stop)]
+            if end is None
+            else waiting[:end]
+        )
+        waiting = waiting[len(ready) :]
+        fits = _fitting(given_out, ready, wishes, count)
+        given_out += fits
         yield replace(delta, text=fits)
         if len(fits) < len(ready):
             yield ModelDelta(cut=True)
             return
         if end is not None:
             return
-    if held:
-        yield ModelDelta(text=held)
+    if waiting:
+        yield ModelDelta(text=waiting)
 
 
 def _perhaps(text: str, stops: Iterable[str]) -> int:
@@ -277,14 +281,14 @@ def _perhaps(text: str, stops: Iterable[str]) -> int:
     return max(lengths, default=0)
 
 
-def _fitting(said: str, text: str, wishes: AnswerOptions, count: TokenCounter | None) -> str:
+def _fitting(before: str, text: str, wishes: AnswerOptions, count: TokenCounter | None) -> str:
     most = wishes.max_tokens
-    if count is None or most is None or count(said + text) <= most:
+    if count is None or most is None or count(before + text) <= most:
         return text
     ends = [word.end() for word in re.finditer(r"\S+", text)]
-    if not said and ends:
+    if not before and ends:
         ends = [*range(1, ends[0]), *ends]  # something is said, be it half a word
-    return next((text[:end] for end in reversed(ends) if count(said + text[:end]) <= most), "")
+    return next((text[:end] for end in reversed(ends) if count(before + text[:end]) <= most), "")
 
 
 class ModelWriter:

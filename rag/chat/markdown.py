@@ -34,7 +34,9 @@ def _paragraphs(card: Card) -> Iterator[str]:
         yield f"{in_words(passage.heading)} [{passage.number}]"
         yield _quoted(passage)
     if card.folded:
-        entries = [f"- {in_words(each.heading)}: {_short(each)}" for each in card.folded]
+        entries = [
+            f"- {in_words(passage_.heading)}: {_short(passage_)}" for passage_ in card.folded
+        ]
         yield "\n".join(entries if card.said else [MORE, "", *entries])
     yield from map(_mention, card.mentions)
 
@@ -70,9 +72,9 @@ def _short(passage: ShownPassage) -> str:
     words = _as_markdown(gist(passage)).split()
     if len(words) <= LONGEST_KEY:
         return cited(" ".join(words), passage.number)
-    kept = " ".join(words[:LONGEST_KEY])
-    closed = "`" if kept.count("`") % 2 else ""  # of code that was cut
-    return f"{kept}{closed} … [{passage.number}]"
+    beginning = " ".join(words[:LONGEST_KEY])
+    closed = "`" if beginning.count("`") % 2 else ""  # of code that was cut
+    return f"{beginning}{closed} … [{passage.number}]"
 
 
 def gist(passage: ShownPassage) -> str:

@@ -49,12 +49,12 @@ _OPENING = 2000  # characters among which the first sentence ends
 
 def question_prompt(question: str, sources_text: str, resolved: str = "") -> str:
     """The question with its sources, as the last user message; and what a follow-up stands for."""
-    asked = f"Question: {question}"
+    request = f"Question: {question}"
     if resolved and resolved != question:
-        asked += f"\nIt was searched for as: {resolved}"
+        request += f"\nIt was searched for as: {resolved}"
     if not sources_text:
-        return f"There are no sources for this question.\n\n{asked}"
-    return f"<sources>\n{sources_text}\n</sources>\n\n{CITE}\n\n{asked}"
+        return f"There are no sources for this question.\n\n{request}"
+    return f"<sources>\n{sources_text}\n</sources>\n\n{CITE}\n\n{request}"
 
 
 def says_declined(text: str) -> bool:

@@ -68,7 +68,11 @@ def tool_spec(function: Tool) -> ToolSpec:
     """A tool as the model is told of it; each turn pays for that, so what can be left out is."""
     parameters = inspect.signature(function).parameters.items()
     types = get_type_hints(function)
-    required = [name for name, each in parameters if each.default is each.empty and name != "self"]
+    required = [
+        name
+        for name, parameter in parameters
+        if parameter.default is parameter.empty and name != "self"
+    ]
     properties = {name: {"type": JSON_TYPES[types[name]]} for name in required}
     return ToolSpec(
         name=function.__name__,
@@ -96,8 +100,8 @@ class Toolbox:
 
     def _tool_of(self, name: str) -> Tool:
         if name not in self._tools:
-            known = ", ".join(self._tools)
-            raise BadArguments(f"there is no tool {_clipped(name)}. Use one of: {known}.")
+            names = ", ".join(self._tools)
+            raise BadArguments(f"there is no tool {_clipped(name)}. Use one of: {names}.")
         return self._tools[name]
 
 
@@ -106,8 +110,8 @@ def _arguments(tool: Tool, text: str) -> dict[str, Any]:
     signature = inspect.signature(tool)
     unknown = [name for name in parsed if name not in signature.parameters]
     if unknown:
-        known = ", ".join(signature.parameters)
-        raise BadArguments(f"there is no argument {_clipped(unknown[0])}; it takes: {known}.")
+        names = ", ".join(signature.parameters)
+        raise BadArguments(f"there is no argument {_clipped(unknown[0])}; it takes: {names}.")
     for name, parameter in signature.parameters.items():
         if parameter.default is parameter.empty and name not in parsed:
             raise BadArguments(f"the argument {name!r} is missing. Call again with it.")
@@ -121,7 +125,7 @@ def _arguments(tool: Tool, text: str) -> dict[str, Any]:
 
 def _without_none(type_: Any) -> type:
     """Of `int | None` the `int`."""
-    others = [each for each in get_args(type_) if each is not type(None)]
+    others = [kind for kind in get_args(type_) if kind is not type(None)]
     return cast(type, others[0] if others else type_)
 
 
@@ -245,12 +249,12 @@ class SessionTools:
         answer = {"total": total, "results": results}
         return ToolResult(json.dumps(answer, ensure_ascii=False), f"found {total} messages")
 
-    def _related(self, query: str, known: set[int], room: int) -> dict[int, tuple[str, str, str]]:
-        found = self._actions.find(self._session, query, room + len(known))
+    def _related(self, query: str, shown: set[int], room: int) -> dict[int, tuple[str, str, str]]:
+        matches = self._actions.find(self._session, query, room + len(shown))
         others = [
             (index, (role, _beginning(text), "meaning"))
-            for index, role, text in found
-            if index not in known
+            for index, role, text in matches
+            if index not in shown
         ]
         return dict(others[:room])
 
@@ -485,19 +489,19 @@ class Conversation:
 
     def lay_results_beside_the_question(self) -> None:
         """Models call on as long as they see calls; some servers refuse calls without tools."""
-        asked = max(
+        start = max(
             index for index, message in enumerate(self._messages) if message.role is Role.USER
         )
         results = [
-            message.content for message in self._messages[asked:] if message.role is Role.TOOL
+            message.content for message in self._messages[start:] if message.role is Role.TOOL
         ]
-        found = FOUND + "\n\n".join(results) if results else ""
-        question = self._messages[asked]
-        self._messages[asked:] = [replace(question, content=question.content + found)]
+        results_text = FOUND + "\n\n".join(results) if results else ""
+        question = self._messages[start]
+        self._messages[start:] = [replace(question, content=question.content + results_text)]
         if self._left() >= 0:
-            question = self._messages[asked]
+            question = self._messages[start]
             content = question.content + NO_MORE_CALLS
-            self._messages[asked] = replace(question, content=content)
+            self._messages[start] = replace(question, content=content)
 
     # ── Room ─────────────────────────────────────────────────────────────────────────────────
 
@@ -533,8 +537,8 @@ def sent_tokens(message: ChatMessage, count: TokenCounter) -> int:
 
 def _oldest_pair(messages: Sequence[ChatMessage]) -> int | None:
     """Where the oldest turn begins; None for the newest turn and the question, which stay."""
-    asked = [place for place, message in enumerate(messages) if message.role is Role.USER]
-    return asked[0] if len(asked) > 2 else None
+    questions = [place for place, message in enumerate(messages) if message.role is Role.USER]
+    return questions[0] if len(questions) > 2 else None
 
 
 def _asking(reply: Reply) -> ChatMessage:

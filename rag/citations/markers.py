@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rag.citations import grammar
 from rag.citations.scanner import FIGURE, Marker, MarkerGroup, Scanner
 from rag.language.languages import phrases
-from rag.language.lazy_patterns import memoised
+from rag.language.lazy_patterns import memoised, regex
 
 if TYPE_CHECKING:
     import regex

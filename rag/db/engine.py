@@ -3,7 +3,7 @@
 import fcntl
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -13,17 +13,22 @@ from typing import Any
 
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
     Engine,
     create_engine,
     event,
     inspect,
     make_url,
+    select,
+    true,
+    update,
 )
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from rag.db.schema import metadata
+from rag.db.schema import collections, metadata
 from rag.errors import SetupError, StorageFailed
+from rag.records import Readable
 
 # ── Which tables of a SQLite database are damaged, page by page, and what that means ──────────────
 
@@ -396,3 +401,31 @@ def revision_of(engine: Engine) -> str | None:
         if not inspect(connection).has_table("alembic_version"):
             return None
         return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+# ── The one condition that keeps documents from those who may not read them ───────────────────────
+
+
+def inside(column: ColumnElement[Any], readable: Readable) -> ColumnElement[bool]:
+    """Rows of the collections that the asker may read."""
+    return true() if readable.ids is None else column.in_(sorted(readable.ids))
+
+
+def versions(connection: Connection, readable: Readable) -> dict[str, int]:
+    """Of the collections: what was read of one holds until its version is another."""
+    if (
+        readable.ids is None
+    ):  # as every search asks: what is built anew each time costs five times it
+        rows = connection.exec_driver_sql("SELECT id, version FROM collections")
+    else:
+        table = collections
+        query = select(table.c.id, table.c.version)
+        rows = connection.execute(query.where(inside(table.c.id, readable)))
+    return {row.id: row.version for row in rows}
+
+
+def mark_changed(connection: Connection, collection_ids: Iterable[str]) -> None:
+    """Documents of these were written, moved or deleted."""
+    table = collections
+    is_one = table.c.id.in_(sorted(set(collection_ids)))
+    connection.execute(update(table).where(is_one).values(version=table.c.version + 1))

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from rag.db.blobs import PART, Blobs, FolderBlobs, blocks, open_blobs
 from rag.errors import SetupError, UserError
@@ -113,8 +113,11 @@ class BackupRepository:
         ]
 
     def _is_whole(self, name: str, file: FileRecord) -> bool:
-        with suppress(OSError, zipfile.BadZipFile), self.blobs.open(name) as content:
-            return hashlib.file_digest(cast("Any", content), "sha256").hexdigest() == file.checksum
+        digest = hashlib.sha256()
+        with suppress(OSError, zipfile.BadZipFile):
+            for block in blocks(self.blobs.open(name)):  # stores of others have no `readinto`
+                digest.update(block)
+            return digest.hexdigest() == file.checksum
         return False
 
     @contextmanager

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 
 from sqlalchemy import Connection, Engine, select, text
 
@@ -19,6 +20,7 @@ from rag.search.query import Term, Vocabulary, plain, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
 from rag.search.word_cache import CachedWords, CollectionWords, Lexemes
 from rag.search.word_index import (
+    MOST_COUNTED,
     MOST_SCORED,
     SHARE_OF_TIME,
     Plan,
@@ -210,16 +212,28 @@ class LexicalIndex:
         is_open = readable.ids is None
         size = vocabulary.size if is_open else chunk_count(connection, readable)
         terms = terms_of(query)
-        of_word = {term: self._count_by_vocabulary(vocabulary, term) for term in terms if is_open}
-        uncounted = [term for term in terms if of_word.get(term) is None]
+        weighed = {
+            term: self._by_vocabulary(vocabulary, term) if is_open else None for term in terms
+        }
+        uncounted = [term for term in terms if weighed[term] is None]
         counts = self._words.frequencies(connection, uncounted, readable, MOST_SCORED + 1)
-        counted = dict(zip(uncounted, counts, strict=True))
-        frequencies = {term: counted.get(term, of_word.get(term) or 0) for term in terms}
-        return [WeighedTerm(term, count, idf(size, count)) for term, count in frequencies.items()]
+        for term, count in zip(uncounted, counts, strict=True):
+            weighed[term] = WeighedTerm(term, count, idf(size, count))
+        return list(filter(None, weighed.values()))
 
-    def _count_by_vocabulary(self, library: _KnownWords, term: Term) -> int | None:
-        tokens = self._words.tokens(term)
-        return None if term.is_prefix or len(tokens) > 1 else library.vocabulary.count(tokens[0])
+    def _by_vocabulary(self, library: _KnownWords, term: Term) -> WeighedTerm | None:
+        """As rare as the rarest of its letters, where it stands for several that are all common.
+
+        To count these one beside the other, each chunk that holds them would be read.
+        """
+        counts = [library.vocabulary.count(token) for token in self._words.tokens(term)]
+        numbers = [count for count in counts if count is not None]
+        if term.is_prefix or len(numbers) < len(counts):
+            return None
+        if len(counts) > 1 and min(numbers) <= MOST_COUNTED:
+            return None
+        together = library.size * prod(count / library.size for count in numbers)
+        return WeighedTerm(term, min(numbers), idf(library.size, round(together)))
 
     # ── What is known of the library's words ─────────────────────────────────────────────────
 

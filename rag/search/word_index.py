@@ -21,6 +21,7 @@ HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 MOST_WORDS = 200_000  # of a vocabulary
 MOST_SCORED = 2_500  # chunks that the rare terms of one query may hold, summed
+MOST_COUNTED = 1_000  # chunks of a phrase's rarest letter: each is read to count the phrase
 RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
 LEAST = 0.05  # of the heaviest term's weight: what nearly every chunk holds decides nothing
 TOGETHER = 4  # common terms that are looked up as one

@@ -54,14 +54,16 @@ def register(
 ) -> None:
     """Give new sources the next free numbers, in order; the caller holds the session's row lock."""
     wanted = [source.chunk_id for source in shown]
-    known = {
+    registered = {
         source.chunk_id: source.number for source in of_chunks(connection, key, NOTHING, wanted)
     }
     elsewhere = _numbers_in_family(connection, session, wanted) if session.family else {}
-    numbers = assign_numbers(elsewhere | known, wanted, taken=session.source_count)
+    numbers = assign_numbers(elsewhere | registered, wanted, taken=session.source_count)
     first = {source.chunk_id: source for source in reversed(shown)}
     fresh = [
-        replace(first[id_], number=number) for id_, number in numbers.items() if id_ not in known
+        replace(first[id_], number=number)
+        for id_, number in numbers.items()
+        if id_ not in registered
     ]
     _add(connection, session, fresh)
 

@@ -71,8 +71,8 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
     door, shared = open_door()
     changes: dict[str, Any] = {}
     if _has_folder(settings):
-        own = settings.retrieval.model_copy(update={"chroma_url": shared})
-        changes["retrieval"] = own
+        retrieval = settings.retrieval.model_copy(update={"chroma_url": shared})
+        changes["retrieval"] = retrieval
     if place_of_counters(settings) == NOWHERE:
         changes["web"] = settings.web.model_copy(update={"rate_limit_storage": shared})
 

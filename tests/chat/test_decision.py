@@ -134,6 +134,21 @@ def test_a_row_is_quoted_by_its_label_and_the_header_of_the_cell():
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "is_said"),
+    [
+        ("Which party has the most votes?", False),  # one row does not tell
+        ("What is the highest temperature of the hall?", True),  # that is what it says
+        ("How many votes has the Elm party?", True),
+    ],
+)
+def test_a_row_is_no_answer_to_what_all_rows_together_tell(question, is_said):
+    votes = "| Party | Votes |\n| --- | --- |\n| Elm party | 60 votes |\n| Oak party | 90 votes |\n"
+    hall = "| Hall | Value |\n| --- | --- |\n| highest temperature of the hall | 40 °C |\n"
+
+    assert bool(lead(question, ("Data", votes), ("Hall", hall)).said) is is_said
+
+
 def test_a_property_list_gives_the_cell_of_the_product():
     rows = "| Property | Heron | Heron 2 |\n| --- | --- | --- |\n| Weight | 310 g | 540 g |\n"
     rows += "| Idle weight | 1 g | 2 g |\n"

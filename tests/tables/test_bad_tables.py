@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import SimpleNamespace
@@ -31,12 +32,18 @@ def tables_of(name, data):
     return [stored(typed) for raw in parsed.tables for typed in typed_tables(raw)]
 
 
+@cache
+def database():
+    """Opening one takes longer than reading a file."""
+    return duckdb.connect()
+
+
 def stored(typed):
     """The table with what its file holds."""
-    with TemporaryDirectory() as folder, duckdb.connect() as connection:
+    with TemporaryDirectory() as folder, database().cursor() as cursor:
         path = Path(folder) / "rows.parquet"
         typed.write(path)
-        found = connection.execute("FROM read_parquet(?)", [str(path)])
+        found = cursor.execute("FROM read_parquet(?)", [str(path)])
         columns = map(list, zip(*found.fetchall(), strict=True))
         data = dict(zip([each[0] for each in found.description], columns, strict=True))
     return SimpleNamespace(columns=typed.columns, row_count=typed.row_count, data=data)

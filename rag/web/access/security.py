@@ -72,8 +72,8 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
 
 def refuse_foreign_hosts(policy: ListenerPolicy) -> None:
     """Raises MisdirectedRequest."""
-    told = (request.environ.get(PEERS_HOST, request.host), request.host)  # and by a proxy
-    host = next((host for host in told if not policy.answers_as(host)), None)
+    hosts = (request.environ.get(PEERS_HOST, request.host), request.host)  # and by a proxy
+    host = next((host for host in hosts if not policy.answers_as(host)), None)
     if host is not None:
         raise MisdirectedRequest(
             f"This server does not answer as {host_name(host)[:100]!r}. If it should, add the name "
@@ -108,8 +108,8 @@ def is_same_origin() -> bool:
 
 
 def _require_csrf_token() -> None:
-    given = request.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD, "")
-    if not hmac.compare_digest(given.encode(), csrf_token().encode()):
+    token = request.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD, "")
+    if not hmac.compare_digest(token.encode(), csrf_token().encode()):
         raise Forbidden("The form is out of date. Go back, load the page again and send it again.")
 
 
@@ -216,10 +216,10 @@ def limit_rates(app: Flask, settings: Settings) -> None:
         if is_exempt():
             return
         who = caller()
-        for each in (each for each in allowed if not counters.count(each, who)):
-            seconds = int(counters.wait_seconds(each, who)) + 1
+        for limit in (limit for limit in allowed if not counters.count(limit, who)):
+            seconds = int(counters.wait_seconds(limit, who)) + 1
             raise TooManyRequests(
-                f"At most {each} are answered. Ask again in {seconds} seconds.",
+                f"At most {limit} are answered. Ask again in {seconds} seconds.",
                 retry_after=seconds,
             )
 

@@ -165,9 +165,9 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownM
     for start in range(0, count, MESSAGES_SHOWN):
         stretch = handle.messages(start, min(count, start + MESSAGES_SHOWN))
         messages = [outgoing(message) for message in stretch]
-        register, asked = _read(handle, messages, session_url)
+        register, questions = _read(handle, messages, session_url)
         for message in messages:
-            yield _shown_message(message, register, asked.get(message.turn, ""), is_last=False)
+            yield _shown_message(message, register, questions.get(message.turn, ""), is_last=False)
 
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
@@ -188,12 +188,12 @@ def shown_messages(
 ) -> tuple[ShownMessage, ...]:
     """Messages with everything that their part of the page says."""
     messages = [outgoing(message) for message in messages]
-    register, asked = _read(handle, messages, session_url)
+    register, questions = _read(handle, messages, session_url)
     return tuple(
         _with_result(
             handle,
             _shown_message(
-                message, register, asked.get(message.turn, ""), is_last=message.index == last
+                message, register, questions.get(message.turn, ""), is_last=message.index == last
             ),
         )
         for message in messages
@@ -205,8 +205,8 @@ def _read(
 ) -> tuple[Register, dict[int, str]]:
     """The sources that messages cite, and the question of each turn."""
     register = register_for(handle, session_url, [message.content for message in messages])
-    asked = {message.turn: message.content for message in messages if message.role == Role.USER}
-    return register, asked
+    questions = {message.turn: message.content for message in messages if message.role == Role.USER}
+    return register, questions
 
 
 def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
@@ -219,19 +219,19 @@ def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
 
 
 def _shown_message(
-    message: Message, register: Register, asked: str, *, is_last: bool
+    message: Message, register: Register, question: str, *, is_last: bool
 ) -> ShownMessage:
-    is_answer, own = message.role == Role.ASSISTANT, replace(register, answer=message.index)
+    is_answer, of_answer = message.role == Role.ASSISTANT, replace(register, answer=message.index)
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
-    is_other = message.is_followup and resolved.strip() != asked.strip()
+    is_other = message.is_followup and resolved.strip() != question.strip()
     return ShownMessage(
         message=message,
-        register=own,
-        html=_html(message, own) if is_answer else plain_html(message.content, register),
+        register=of_answer,
+        html=_html(message, of_answer) if is_answer else plain_html(message.content, register),
         sources=sources,
         searched_for=resolved if is_other else "",
-        query=resolved or asked,
+        query=resolved or question,
         is_last=is_last,
     )
 
@@ -257,8 +257,8 @@ def footnotes(sources: Sequence[Source]) -> str:
     """Lines that say, wherever a text is pasted, where it comes from."""
     places = (f", {source.locator}" if source.locator else "" for source in sources)
     return "\n".join(
-        f"{each.marker} {each.document_title}{place} ({each.document_name})"
-        for each, place in zip(sources, places, strict=True)
+        f"{cited.marker} {cited.document_title}{place} ({cited.document_name})"
+        for cited, place in zip(sources, places, strict=True)
     )
 
 
