@@ -188,10 +188,10 @@ class SessionKey:
 
 
 def fetch_rows(
-    connection: Connection, key: SessionKey, /, query: Executable, **asked: Any
+    connection: Connection, key: SessionKey, /, query: Executable, **conditions: Any
 ) -> Sequence[Any]:
     """The rows of a statement that holds one of the conditions. Raises NotFound."""
-    rows = connection.execute(query, key.asking(**asked)).all()
+    rows = connection.execute(query, key.asking(**conditions)).all()
     if not rows:
         check(connection, key)
     return rows

@@ -149,11 +149,11 @@ def reserve(
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
     """Insert messages as they are."""
-    kept = tuple(replace(message, content=storable(message.content)) for message in fresh)
+    insertable = tuple(replace(message, content=storable(message.content)) for message in fresh)
     connection.execute(
-        _ADDED, [{"session_id": session_id, **_columns(message)} for message in kept]
+        _ADDED, [{"session_id": session_id, **_columns(message)} for message in insertable]
     )
-    return kept
+    return insertable
 
 
 def _columns(message: Message) -> dict[str, Any]:
