@@ -275,9 +275,7 @@ class ConversationFinder:
 
     def _matches(self, past: Sequence[ImportedMessage]) -> list["_Match"]:
         """Sessions that hold most of the request's answers, its newest among them."""
-        places = [
-            position for position, message in enumerate(past) if message.role == Role.ASSISTANT
-        ]
+        places = [n for n, message in enumerate(past) if message.role == Role.ASSISTANT]
         looked_up: dict[str, list[_Sighting]] = {}
         for place in places[-MOST_ANSWERS:]:
             question = _question_of(past, place)

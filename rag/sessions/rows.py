@@ -125,10 +125,7 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
         return None
     card = stored.get("card")
     if card is not None and "parts" in card:  # as earlier versions stored them
-        card = {
-            **card,
-            "passages": [passage for part in card["parts"] for passage in part["passages"]],
-        }
+        card = card | {"passages": [one for part in card["parts"] for one in part["passages"]]}
     return _ANSWER.validate_python(stored | {"text": text, "card": card})
 
 

@@ -351,8 +351,7 @@ def _containing(connection: Connection, wanted: str) -> Select[Any]:
 
 
 def _found_message(row: Any, wanted: str) -> FoundMessage:
-    start_of_match = row.content.lower().find(wanted.lower())
-    start_of_match = max(start_of_match, 0)
+    start_of_match = max(row.content.lower().find(wanted.lower()), 0)
     start = max(0, start_of_match - SNIPPET_CHARS)
     return FoundMessage(
         session_id=row.session_id,
