@@ -283,8 +283,8 @@ class ContextBuilder:
         offer = self._rules.tools if budget.tools else None
         tools = NO_TOOLS
         if offer is not None:  # what is refused grows by no new tool
-            asked, is_sure = resolved or question, shown.is_sure
-            tools = offer.specs(session, asked, leaves_out=leaves_out, is_sure=is_sure)
+            query, is_sure = resolved or question, shown.is_sure
+            tools = offer.specs(session, query, leaves_out=leaves_out, is_sure=is_sure)
         return PreparedContext(
             messages=context.messages,
             max_tokens=budget.max_tokens,
@@ -300,11 +300,15 @@ class ContextBuilder:
 
         What refusals let guess is for the next question: here a pair less is tried each time.
         """
-        own = self._rules.windows.get(state.session.model or "")
-        told = own.published_tokens if own is not None else self._rules.told_window
-        if is_again and state.window and told is not None:
-            return min(state.window, told())
-        return own.tokens() if own is not None else self._window()
+        session_window = self._rules.windows.get(state.session.model or "")
+        published = (
+            session_window.published_tokens
+            if session_window is not None
+            else self._rules.told_window
+        )
+        if is_again and state.window and published is not None:
+            return min(state.window, published())
+        return session_window.tokens() if session_window is not None else self._window()
 
     def before_turn(
         self, session: SessionHandle, turn: OpenTurn
@@ -444,10 +448,10 @@ class ContextBuilder:
 
     def _state(self, session: SessionMemory, turn: OpenTurn | None = None) -> State:
         """Before the first turn of a conversation there is nothing to read."""
-        found = session.overview()
-        read, config = found.session, found.session.config
+        overview = session.overview()
+        read, config = overview.session, overview.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
-        summaries = tuple(summary for summary in found.summaries if summary.text and summarises)
+        summaries = tuple(summary for summary in overview.summaries if summary.text and summarises)
         start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
@@ -457,7 +461,13 @@ class ContextBuilder:
             recent = tuple(pairs_of(session.bare_messages(start, read.message_count)))
             instructions = self._instructions.of(session)
         return State(
-            read, summaries, recent, summarises, found.preferences, found.matches, instructions
+            read,
+            summaries,
+            recent,
+            summarises,
+            overview.preferences,
+            overview.matches,
+            instructions,
         )
 
     def _system(self, state: State, budget: TokenBudget) -> str:
@@ -478,12 +488,16 @@ class ContextBuilder:
         return self._budget(session.read())
 
     def _budget(self, session: Session, window: int | None = None) -> TokenBudget:
-        own = self._rules.windows.get(session.model or "")
+        session_window = self._rules.windows.get(session.model or "")
         if window is None:
-            window = own.tokens() if own is not None else self._window()
+            window = session_window.tokens() if session_window is not None else self._window()
         if session.config.max_tokens is not None:
             window = min(session.config.max_tokens, window)
-        published = own.answer_limit() if own is not None else self._rules.answer_limit()
+        published = (
+            session_window.answer_limit()
+            if session_window is not None
+            else self._rules.answer_limit()
+        )
         limits = (self._rules.answer_tokens, published)
         answer = min((limit for limit in limits if limit is not None), default=None)
         reserved = self._rules.reserved_tokens
@@ -579,22 +593,22 @@ class ContextBuilder:
             room = min(room, self._rules.recall_tokens)
         others = session.shared() if config.share else []
         if others:
-            own = room // 2 if leaves_out else room
-            text = self._remembered.shared(session, others, question, own)
+            share = room // 2 if leaves_out else room
+            text = self._remembered.shared(session, others, question, share)
             context = put_back(context, text, (), self._count)
             room -= self._count(text)
         if not leaves_out:
             return context
         before = context.original_messages
-        asked = [pair.question.index for pair in state.recent if pair.question.index < before]
-        found = self._remembered.recalled(
+        indices = [pair.question.index for pair in state.recent if pair.question.index < before]
+        recalled = self._remembered.recalled(
             session,
             question,
-            before=[*asked, before][-1 - context.pairs],
+            before=[*indices, before][-1 - context.pairs],
             room=room,
             beside="\n".join(summary.text for summary in state.summaries),
         )
-        with found as paragraphs:
+        with recalled as paragraphs:
             return put_back(context, paragraphs.text(), paragraphs.shown_turns, self._count)
 
 
@@ -643,8 +657,8 @@ def _requested(session: SessionMemory, state: State, *, is_again: bool) -> Seque
     messages = list(session.bare_messages(*wanted.slice)) if wanted.slice else []
     if wanted.include_search_results:
         there = {message.index for message in messages}
-        found = session.messages_at([index for index in state.matches if index not in there])
-        messages = sorted([*messages, *found], key=lambda message: message.index)
+        matching = session.messages_at([index for index in state.matches if index not in there])
+        messages = sorted([*messages, *matching], key=lambda message: message.index)
     if not is_again:
         session.prefer(NO_PREFERENCES)
     return messages

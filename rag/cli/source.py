@@ -98,7 +98,8 @@ def list_sources(settings: "Settings", as_json: bool) -> None:
 def sync(settings: "Settings", names: tuple[str, ...], thorough: bool, as_json: bool) -> None:
     """Look at some sources now, or at all."""
     with _working(settings) as (application, book):
-        wanted = [_source_id(book, name) for name in names] if names else _ids(book)
+        every = [source.id for source in book.table.sources()]
+        wanted = [_source_id(book, name) for name in names] or every
         for source_id in wanted:
             book.sync(source_id, thorough=thorough)
         _wait_for_syncs(settings, application, *wanted, as_json=as_json)
@@ -149,10 +150,6 @@ def _act_on_source(
         source_id = _source_id(book, name)
         getattr(book, act)(source_id, **how)
         _wait_for_syncs(settings, application, source_id, as_json=as_json)
-
-
-def _ids(book: "SourceRegistry") -> list[str]:
-    return [source.id for source in book.table.sources()]
 
 
 def _source_id(book: "SourceRegistry", name: str) -> str:

@@ -395,8 +395,8 @@ class _Tools:
         """The documents, by name; a thousand at once."""
         named = {"collection": collection} if collection else {}
         page = self._get(caller, "/documents", limit=MOST_LISTED, offset=offset, **named)
-        kept = ("id", "name", "title", "media_type", "ingested_at", "collection_id")
-        documents = [{key: document[key] for key in kept} for document in page["documents"]]
+        keys = ("id", "name", "title", "media_type", "ingested_at", "collection_id")
+        documents = [{key: document[key] for key in keys} for document in page["documents"]]
         return {"documents": documents, "total": page["total"]}
 
     def list_collections(self, caller: Caller) -> dict[str, Any]:

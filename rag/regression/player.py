@@ -178,7 +178,7 @@ def stands_beside(text: str, words: str, numbers: Iterable[int]) -> bool:
 
 
 def _lines_and_tables(text: str) -> Iterator[str]:
-    """Lines, and tables with the line before them."""
+    """Tables with the line before them."""
     lead, rows = "", list[str]()
     for line in [*text.splitlines(), ""]:
         yield line

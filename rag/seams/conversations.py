@@ -220,7 +220,7 @@ class SessionMemory(SessionTranscript, SourceRegister, Protocol):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         """Those that are saved."""
 
-    def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
+    def vectors_besides(self, indices: Collection[int], since: int = 0) -> dict[int, Any]:
         """Those of other messages from one on; costs little where these are new or none."""
 
     def words_until(self) -> tuple[int, bytes]:

@@ -90,9 +90,7 @@ class Leases:
             if not self._held:
                 self._is_beating = False
                 return False
-            due = [
-                (place, running) for place, running in self._held.items() if self._is_due(running)
-            ]
+            due = [pair for pair in self._held.items() if self._is_due(pair[1])]
         for place, lease in due:
             try:
                 self._renew(place, lease)

@@ -163,14 +163,14 @@ def quoted(message: ImportedMessage, registered: Container[int] = ()) -> Importe
     """What a client says that somebody answered: a number that is not known there is text."""
     if message.role != Role.ASSISTANT:
         return message
-    text, kept, position = canonical(in_words(message.content)), list[str](), 0
+    text, pieces, position = canonical(in_words(message.content)), list[str](), 0
     for marker in find_markers(text):
         ours = [number for number in marker.numbers if number in registered]
         others = [str(number) for number in marker.numbers if number not in registered]
         spelled = marker_text(ours) + (f"({', '.join(others)})" if others else "")
-        kept += [text[position : marker.start], spelled]
+        pieces += [text[position : marker.start], spelled]
         position = marker.end
-    return replace(message, content="".join(kept) + text[position:])
+    return replace(message, content="".join(pieces) + text[position:])
 
 
 def reserve_numbers(
@@ -275,9 +275,7 @@ class ConversationFinder:
 
     def _matches(self, past: Sequence[ImportedMessage]) -> list["_Match"]:
         """Sessions that hold most of the request's answers, its newest among them."""
-        places = [
-            position for position, message in enumerate(past) if message.role == Role.ASSISTANT
-        ]
+        places = [n for n, message in enumerate(past) if message.role == Role.ASSISTANT]
         looked_up: dict[str, list[_Sighting]] = {}
         for place in places[-MOST_ANSWERS:]:
             question = _question_of(past, place)

@@ -125,10 +125,7 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
         return None
     card = stored.get("card")
     if card is not None and "parts" in card:  # as earlier versions stored them
-        card = {
-            **card,
-            "passages": [passage for part in card["parts"] for passage in part["passages"]],
-        }
+        card = card | {"passages": [one for part in card["parts"] for one in part["passages"]]}
     return _ANSWER.validate_python(stored | {"text": text, "card": card})
 
 
@@ -188,10 +185,10 @@ class SessionKey:
 
 
 def fetch_rows(
-    connection: Connection, key: SessionKey, /, query: Executable, **asked: Any
+    connection: Connection, key: SessionKey, /, query: Executable, **conditions: Any
 ) -> Sequence[Any]:
     """The rows of a statement that holds one of the conditions. Raises NotFound."""
-    rows = connection.execute(query, key.asking(**asked)).all()
+    rows = connection.execute(query, key.asking(**conditions)).all()
     if not rows:
         check(connection, key)
     return rows

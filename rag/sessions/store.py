@@ -64,7 +64,7 @@ class _OwnedRows:
         self,
         engine: Engine,
         key: SessionKey,
-        held: leases.Leases,
+        registry: leases.Leases,
         readable: CollectionsOf,
         *,
         clock: leases.Clock,
@@ -73,7 +73,7 @@ class _OwnedRows:
         self._clock = clock
         self._key = key
         self.id, self.owner = key.id, key.owner
-        self._leases = held
+        self._leases = registry
         self._readable = readable
 
     @contextmanager
@@ -107,12 +107,12 @@ class _OwnedRows:
     def _look(
         self,
         read: Callable[Concatenate[Connection, SessionKey, Arguments], Returned],
-        *asked: Arguments.args,
+        *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Returned:
         """By one statement that asks for the owner itself."""
         with self._engine.connect() as connection:
-            return read(connection, self._key, *asked, **named)
+            return read(connection, self._key, *arguments, **named)
 
     def _set(self, **values: Any) -> None:
         with self._writing() as (connection, _):
@@ -309,8 +309,8 @@ class SqlMemory(_OwnedRows):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         return self._look(recall_rows.vectors_of, indices)
 
-    def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
-        return self._look(recall_rows.vectors_besides, known, since)
+    def vectors_besides(self, indices: Collection[int], since: int = 0) -> dict[int, Any]:
+        return self._look(recall_rows.vectors_besides, indices, since)
 
     def words_until(self) -> tuple[int, bytes]:
         return self._look(recall_rows.newest_block)

@@ -149,11 +149,11 @@ def reserve(
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
     """Insert messages as they are."""
-    kept = tuple(replace(message, content=storable(message.content)) for message in fresh)
+    insertable = tuple(replace(message, content=storable(message.content)) for message in fresh)
     connection.execute(
-        _ADDED, [{"session_id": session_id, **_columns(message)} for message in kept]
+        _ADDED, [{"session_id": session_id, **_columns(message)} for message in insertable]
     )
-    return kept
+    return insertable
 
 
 def _columns(message: Message) -> dict[str, Any]:
@@ -351,8 +351,7 @@ def _containing(connection: Connection, wanted: str) -> Select[Any]:
 
 
 def _found_message(row: Any, wanted: str) -> FoundMessage:
-    start_of_match = row.content.lower().find(wanted.lower())
-    start_of_match = max(start_of_match, 0)
+    start_of_match = max(row.content.lower().find(wanted.lower()), 0)
     start = max(0, start_of_match - SNIPPET_CHARS)
     return FoundMessage(
         session_id=row.session_id,

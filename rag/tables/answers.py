@@ -488,7 +488,6 @@ class TableAnswers:
         question: str,
         talk: str,
     ) -> ComputedFigure | None:
-        """The one figure of a result."""
         table = self.table_of(result, session.readable())
         if table is None or len(result.rows) != 1:
             return None

@@ -205,8 +205,8 @@ def export_session(path: SessionPath, query: ExportQuery) -> Response:
     if query.format == "markdown":
         text, kind = as_markdown(session, messages, sources), "text/markdown; charset=utf-8"
     elif query.format == "test":
-        kept = as_conversation(handle)
-        text, kind = json.dumps(kept, indent=2, ensure_ascii=False), "application/json"
+        script = as_conversation(handle)
+        text, kind = json.dumps(script, indent=2, ensure_ascii=False), "application/json"
     else:
         exported = ExportModel.of(
             session=session,

@@ -115,13 +115,13 @@ class Completion(AnswerToClient):
         return data_line(openai_problem(problem))
 
     def whole(self, end: Finished) -> dict[str, Any]:
-        calls, text = call_items(calls_of(end)), self.rewritten(end).text
+        calls, text = calls_of(end), self.rewritten(end).text
         message = {
             "role": "assistant",
             "content": text if text or not calls else None,
             "refusal": None,
             "annotations": self._annotations(end),
-            **({"tool_calls": calls} if calls else {}),
+            **({"tool_calls": call_items(calls)} if calls else {}),
         }
         choice = {
             "index": 0,

@@ -150,16 +150,16 @@ UNSEEN = "\u2060"
 
 def with_links(text: str, url_of: UrlOf) -> Rewritten:
     """Each `[9]` as `[[9]](url)`; in code nothing is a marker, and nothing changes."""
-    kept: list[str] = []
+    pieces: list[str] = []
     shifts: list[tuple[int, int]] = []
     position = by = 0
     for marker in find_markers(text):
         links = "".join(f"[[{UNSEEN}{number}]]({url_of(number)})" for number in marker.numbers)
-        kept += [text[position : marker.start], links]
+        pieces += [text[position : marker.start], links]
         position = marker.end
         by += len(links) - (marker.end - marker.start)
         shifts.append((marker.end, by))
-    return Rewritten("".join(kept) + text[position:], tuple(shifts))
+    return Rewritten("".join(pieces) + text[position:], tuple(shifts))
 
 
 def marker_links(events: Iterable[Event | None], url_of: UrlOf) -> Iterator[Event | None]:

@@ -40,10 +40,8 @@ class ClientFunction(BaseModel):
 
     def written(self) -> str:
         """The arguments, as JSON."""
-        arguments = self.arguments or {}
-        return (
-            arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        )
+        sent = self.arguments or {}
+        return sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
 
 
 class ClientCall(BaseModel):
@@ -81,8 +79,9 @@ class ClientMessage(BaseModel):
 
     def unread(self) -> set[str]:
         """The kinds of its parts that nobody here can read; thoughts are nobody's to read."""
-        parts = (part for content in (self.content, self.output) for part in _parts(content))
-        return {part.type for part in parts if part.type not in (*TEXT_PARTS, *UNSAID_PARTS)}
+        lists = (content for content in (self.content, self.output) if isinstance(content, list))
+        types = {part.type for parts in lists for part in parts}
+        return types.difference(TEXT_PARTS, UNSAID_PARTS)
 
     @property
     def is_result(self) -> bool:
@@ -107,18 +106,17 @@ class ClientMessage(BaseModel):
 
 def _text(content: str | list[ContentPart] | None) -> str:
     """Parts that no blank divides are lines of their own."""
-    text = "" if isinstance(content, list) else content or ""
-    for part in _parts(content):
+    if not isinstance(content, list):
+        return content or ""
+    text = ""
+    for part in content:
         line = (part.text or part.refusal or "") if part.type in TEXT_PARTS else ""
         is_divided = not (text and line) or text[-1].isspace() or line[0].isspace()
         text += line if is_divided else f"\n{line}"
     return text
 
 
-def _parts(content: str | list[ContentPart] | None) -> list[ContentPart]:
-    return content if isinstance(content, list) else []
-
-
+UNREAD = "Parts of the conversation could not be read ({}): only text is."
 GO_ON = "Continue."  # what a client means that sends an answer last
 
 
@@ -167,21 +165,25 @@ def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
     others = [message.role for message in messages if message.role not in ROLES]
     if others:
         raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
-    messages, notices = _as_asked(messages), _notices(messages)
+    unread = {kind[:60] for message in messages for kind in message.unread()}
+    notices = (UNREAD.format(", ".join(sorted(unread))),) if unread else ()
+    if messages[-1].role in INSTRUCTION_ROLES:
+        messages = _as_asked(messages)
     instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
     past, since = _split_at_question(messages)
     if since and since[-1].role is Role.TOOL:
         question = past.pop().content if past and past[-1].role == Role.USER else ""
         return ClientRequest(question, tuple(past), instructions, tuple(since), notices)
-    past += _answers(since)
+    if since:
+        past += _answers(since)
     if past and past[-1].role == Role.ASSISTANT:
         past.append(ImportedMessage(Role.USER, GO_ON))
     if not past:
         raise UserError(f"{field}: there is no question. Send one with the role `user`.")
     question = past[-1].content
-    if not question.strip() and (unread := _last_unread(messages)):
+    if not question.strip() and (types := _last_unread(messages)):
         raise UserError(
-            f"{field}: the question is of type {', '.join(sorted(unread))}; only text is read. "
+            f"{field}: the question is of type {', '.join(sorted(types))}; only text is read. "
             "Ask in words."
         )
     return ClientRequest(question, tuple(past[:-1]), instructions, (), notices)
@@ -195,8 +197,10 @@ def _split_at_question(
     since: list[ChatMessage] = []
     for message in messages:
         if message.role == Role.USER:
-            past += [*_answers(since), ImportedMessage(Role.USER, message.text())]
-            since = []
+            if since:
+                past += _answers(since)
+                since = []
+            past.append(ImportedMessage(Role.USER, message.text()))
         elif (reply := _chat_message(message)) is not None:
             since = _with(since, reply)
     return past, since
@@ -206,16 +210,9 @@ def _as_asked(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
     """Instructions that come last, behind an answer, are what is asked."""
     *before, last = messages
     spoken = [message for message in before if message.role in (Role.USER, Role.ASSISTANT)]
-    if last.role in INSTRUCTION_ROLES and spoken and spoken[-1].role == Role.ASSISTANT:
+    if spoken and spoken[-1].role == Role.ASSISTANT:
         last = last.model_copy(update={"role": Role.USER})
     return [*before, last]
-
-
-def _notices(messages: Iterable[ClientMessage]) -> tuple[str, ...]:
-    unread = sorted({kind[:60] for message in messages for kind in message.unread()})
-    if not unread:
-        return ()
-    return (f"Parts of the conversation could not be read ({', '.join(unread)}): only text is.",)
 
 
 def _last_unread(messages: Sequence[ClientMessage]) -> set[str]:
@@ -468,12 +465,9 @@ class ResponseBody(AskingBody):
 
     def items(self) -> list[ClientMessage]:
         """The question, or the whole conversation."""
-        content = self.input
-        return (
-            [ClientMessage(role=Role.USER, content=content)]
-            if isinstance(content, str)
-            else content
-        )
+        if isinstance(self.input, str):
+            return [ClientMessage(role=Role.USER, content=self.input)]
+        return self.input
 
     def understand(
         self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it

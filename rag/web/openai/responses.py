@@ -236,16 +236,11 @@ class Responding(AnswerToClient):
         if self.rewritten(end).text or self.has_message or not calls:
             yield from self._message_ended(end)
         for place, item in enumerate(calls, start=int(self.has_message)):
-            place_of_item, arguments = (
-                {"item_id": item["id"], "output_index": place},
-                item["arguments"],
-            )
+            ids, arguments = {"item_id": item["id"], "output_index": place}, item["arguments"]
             begun = item | {"arguments": "", "status": "in_progress"}
             yield self._event("response.output_item.added", output_index=place, item=begun)
-            yield self._event(
-                "response.function_call_arguments.delta", **place_of_item, delta=arguments
-            )
-            named = {**place_of_item, "name": item["name"], "arguments": arguments}
+            yield self._event("response.function_call_arguments.delta", **ids, delta=arguments)
+            named = {**ids, "name": item["name"], "arguments": arguments}
             yield self._event("response.function_call_arguments.done", **named)
             yield self._event("response.output_item.done", output_index=place, item=item)
         ended = self.whole(end)

@@ -275,8 +275,8 @@ def _lines(
         section = line.section
     shown = {f"- {line.text}" for line in summary.lines}
     others = [row for row in summary.text.splitlines() if row.strip(" -<>")]
-    kept = [other for other in others if other not in shown and not other.endswith(":")]
-    listed = kept if not summary.lines else [row for row in kept if cited_numbers(row)]
+    visible = [other for other in others if other not in shown and not other.endswith(":")]
+    listed = visible if not summary.lines else [row for row in visible if cited_numbers(row)]
     lines += [{"html": answer_html(line, register)} for line in listed if OPENS not in line]
     return lines
 

@@ -81,8 +81,8 @@ def come_back() -> PageResult:
     provider, state = _provider(), request.args.get("state", "")
     state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # it names a cookie
     name = UNDER_WAY + state[:STATE_CHARS]
-    secret, _, kept = request.cookies.get(name, "").partition(".")
-    next_path = local_path(unquote(kept))
+    secret, _, rest = request.cookies.get(name, "").partition(".")
+    next_path = local_path(unquote(rest))
     try:
         if not secret or not hmac.compare_digest(state.encode(), provider.state(secret).encode()):
             raise NotAllowed(
@@ -101,8 +101,8 @@ def come_back() -> PageResult:
 def _login_code() -> str:
     """Raises NotAllowed with what the provider refused."""
     if request.args.get("error"):
-        told = " ".join(request.args.get(each, "") for each in ("error", "error_description"))
-        raise NotAllowed(f"The login provider refused: {told.strip()[:300]}.")
+        refusal = " ".join(request.args.get(name, "") for name in ("error", "error_description"))
+        raise NotAllowed(f"The login provider refused: {refusal.strip()[:300]}.")
     code = request.args.get("code", "")
     if not 0 < len(code) <= LONGEST_CODE:
         raise NotAllowed(

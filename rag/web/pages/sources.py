@@ -61,7 +61,7 @@ def add(collection_id: str) -> PageResult:
     except UserError as error:
         if error.http_status == 404:
             raise
-        return _page(collection_id, error=str(error), given=_form_values()), error.http_status
+        return _page(collection_id, error=str(error), values=_form_values()), error.http_status
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
 
 
@@ -154,7 +154,7 @@ def _form_values() -> dict[str, str]:
     return {name: words(name) for name in ("address", "include", "exclude", "every", "depth")}
 
 
-def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None = None) -> str:
+def _page(collection_id: str, *, error: str = "", values: dict[str, str] | None = None) -> str:
     collection = rights.require_collection(collection_id, least=Right.MANAGE)
     statuses: list[SourceStatus] = managed_sources([collection.id])
     busy = (SyncState.RUNNING, SyncState.REMOVING)
@@ -165,6 +165,6 @@ def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None =
         running=sum(status.state in busy for status in statuses),
         states=STATES,
         every=EVERY,
-        given=given or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
+        given=values or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
         error=error,
     )

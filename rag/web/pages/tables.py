@@ -113,6 +113,6 @@ def change_plan(session_id: str, number: int) -> AnyResponse:
         plan = replace(plan_from(result.plan), table=table.id)
         changed = plan_from_form(request.form, plan, table) if "change" in request.form else plan
         fresh = answers.library.run(table, changed, question=result.question)
-    kept = answers.keep(session, fresh).number
-    url = url_for("pages.source", session_id=session_id, number=kept, _anchor="result")
+    fresh_number = answers.keep(session, fresh).number
+    url = url_for("pages.source", session_id=session_id, number=fresh_number, _anchor="result")
     return redirect(url, 303)

@@ -213,7 +213,7 @@ def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
 
 
 def _annotation_texts(page: Any) -> Iterator[str]:
-    """What people noted on a page: the text of its annotations."""
+    """What people noted on a page."""
     from pypdfium2 import raw
 
     for kind, note in _annotations(page):
