@@ -255,7 +255,7 @@ class TestFiles:
         assert values(typed, 1)[:2] == [1000.5, 2000.5]
         assert typed.row_count == 20_999
 
-    @pytest.mark.parametrize("count", [50_000, pytest.param(300_000, marks=pytest.mark.slow)])
+    @pytest.mark.parametrize("count", [50_000, pytest.param(150_000, marks=pytest.mark.slow)])
     def test_of_many_rows_are_read_at_once(self, count):
         rows = "".join(f"P{i % 100},{i}\n" for i in range(count))
 
