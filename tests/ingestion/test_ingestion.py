@@ -4,6 +4,7 @@ import io
 import os
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -339,19 +340,24 @@ class TestReindex:
         )
         for one in (house.ingestion, other):
             one.share_with(EmbeddingClaims(house.engine))
-        marking, clearing, threads = house.store.mark_embedded, threading.Event(), []
+        marking, threads = house.store.mark_embedded, []
+        coming, clearing = threading.Event(), threading.Event()
 
         class Claims(EmbeddingClaims):
+            @contextmanager
             def one_writer(self):
-                clearing.set()
-                return super().one_writer()
+                coming.set()
+                with super().one_writer():
+                    clearing.set()
+                    yield
 
         def mark(ids):
             if not threads:
                 other.share_with(Claims(house.engine))
                 threads.append(threading.Thread(target=list, args=[other.reindex()]))
                 threads[0].start()
-                assert clearing.wait(LONG)
+                assert coming.wait(LONG)
+                assert not clearing.wait(0.2)
             return marking(ids)
 
         monkeypatch.setattr(house.store, "mark_embedded", mark)
