@@ -1,7 +1,8 @@
 """Product names in text, by a lexicon and by shape; and codes of parts and errors.
 
 One is at least five signs of letters and digits, eight digits, or digits with two stops between
-them. Capitals, hyphens and the width of letters tell none from another.
+them, in which no word of six letters stands. Capitals, hyphens and the width of letters tell none
+from another.
 """
 
 import re
