@@ -117,10 +117,10 @@ def one_turn(session: SqlSession, memory: ContextBuilder, number: int) -> None:
     """A turn without retrieval and without a writer."""
     question, answer = turn(number * 7)
     opened = session.begin(question)
-    memory.before_turn(session)
-    memory.prepare(session, opened, ShownSources())
+    state, _ = memory.before_turn(session, opened)
+    memory.prepare(session, opened, ShownSources(), state)
     ended = session.finish(replace(opened.answer, content=answer, status=MessageStatus.COMPLETE))
-    memory.after_turn(session, opened, ended)
+    memory.after_turn(session, opened, ended, state)
 
 
 @dataclass(slots=True)

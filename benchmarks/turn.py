@@ -97,6 +97,7 @@ def measure(application: Application, asked: list[str]) -> dict[str, np.ndarray]
     own = application.assistant
     writer = ModelWriter(InstantModel())
     answering = Answering(writer)
+    own._memory._rules = replace(own._memory._rules, is_read=True)  # the application has no model
     assistant = Assistant(
         application.retriever, own._followups, own._memory, answering, limits=TurnLimits()
     )

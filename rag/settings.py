@@ -378,8 +378,8 @@ def load_settings(named: str | Path | None = None, **overrides: Any) -> Settings
     path = settings_file(named)
     _refuse_unknown_sections(os.environ)
     _check_single_underscores(os.environ)
-    values = _merged(_from_file(path) if path else {}, _from_plain_variables(os.environ))
-    values = _merged(values, overrides)
+    values = _merge_sections(_from_file(path) if path else {}, _from_plain_variables(os.environ))
+    values = _merge_sections(values, overrides)
     try:
         settings = Settings(**values)
     except ValidationError as error:
@@ -483,7 +483,7 @@ def _setting_meant(name: str) -> str:
     return ""
 
 
-def _merged(values: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_sections(values: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Section by section, key by key."""
     merged = dict(values)
     for key, value in over.items():

@@ -185,8 +185,8 @@ SECOND = "search/multilingual.py MultilingualVectors."
 MENTIONS = "search/identifiers.py NameMentions."
 TABLES = "tables/store.py TableStore."
 CASES = {
-    "db/schema.py inside": names,
-    "db/schema.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
+    "db/engine.py inside": names,
+    "db/engine.py versions": lambda t, w: t.connected(lambda c: versions(c, w)),
     "search/word_index.py chunk_count": lambda t, w: t.connected(lambda c: chunk_count(c, w)),
     f"{DOCUMENTS}document": lambda t, w: t.app.documents.document(t.document, w).name,
     f"{DOCUMENTS}chunks": lambda t, w: t.app.documents.chunks(t.chunks, w),

@@ -151,14 +151,22 @@ class Answering:
         computed = reader.claimed(claim)
         if computed is None:
             return direct
-        said = [e for e in reader.read(sources, _by_words) if not claim.is_of_part(e.quote)]
-        weighed = decide([computed, *said], sources).said  # what supersedes comes first
+        quotations = [
+            e for e in reader.read(sources, _refuse_to_embed) if not claim.is_of_part(e.quote)
+        ]
+        weighed = decide(
+            [computed, *quotations], sources, spoken
+        ).said  # what supersedes comes first
+        if not weighed:  # a text says that it is past
+            return replace(direct, is_denied=True)
         denials = [evidence.source for evidence in weighed if evidence.kind != COMPUTED]
         if not denials:
             return direct
         numbered = {source.chunk_id: source for source in session.register_sources(denials)}
-        said = [replace(e, source=numbered.get(e.source.chunk_id, e.source)) for e in said]
-        lead = decide([computed, *said], sources, spoken)
+        quotations = [
+            replace(e, source=numbered.get(e.source.chunk_id, e.source)) for e in quotations
+        ]
+        lead = decide([computed, *quotations], sources, spoken)
         text = lead.text + direct.text.removeprefix(direct.text.split("\n", 1)[0])
         cited = (*direct.sources, *numbered.values())
         return replace(direct, text=text, sources=cited, is_denied=True)
@@ -269,10 +277,10 @@ class Answering:
         if draft.remains:
             whole = answer.text + quotation(draft.remains, REMAINS)
             answer = replace(answer, text=whole, set_aside=SetAside(draft.remains, REMAINS))
-        asked = draft.resolution.query if draft.resolution else ""
-        if self._beside.remarks is None or not asked:
+        query = draft.resolution.query if draft.resolution else ""
+        if self._beside.remarks is None or not query:
             return answer
-        remarks = self._beside.remarks(session, asked, shown, is_sure=not answer.declined)
+        remarks = self._beside.remarks(session, query, shown, is_sure=not answer.declined)
         return replace(answer, notices=(*answer.notices, *remarks))
 
     def _for_a_program(
@@ -313,8 +321,8 @@ class Answering:
         cited = [citation.number for citation in answer.citations if citation.number not in shown]
         others = session.sources(sorted(set(cited))) if cited else ()
         sources = shown | {source.number: source for source in others}
-        asked = evidence.resolution.query
-        reason = weakness(asked, answer, sources, past, self._checks.embedder)
+        query = evidence.resolution.query
+        reason = weakness(query, answer, sources, past, self._checks.embedder)
         card = self._card(evidence) if reason else None
         if card is None or card[1].is_weak:
             return answer
@@ -352,7 +360,7 @@ class Answering:
         sources = () if declined else tuple(by_number.values())
         notices = notices_beside(draft, text, sources, self._checks.embedder)
         ours = len(draft.preface)  # which is no statement of the writer
-        unsourced = tuple(each for each in checked.unsourced if each.start >= ours)
+        unsourced = tuple(statement for statement in checked.unsourced if statement.start >= ours)
         citations = tuple(
             replace(citation, attributed=(citation.number, citation.start) in attributed)
             for citation in checked.citations
@@ -378,28 +386,28 @@ class Answering:
         try:
             wanted = sorted({citation.number for citation in answer.citations})
             sources = {source.number: source for source in session.sources(wanted)}
-            found = check(answer.text, sources, judge, embedder=self._checks.embedder).citations
+            verdicts = check(answer.text, sources, judge, embedder=self._checks.embedder).citations
         except RagError as error:
             failure = f"The check failed: {neutralise(str(error))}"  # it may quote the reply
-            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+            judged_answer = replace(answer, judging=Judging.FAILED, judging_failure=failure)
         except Exception as error:  # whatever a judge does, the answer stands
             log.warning("The judge failed", exc_info=error)
             failure = "The check failed: something went wrong on our side."
-            told = replace(answer, judging=Judging.FAILED, judging_failure=failure)
+            judged_answer = replace(answer, judging=Judging.FAILED, judging_failure=failure)
         else:
-            by_judge = {(e.number, e.start): e for e in found if e.judged_by}
+            by_judge = {(e.number, e.start): e for e in verdicts if e.judged_by}
             citations = tuple(
                 replace(by_judge.get((e.number, e.start), e), attributed=e.attributed)
                 for e in answer.citations
             )
-            told = replace(answer, citations=citations, judging=Judging.DONE)
+            judged_answer = replace(answer, citations=citations, judging=Judging.DONE)
         try:
-            return session.judge(replace(message, answer=told))
+            return session.judge(replace(message, answer=judged_answer))
         except RagError:  # such as a conversation deleted meanwhile
             return None
 
 
-def _by_words(texts: Sequence[str]) -> Matrix:
+def _refuse_to_embed(texts: Sequence[str]) -> Matrix:
     """No meaning is needed to see whether a text gives another figure of the same."""
     raise ModelError("Words alone decide.")
 

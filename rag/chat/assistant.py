@@ -3,13 +3,13 @@
 import logging
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Generator, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from rag.chat.answers import Answering, EarlierTurns
+from rag.chat.answers import Answering
 from rag.chat.context import ContextBuilder, PreparedContext, QuestionSources
 from rag.chat.draft import Draft
 from rag.chat.follow_ups import MAX_CONTEXT, NO_TURN, FollowUps, LastTurn, topic_of
@@ -37,7 +37,9 @@ from rag.records import (
     Filters,
     Finished,
     Hit,
+    ImportedMessage,
     Judged,
+    Judging,
     Message,
     MessageStatus,
     Notice,
@@ -181,13 +183,16 @@ class Assistant:
         `readable` are some of the collections that the session asks.
         """
         question = unwrapped(question).question
-        last, permitted = self._last(session, self._past(session)), readable or session.readable()
+        last, permitted = (
+            self._last(session, session.read().message_count),
+            readable or session.readable(),
+        )
         resolution = self._followups.resolve(question, last, permitted)
         return self._followups.search(
             question,
             last,
             resolution,
-            lambda asked: self._hits(asked, permitted, limit=limit, filters=filters),
+            lambda resolved: self._hits(resolved, permitted, limit=limit, filters=filters),
         )
 
     def context(self, session: SessionMemory) -> dict[str, Any]:
@@ -256,62 +261,62 @@ class Assistant:
         question, readable = unwrapped(turn.question.content).question, session.readable()
         self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
-            messages = self._past(session, turn, draft.wishes)
-            last = self._last(session, messages, is_stored=draft.wishes.past is None)
-            resolution = self._followups.resolve(question, last, readable)
-            resolution = self._going_on(session, turn) or resolution
+            index, past = turn.question.index, draft.wishes.past
+            last = NO_TURN if past is None and not index else self._last(session, index, past)
+            resolution = self._going_on(session, turn) if index else None
+            resolution = resolution or self._followups.resolve(question, last, readable)
             span.note(is_followup=resolution.is_followup, method=resolution.method)
         draft.resolution = resolution
         with draft.trace.part("direct") as span:
             direct = self._answering.direct(session, question, resolution, draft)
-            direct = self._weighed(session, direct, draft)
             span.note(made_by=direct.made_by if direct is not None else "")
         if direct is not None:
-            yield from self._say(session, turn, direct, draft)
+            yield from self._say(session, turn, self._weighed(session, direct, draft), draft)
             return
         named = resolution.source_numbers
-        known = {source.number for source in session.sources(named)} if named else set()
-        taken = session.source_count() if named else 0
+        numbers = {source.number for source in session.sources(named)} if named else set()
+        taken = session.read().source_count if named else 0
         with draft.trace.part("retrieval") as span:
-            found = self._find(session, question, last, resolution, draft)
-            span.note(sources=len(found.sources), by_words_alone=_by_words_alone(draft))
-        draft.resolution = resolution = found.resolution
+            evidence = self._find(session, question, last, resolution, draft)
+            by_words = any(notice.kind is NoticeKind.WORDS_ALONE for notice in draft.notices)
+            span.note(sources=len(evidence.sources), by_words_alone=by_words)
+        draft.resolution = resolution = evidence.resolution
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
-        yield Sources(found.sources)
+        yield Sources(evidence.sources)
 
-        compacted = self._memory.before_turn(session) if draft.wishes.past is None else None
-        if compacted is not None:
-            yield compacted
+        if draft.wishes.past is None:
+            draft.state, compacted = self._memory.before_turn(session, turn)
+            yield from compacted
         if named:
-            yield from _about_unknown(known, taken, resolution, draft)
-        sources = yield from self._write(session, turn, found, draft)
+            yield from _about_unknown(numbers, taken, resolution, draft)
+        sources = yield from self._write(session, turn, evidence, draft)
 
         with draft.trace.part("check") as span, waiting_for_database():
             answer = self._answering.checked(session, draft, sources)
-            answer = self._answering.gated(session, found, draft, answer, succeeded(messages))
+            answer = self._answering.gated(session, evidence, draft, answer, last.turns)
             if answer.set_aside is not None:
                 span.note(set_aside=answer.set_aside.reason)
-            span.note(unsourced=len(answer.unsourced), **_verdicts(answer))
+            verdicts = Counter(citation.verdict.value for citation in answer.citations)
+            span.note(unsourced=len(answer.unsourced), **verdicts)
             message = session.finish(draft.complete(answer))
         draft.has_ended = True
-        self._memory.after_turn(session, turn, message)
+        self._memory.after_turn(session, turn, message, draft.state)
         if answer.set_aside is not None and not draft.remains:
             yield Discarded(answer.set_aside.reason)
             yield Text(answer.text)
-        yield Finished(message, self._of(session, answer, found.sources), draft.stats)
-        with draft.trace.part("judge"):
-            judged = self._answering.judged(session, message)
-        if judged is not None:
-            yield Judged(judged)
+        yield Finished(message, self._of(session, answer, evidence.sources), draft.stats)
+        if answer.judging is Judging.PENDING:
+            with draft.trace.part("judge"):
+                judged = self._answering.judged(session, message)
+            if judged is not None:
+                yield Judged(judged)
 
-    def _weighed(
-        self, session: SourceRegister, direct: DirectAnswer | None, draft: Draft
-    ) -> DirectAnswer | None:
+    def _weighed(self, session: SourceRegister, direct: DirectAnswer, draft: Draft) -> DirectAnswer:
         """With what is found for the question that a figure was computed for."""
-        if direct is None or direct.claim is None:
+        if direct.claim is None:
             return direct
-        own = Resolution(direct.claim.question, is_followup=False, method="unchanged")
-        hits = self._hits(own, session.readable(), draft)
+        resolution = Resolution(direct.claim.question, is_followup=False, method="unchanged")
+        hits = self._hits(resolution, session.readable(), draft)
         return self._answering.weighed(session, direct, [as_source(hit) for hit in hits])
 
     def _say(
@@ -331,7 +336,7 @@ class Assistant:
     def _going_on(self, session: SessionTranscript, turn: OpenTurn) -> Resolution | None:
         """For "go on" after an answer that was cut: the question that it answered."""
         index = turn.question.index
-        if not (GOES_ON.fullmatch(turn.question.content.strip()) and index):
+        if not GOES_ON.fullmatch(turn.question.content.strip()):
             return None
         for before in session.messages(index - 1, index):
             notices = before.answer.notices if before.answer else ()
@@ -340,39 +345,35 @@ class Assistant:
         return None
 
     def _last(
-        self, session: SessionHandle, messages: Sequence[Message], *, is_stored: bool = True
+        self, session: SessionHandle, end: int, past: Sequence[ImportedMessage] | None = None
     ) -> LastTurn:
-        """The newest turn that found something, else the newest; with what it cited first."""
+        """The newest turn that found something, else the newest; with what it cited first.
+
+        Of those before a message, or of the `past` that was sent along.
+        """
+        most = 2 * self._limits.past_turns
+        if past is None:
+            messages = session.bare_messages(max(0, end - most), end)
+        else:
+            messages = as_messages(past)[-most:]
         pairs = pairs_of(messages)
         if not pairs:
             return NO_TURN
         question, answer = next(
             (pair for pair in reversed(pairs) if cited_numbers(pair[1].content)), pairs[-1]
         )
-        asked = unwrapped(question.content).question
-        whole = session.messages(answer.index, answer.index + 1) if is_stored else ()
+        bare_question = unwrapped(question.content).question
+        whole = session.messages(answer.index, answer.index + 1) if past is None else ()
         resolved = next((message.resolved_query for message in whole if message.resolved_query), "")
         numbers = cited_numbers(answer.content)[:CITED_LAST]
         sources = {source.number: source for source in session.sources(numbers)} if numbers else {}
         return LastTurn(
-            topic_of(asked, resolved or asked),
+            topic_of(bare_question, resolved or bare_question),
             sources.get(numbers[0]) if numbers else None,
             frozenset(source.document_id for source in sources.values()),
-            tuple(succeeded(messages)),
+            tuple((unwrapped(q.content).question, answer.content) for q, answer in pairs),
             " ".join(unwrapped(q.content).question[:MAX_CONTEXT] for q, _ in pairs[-TALK:]),
         )
-
-    def _past(
-        self,
-        session: SessionTranscript,
-        turn: OpenTurn | None = None,
-        wishes: AnswerOptions = NO_OPTIONS,
-    ) -> Sequence[Message]:
-        """The newest turns before this one."""
-        if wishes.past is not None:
-            return as_messages(wishes.past)[-2 * self._limits.past_turns :]
-        end = session.read().message_count if turn is None else turn.question.index
-        return session.bare_messages(max(0, end - 2 * self._limits.past_turns), end)
 
     def _hits(
         self,
@@ -414,18 +415,20 @@ class Assistant:
             whole = {source.number: 1.0 for source in sources}
             return QuestionSources(tuple(sources), whole, resolution, readable)
         resolution, hits = self._followups.search(
-            question, last, resolution, lambda asked: self._hits(asked, readable, draft)
+            question, last, resolution, lambda resolved: self._hits(resolved, readable, draft)
         )
-        found = session.register(hits)
+        registered = session.register(hits)
         about = resolution.before.documents if resolution.is_followup else ()
         relevance = {
             source.number: max(hit.relevance, POINTED_AT * (source.document_id in about))
-            for hit, source in zip(hits, found, strict=True)
+            for hit, source in zip(hits, registered, strict=True)
         }
         if draft.cells:
             cells = dict.fromkeys((cell.number for cell in draft.cells), LOOKED_UP)
-            return QuestionSources((*draft.cells, *found), relevance | cells, resolution, readable)
-        return QuestionSources(tuple(found), relevance, resolution, readable)
+            return QuestionSources(
+                (*draft.cells, *registered), relevance | cells, resolution, readable
+            )
+        return QuestionSources(tuple(registered), relevance, resolution, readable)
 
     def _write(
         self, session: SessionHandle, turn: OpenTurn, evidence: QuestionSources, draft: Draft
@@ -434,19 +437,19 @@ class Assistant:
 
         Each time there is a pair less; once the server has said what fits, as much as fits.
         """
-        most_pairs, asked, refused = None, 0, None
-        offered = self._answering.worth_showing(evidence)
+        most_pairs, tokens_tried, refused = None, 0, None
+        offered, state, wishes = self._answering.worth_showing(evidence), draft.state, draft.wishes
         while True:
             try:
                 prepared = self._memory.prepare(
-                    session, turn, offered, most_pairs=most_pairs, wishes=draft.wishes
+                    session, turn, offered, state, most_pairs=most_pairs, wishes=wishes
                 )
             except TooLarge as error:  # the question alone does not fit
                 alone = PreparedContext((), 0, tuple(offered.sources))
                 yield from self._answering.without_model(session, alone, evidence, draft, error)
                 return alone.shown
-            is_less = refused is None or prepared.tokens < asked
-            asked, draft.stats = prepared.tokens, prepared.stats
+            is_less = refused is None or prepared.tokens < tokens_tried
+            tokens_tried, draft.stats, state = prepared.tokens, prepared.stats, prepared.state
             try:
                 if refused is not None and not is_less:
                     raise refused
@@ -490,10 +493,10 @@ class Assistant:
 
 
 def _about_unknown(
-    known: Container[int], taken: int, resolution: Resolution, draft: Draft
+    numbers: Container[int], taken: int, resolution: Resolution, draft: Draft
 ) -> Iterator[Event]:
     """Say so when the question names numbers that the session had not given before it."""
-    unknown = [str(n) for n in resolution.source_numbers if n not in known]
+    unknown = [str(n) for n in resolution.source_numbers if n not in numbers]
     if unknown and not draft.wishes.wants_json:
         those = f"they run from 1 to {taken}" if taken else "it has none yet"
         draft.preface = (
@@ -502,24 +505,11 @@ def _about_unknown(
         yield Text(draft.preface)
 
 
-def _by_words_alone(draft: Draft) -> bool:
-    return any(notice.kind is NoticeKind.WORDS_ALONE for notice in draft.notices)
-
-
-def _verdicts(answer: Answer) -> Mapping[str, int]:
-    return Counter(citation.verdict.value for citation in answer.citations)
-
-
 def _keep(session: SessionTranscript, draft: Draft, reason: str) -> None:
     """Store what there is of a broken answer, unless its session was deleted meanwhile."""
     if not draft.has_ended:
         with suppress(NotFound), waiting_for_database():
             session.finish(draft.broken(reason))
-
-
-def succeeded(messages: Sequence[Message]) -> EarlierTurns:
-    """Questions with the answers that came to a good end, oldest first."""
-    return [(unwrapped(q.content).question, answer.content) for q, answer in pairs_of(messages)]
 
 
 def pairs_of(messages: Sequence[Message]) -> list[tuple[Message, Message]]:

@@ -71,17 +71,17 @@ def card_of(
         first = spoken.speech["offered" if request.has_offers else "hardly"]
         return Card(tuple(map(_passage_of, sources, texts)), first)
     named = dict.fromkeys(name.text for name in names.find(request.question))
-    told = (mentions(name) for name in list(named)[:MOST_MENTIONS])
+    mentioned = (mentions(name) for name in list(named)[:MOST_MENTIONS])
     passages = tuple(map(_passage_of, sources, texts, [*marked, *[()] * len(sources)]))
     reader = EvidenceReader(request.question, lexicon, spoken, earlier=request.earlier)
     evidence = reader.read(sources, embed)
     lead = decide(evidence, sources, spoken)
     return Card(
         tuple(_once(passages, sources, lead)),
-        mentions=tuple(mention for mention in told if mention is not None),
+        mentions=tuple(mention for mention in mentioned if mention is not None),
         lead=lead.text,
-        perhaps="" if lead.text else _choices(spoken, sources, confidence),
-        denied=tuple(each.source.number for each in lead.said if lead.is_denied),
+        perhaps="" if lead.text else _offer_documents(spoken, sources, confidence),
+        denied=tuple(evidence.source.number for evidence in lead.said if lead.is_denied),
     )
 
 
@@ -112,7 +112,7 @@ def _rows(table: str) -> list[set[str]]:
     return [row for row in rows if set("".join(row)) - set(":-")]
 
 
-def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
+def _offer_documents(spoken: Language, sources: Sequence[Source], confidence: Confidence) -> str:
     """Two or three documents, where it is not sure that one of them answers."""
     titles = {
         source.document_id: source.document_title or source.document_name for source in sources
@@ -125,13 +125,13 @@ def _choices(spoken: Language, sources: Sequence[Source], confidence: Confidence
 
 def _unknown_codes(spoken: Language, missing: Sequence[MissingIdentifier]) -> str:
     speech = spoken.speech
-    told = []
+    sentences = []
     for identifier in missing:
-        told.append(speech["unknown_code"].format(code=as_it_stands(identifier.written)))
+        sentences.append(speech["unknown_code"].format(code=as_it_stands(identifier.written)))
         if identifier.near:
             near = ", ".join(map(as_it_stands, identifier.near))
-            told.append(speech["near_codes"].format(codes=near))
-    return " ".join(told)
+            sentences.append(speech["near_codes"].format(codes=near))
+    return " ".join(sentences)
 
 
 def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
@@ -139,8 +139,8 @@ def _relevance(request: WriteRequest, sources: Sequence[Source]) -> float:
 
 
 def _passage_of(source: Source, text: str, marked: MarkedSpans = ()) -> ShownPassage:
-    told = dict.fromkeys((source.document_title, *source.heading_path))
-    heading = " › ".join(filter(None, told))
+    titles = dict.fromkeys((source.document_title, *source.heading_path))
+    heading = " › ".join(filter(None, titles))
     return ShownPassage(source.number, neutralise(heading), text, marked)
 
 

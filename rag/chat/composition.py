@@ -59,7 +59,9 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
     below = all_cited(whole, Verdict.OPEN)[len(of_card) :]
     if len(below) == len(answer.citations):
         pairs = zip(answer.citations, below, strict=True)
-        below = tuple(replace(citation, start=at.start, end=at.end) for citation, at in pairs)
+        below = tuple(
+            replace(citation, start=place.start, end=place.end) for citation, place in pairs
+        )
     return replace(
         answer,
         text=whole,
@@ -91,21 +93,22 @@ def notices_beside(
     draft: Draft, text: str, sources: Sequence[Source], embedder: Embedder | None
 ) -> tuple[Notice, ...]:
     """What people are told beside a model's answer: also where sources disagree, or it is off."""
-    asked = draft.resolution.query if draft.resolution else ""
+    query = draft.resolution.query if draft.resolution else ""
     lead = NOTHING
     if embedder is not None:
         names = {
             n for source in sources for n in read_source(source).lexicon.names if _tells_apart(n)
         }
-        lead = decide(EvidenceReader(asked, sorted(names)).read(sources, embedder.embed), sources)
+        reader = EvidenceReader(query, sorted(names))
+        lead = decide(reader.read(sources, embedder.embed), sources, language_of(query))
     notices = [Notice(NoticeKind.DISAGREEMENT, lead.text)] if lead.is_denied else []
     return (*draft.notices, *notices, *_of_sibling(draft, text, sources))
 
 
 def _of_sibling(draft: Draft, text: str, sources: Sequence[Source]) -> list[Notice]:
-    asked = draft.resolution.query if draft.resolution else ""
-    said = other_product(asked, text, sources)
-    return [Notice(NoticeKind.OTHER_PRODUCT, said)] if said else []
+    query = draft.resolution.query if draft.resolution else ""
+    remark = other_product(query, text, sources)
+    return [Notice(NoticeKind.OTHER_PRODUCT, remark)] if remark else []
 
 
 def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
@@ -114,14 +117,14 @@ def other_product(question: str, answer: str, sources: Sequence[Source]) -> str:
     if not any(any(map(str.isupper, word)) for word in named) and not re.search(r"\d", question):
         return ""  # it names nothing, and no source is read for it
     lexicon = Lexicon(n for source in sources for n in read_source(source).lexicon.names)
-    asked, told = (_product_names(each, lexicon) for each in (question, answer))
-    if len(asked) != 1 or any(same_name(asked[0], name) for name in told):
+    wanted, products = (_product_names(text, lexicon) for text in (question, answer))
+    if len(wanted) != 1 or any(same_name(wanted[0], name) for name in products):
         return ""
-    sibling = next((name for name in told if are_siblings(asked[0], name)), None)
+    sibling = next((name for name in products if are_siblings(wanted[0], name)), None)
     if sibling is None or read_figures(answer[: answer.lower().find(sibling)]):
         return ""  # something was said before, of what `it` stands for
     spelled = {name.lower(): name for name in lexicon.names}
-    about = spelled.get(asked[0], asked[0])
+    about = spelled.get(wanted[0], wanted[0])
     return f"You asked about the {about}; this speaks of the {spelled.get(sibling, sibling)}."
 
 
@@ -130,7 +133,7 @@ def _product_names(text: str, lexicon: Lexicon) -> list[str]:
 
 
 def _tells_apart(name: str) -> bool:
-    return any(each.isdigit() or each in " +" for each in name)
+    return any(letter.isdigit() or letter in " +" for letter in name)
 
 
 LEAST_TOKENS = 512  # that a question needs beside what came with it
@@ -153,9 +156,14 @@ def unchecked(draft: Draft, allowed: Callable[[int], bool]) -> Answer:
         text, json_text = json_in_words(text), text
     notices = tuple(draft.notices)
     # What was code in a text alone may be none in a list of them.
-    told = sanitise(keep_markers(text, allowed).text)
+    visible = sanitise(keep_markers(text, allowed).text)
     return Answer(
-        told, model=draft.model, usage=draft.usage, notices=notices, given=json_text, rounds=rounds
+        visible,
+        model=draft.model,
+        usage=draft.usage,
+        notices=notices,
+        given=json_text,
+        rounds=rounds,
     )
 
 
@@ -173,21 +181,19 @@ def _identified(calls: Sequence[ToolCall], rounds: Sequence[ChatMessage]) -> Ite
     """Each with an id that no other call of the turn has, as every server takes it."""
     taken = {call.id for message in rounds for call in message.tool_calls}
     for call in calls:
-        own = call if not _NO_ID.fullmatch(call.id) and call.id not in taken else None
-        found = own or replace(call, id=secrets.token_hex(5)[:9])
-        taken.add(found.id)
-        yield found
+        usable = call if not _NO_ID.fullmatch(call.id) and call.id not in taken else None
+        identified = usable or replace(call, id=secrets.token_hex(5)[:9])
+        taken.add(identified.id)
+        yield identified
 
 
 def room_beside(
     budget: TokenBudget, wishes: AnswerOptions, reserved: int, count: TokenCounter
 ) -> TokenBudget:
-    """The budget where a program brings its own tools, forms and results: ours are not offered.
+    """The budget where a program brings its own tools, forms or results: ours are not offered.
 
     Raises TooLarge where they leave no room for a question.
     """
-    if not wishes.needs_model:
-        return budget
     taken = count(json.dumps(dict(wishes.passed_on), ensure_ascii=False))
     taken += sum(sent_tokens(message, count) for message in wishes.rounds)
     beside = replace(budget, reserved=reserved + taken, tools=0)

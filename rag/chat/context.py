@@ -17,7 +17,7 @@ from rag.memory.context import (
     ContextParts,
     HistoryRoom,
     Instructions,
-    OpenTurns,
+    Pair,
     State,
     as_messages,
     assemble,
@@ -34,6 +34,7 @@ from rag.records import (
     ChatMessage,
     Compacted,
     ContextConfig,
+    ImportedMessage,
     Message,
     Readable,
     Resolution,
@@ -51,8 +52,6 @@ from rag.seams import (
     OwnedSession,
     SessionHandle,
     SessionMemory,
-    SessionTranscript,
-    SourceRegister,
     TokenCounter,
     ToolSpec,
 )
@@ -74,6 +73,7 @@ class PreparedContext:
     tools: tuple[ToolSpec, ...] = ()
     waiting_tools: tuple[ToolSpec, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
+    state: State | None = None  # as it was read; a second try needs no more
 
     @property
     def sent_tokens(self) -> int:
@@ -201,7 +201,7 @@ class MemoryRules:
     recall_tokens: int = 4_000  # of what is recalled, at most, in windows beyond `small_window`
     small_window: int = 8_192
     one_at_a_time: bool = False  # the model's server: a summary gives way to who asks
-    recalls: bool = True  # where no model reads a context, nothing is put back for nobody
+    is_read: bool = True  # by a model; else nothing is chosen or put back for nobody
 
 
 class ContextBuilder:
@@ -223,7 +223,6 @@ class ContextBuilder:
         self._window = window
         self._count = count
         self._made = made
-        self._turns = OpenTurns()
         self._instructions = Instructions()
         self._later = later
 
@@ -239,22 +238,32 @@ class ContextBuilder:
         session: SessionHandle,
         turn: OpenTurn,
         shown: ShownSources,
+        state: State | None = None,
         *,
         most_pairs: int | None = None,
         wishes: AnswerOptions = NO_OPTIONS,
     ) -> PreparedContext:
-        """The context of one question; with `most_pairs` where the server refused a longer one."""
+        """The context of one question; with `most_pairs` where the server refused a longer one.
+
+        `state` is what `before_turn` read, or the earlier try. Where no model reads it, it is only
+        measured, without sources.
+        """
+        read = state = state or self._state(session, turn)
+        before, is_again = turn.question.index, most_pairs is not None
+        if wishes.past is not None:
+            state = _with_past(state, wishes.past)
+            before = state.session.message_count - 2
+        if wishes.instructions is not None:
+            state = replace(state, instructions=wishes.instructions)
+        if not self._rules.is_read:
+            budget = self._budget(state.session)
+            context = self._assembled(state, budget, turn.question.content, before)
+            stats = stats_of(context, state.summaries, budget)
+            return PreparedContext((), budget.max_tokens, tuple(shown.sources), stats=stats)
         resolved = shown.resolved
-        state = self._turns.of(session, turn.answer.index + 1)
-        if state is None:
-            state = self._state(session)
-            self._turns.keep(session, state)
-        is_again = most_pairs is not None
-        window = self._window_of(session, state, is_again)
-        before, budget = turn.question.index, self._budget(state.session, window)
-        if wishes is not NO_OPTIONS:
-            state = _as_asked(state, wishes)
-            before = before if wishes.past is None else state.session.message_count - 2
+        window = self._window_of(state, is_again)
+        budget = self._budget(state.session, window)
+        if wishes.needs_model:
             budget = room_beside(budget, wishes, self._rules.reserved_tokens, self._count)
         question = turn.question.content
         room = self._room_for_sources(state, budget, question_prompt(question, " ", resolved))
@@ -263,21 +272,19 @@ class ContextBuilder:
         )
         requested: Sequence[Message] = ()
         if state.preferences != NO_PREFERENCES:
-            requested = _requested(session, state)
-            if not is_again:
-                session.prefer(NO_PREFERENCES)  # for one context, and its shorter tries
+            requested = _requested(session, state, is_again=is_again)
         prompt = question_prompt(question, fitted.text, resolved)
         context = self._assembled(state, budget, prompt, before, requested, most_pairs)
-        may_recall = wishes.past is None
-        if self._rules.recalls and may_recall and not is_again:
+        may_recall = wishes.past is None and not is_again
+        leaves_out = context.is_compressed and may_recall
+        if leaves_out or (may_recall and state.session.config.share):
             spare = self._room_for_results(budget, context) if budget.tools else 0
             context = self._with_recalled(session, state, context, resolved or question, spare)
         offer = self._rules.tools if budget.tools else None
         tools = NO_TOOLS
         if offer is not None:  # what is refused grows by no new tool
-            leaves_out = context.is_compressed and may_recall and not is_again
-            asked, is_sure = resolved or question, shown.is_sure
-            tools = offer.specs(session, asked, leaves_out=leaves_out, is_sure=is_sure)
+            query, is_sure = resolved or question, shown.is_sure
+            tools = offer.specs(session, query, leaves_out=leaves_out, is_sure=is_sure)
         return PreparedContext(
             messages=context.messages,
             max_tokens=budget.max_tokens,
@@ -285,53 +292,75 @@ class ContextBuilder:
             tools=tools.at_once,
             waiting_tools=tools.waiting,
             stats=stats_of(context, state.summaries, replace(budget, tools=tools.tokens)),
+            state=read if is_again else replace(read, window=window),
         )
 
-    def _window_of(self, session: SourceRegister, state: State, is_again: bool) -> int:
+    def _window_of(self, state: State, is_again: bool) -> int:
         """That of the first try; smaller only once the server said what fits.
 
         What refusals let guess is for the next question: here a pair less is tried each time.
         """
-        own = self._rules.windows.get(state.session.model or "")
-        told = own.published_tokens if own is not None else self._rules.told_window
-        if is_again and state.window and told is not None:
-            return min(state.window, told())
-        window = own.tokens() if own is not None else self._window()
-        self._turns.keep(session, replace(state, window=window))
-        return window
+        session_window = self._rules.windows.get(state.session.model or "")
+        published = (
+            session_window.published_tokens
+            if session_window is not None
+            else self._rules.told_window
+        )
+        if is_again and state.window and published is not None:
+            return min(state.window, published())
+        return session_window.tokens() if session_window is not None else self._window()
 
-    def before_turn(self, session: SessionHandle) -> Compacted | None:
-        """An extractive summary at once, if the background is late and history does not fit."""
-        self._turns.forget(session)
-        state = self._state(session)
+    def before_turn(
+        self, session: SessionHandle, turn: OpenTurn
+    ) -> tuple[State | None, tuple[Compacted, ...]]:
+        """An extractive summary at once, if the background is late and history does not fit.
+
+        With the session as it was read, unless that summary changed it.
+        """
+        state = self._state(session, turn)
+        if not (state.summarises and state.recent):
+            return state, ()
         room = self._history_room(state)
-        if not state.summarises or self._history_tokens(state) <= room.budget:
-            self._turns.keep(session, state)
-            return None
+        if self._history_tokens(state) <= room.budget:
+            return state, ()
         try:
             with limited(part_of_it(AT_ONCE_SECONDS)):
                 summary = self._compacted(session, room, at_once=True, force=False)
         except OverBudget:  # a very long past: what fits is sent, the background reads all of it
-            self._turns.keep(session, state)
             self._later(session)
-            return None
-        return Compacted(summary.start, summary.end, summary.report) if summary else None
+            return state, ()
+        if summary is None:
+            return None, ()
+        return None, (Compacted(summary.start, summary.end, summary.report),)
 
-    def after_turn(self, session: SessionHandle, turn: OpenTurn, answer: Message) -> None:
-        """Queue a compaction if history passes the high-water mark, and embedding for recall."""
-        state = self._turns.ended(session, (turn.question, answer)) or self._state(session)
-        is_due = state.summarises and self._is_due(session, state)
-        if is_due or (turn.question.turn + 1) % EMBEDDED_EVERY == 0:
+    def after_turn(
+        self, session: SessionHandle, turn: OpenTurn, answer: Message, state: State | None = None
+    ) -> None:
+        """Queue a compaction if history passes the high-water mark, and embedding for recall.
+
+        `state` is that before the answer. Where no model reads what is sent, the mark is looked at
+        when it is queued anyway; what does not fit is summarised before the next turn.
+        """
+        is_due = (turn.question.turn + 1) % EMBEDDED_EVERY == 0
+        if not is_due and self._rules.is_read:
+            if state is not None:
+                added = pairs_of((turn.question, answer))
+                state = replace(state, recent=(*state.recent, *added))
+            is_due = self._is_due(state or self._state(session))
+        if is_due:
             self._later(session)
 
-    def _is_due(self, session: SessionMemory, state: State) -> bool:
+    def _is_due(self, state: State) -> bool:
         """Whether history passes the high-water mark, or its summary is to be written anew."""
+        if not state.summarises:
+            return False
         tokens = sum(summary.tokens for summary in state.summaries)
         room = self._history_room(state)
         pairs = self._history_tokens(state) - tokens
         is_over = pairs > self._rules.high_water * max(0, room.budget - tokens)
         is_many = len(state.recent) > self._rules.max_pairs
-        return is_over or is_many or self._remembered.is_due(session.summaries())
+        is_due = bool(state.summaries) and self._remembered.is_due(state.summaries)
+        return is_over or is_many or is_due
 
     # ── On request ───────────────────────────────────────────────────────────────────────────
 
@@ -343,7 +372,7 @@ class ContextBuilder:
         All but `keep_turns`, or but as many as the session's own configuration says.
         """
         state = self._state(session)
-        self._remembered.remember(session, embeds=self._rules.recalls)
+        self._remembered.remember(session, embeds=self._rules.is_read)
         if not state.summarises and not force:
             return None
         room = self._history_room(state, keep_turns)
@@ -417,19 +446,28 @@ class ContextBuilder:
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
-    def _state(self, session: SessionMemory) -> State:
-        found = session.overview()
-        read, config = found.session, found.session.config
+    def _state(self, session: SessionMemory, turn: OpenTurn | None = None) -> State:
+        """Before the first turn of a conversation there is nothing to read."""
+        overview = session.overview()
+        read, config = overview.session, overview.session.config
         summarises = config.enabled and config.compression_strategy == "smart"
-        summaries = tuple(summary for summary in found.summaries if summary.text and summarises)
+        summaries = tuple(summary for summary in overview.summaries if summary.text and summarises)
         start = max((summary.end for summary in summaries), default=0)
         most = self._rules.read_messages if summarises or not _slides(config) else 0
         most = max(most, config.recent_message_count + 2)
         start = max(start, read.message_count - most)
-        recent = tuple(pairs_of(session.bare_messages(start, read.message_count)))
-        instructions = self._instructions.of(session)
+        recent, instructions = tuple[Pair, ...](), ""
+        if turn is None or turn.question.index:
+            recent = tuple(pairs_of(session.bare_messages(start, read.message_count)))
+            instructions = self._instructions.of(session)
         return State(
-            read, summaries, recent, summarises, found.preferences, found.matches, instructions
+            read,
+            summaries,
+            recent,
+            summarises,
+            overview.preferences,
+            overview.matches,
+            instructions,
         )
 
     def _system(self, state: State, budget: TokenBudget) -> str:
@@ -450,12 +488,16 @@ class ContextBuilder:
         return self._budget(session.read())
 
     def _budget(self, session: Session, window: int | None = None) -> TokenBudget:
-        own = self._rules.windows.get(session.model or "")
+        session_window = self._rules.windows.get(session.model or "")
         if window is None:
-            window = own.tokens() if own is not None else self._window()
+            window = session_window.tokens() if session_window is not None else self._window()
         if session.config.max_tokens is not None:
             window = min(session.config.max_tokens, window)
-        published = own.answer_limit() if own is not None else self._rules.answer_limit()
+        published = (
+            session_window.answer_limit()
+            if session_window is not None
+            else self._rules.answer_limit()
+        )
         limits = (self._rules.answer_tokens, published)
         answer = min((limit for limit in limits if limit is not None), default=None)
         reserved = self._rules.reserved_tokens
@@ -551,22 +593,22 @@ class ContextBuilder:
             room = min(room, self._rules.recall_tokens)
         others = session.shared() if config.share else []
         if others:
-            own = room // 2 if leaves_out else room
-            text = self._remembered.shared(session, others, question, own)
+            share = room // 2 if leaves_out else room
+            text = self._remembered.shared(session, others, question, share)
             context = put_back(context, text, (), self._count)
             room -= self._count(text)
         if not leaves_out:
             return context
         before = context.original_messages
-        asked = [pair.question.index for pair in state.recent if pair.question.index < before]
-        found = self._remembered.recalled(
+        indices = [pair.question.index for pair in state.recent if pair.question.index < before]
+        recalled = self._remembered.recalled(
             session,
             question,
-            before=[*asked, before][-1 - context.pairs],
+            before=[*indices, before][-1 - context.pairs],
             room=room,
             beside="\n".join(summary.text for summary in state.summaries),
         )
-        with found as paragraphs:
+        with recalled as paragraphs:
             return put_back(context, paragraphs.text(), paragraphs.shown_turns, self._count)
 
 
@@ -593,13 +635,9 @@ def _log(summary: Summary) -> None:
     )
 
 
-def _as_asked(state: State, wishes: AnswerOptions) -> State:
-    """With the asker's own instructions, and nothing but its own past where it sends that."""
-    if wishes.instructions is not None:
-        state = replace(state, instructions=wishes.instructions)
-    if wishes.past is None:
-        return state
-    messages = as_messages(wishes.past)
+def _with_past(state: State, past: Sequence[ImportedMessage]) -> State:
+    """With nothing but what the asker sends of what was said."""
+    messages = as_messages(past)
     session = replace(state.session, message_count=len(messages) + 2)
     return replace(
         state,
@@ -610,14 +648,19 @@ def _as_asked(state: State, wishes: AnswerOptions) -> State:
     )
 
 
-def _requested(session: SessionTranscript, state: State) -> Sequence[Message]:
-    """Messages that a model asked to see: a slice, and what its last search found."""
+def _requested(session: SessionMemory, state: State, *, is_again: bool) -> Sequence[Message]:
+    """Messages that a model asked to see: a slice, and what its last search found.
+
+    For one context, and its shorter tries.
+    """
     wanted = state.preferences
     messages = list(session.bare_messages(*wanted.slice)) if wanted.slice else []
     if wanted.include_search_results:
         there = {message.index for message in messages}
-        found = session.messages_at([index for index in state.matches if index not in there])
-        messages = sorted([*messages, *found], key=lambda message: message.index)
+        matching = session.messages_at([index for index in state.matches if index not in there])
+        messages = sorted([*messages, *matching], key=lambda message: message.index)
+    if not is_again:
+        session.prefer(NO_PREFERENCES)
     return messages
 
 

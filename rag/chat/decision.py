@@ -2,14 +2,16 @@
 
 Values are compared only in one unit, of one subject, with a word of the question that stands with
 both. What is denied by other evidence is never said alone: the source leads that says itself that
-it supersedes, else the newer one, else both stand side by side.
+it supersedes, else the newer one, else both stand side by side. A value that a text says is past
+never leads, whichever text that is.
 
 Only what is surely of no use is told of: a short answer, or one in other words, is none of it.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rag.chat.evidence import COMPUTED, LONGEST, LOOKED_UP, SourceEvidence, is_looked_up
 from rag.citations.comparison.case import UNLIKE, is_near
@@ -32,7 +34,10 @@ UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what the
 BESIDE = 0.35  # less of it, and evidence may still deny what is said
 MOST_DENIALS = 2
 MOST_CASES = 2  # of one document that are said together
-_SUPERSEDES = re.compile(rf"\b(?:{phrases('prevails')}|{phrases('supersedes')})\b", re.IGNORECASE)
+_CUES = ("prevails", "corrects", "outdates", "supersedes")
+_SUPERSEDES = re.compile(
+    rf"\b(?:{'|'.join(f'(?P<{cue}>{phrases(cue)})' for cue in _CUES)})\b", re.IGNORECASE
+)
 _QUOTES = str.maketrans('“”„"', "''''")
 
 
@@ -58,18 +63,21 @@ def decide(
     if not cases:
         return NOTHING
     best = cases[0]
+    rulings = [ruling for source in sources for ruling in _rulings(source, language)]
     least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
     is_computed = best.kind == COMPUTED
-    rest = [each for each in evidence if is_computed or each.likeness >= least]
-    denying = (e for e in rest if denies(best, e) and not _is_among(e, cases[1:]))
-    denials = _of_each_document(list(denying))
-    first, *rest = _by_precedence([best, *denials], sources)
-    said = (first, *rest[:MOST_DENIALS])
-    quoted, *others = (_quoted(*(cases if each is best else [each])) for each in said)
+    rest = [one for one in evidence if is_computed or one.likeness >= least]
+    denying = [e for e in rest if denies(best, e) and not _is_among(e, cases[1:])]
+    denials = _of_each_document([*_in_place_of(best, evidence, rulings), *denying])
+    first, *rest = _by_precedence([best, *denials], rulings)
+    if _is_past(first, evidence, rulings):
+        return NOTHING
+    leading = (first, *rest[:MOST_DENIALS])
+    quoted, *others = (_quoted(*(cases if one is best else [one])) for one in leading)
     if not denials:
         return Lead(quoted, tuple(cases))
     text = language.speech["otherwise"].format(first=quoted, others="; ".join(others))
-    return Lead(text, said, is_denied=True)
+    return Lead(text, leading, is_denied=True)
 
 
 def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
@@ -82,15 +90,15 @@ def _sure(evidence: Sequence[SourceEvidence]) -> list[SourceEvidence]:
         return []
     best, *rest = evidence
     if best.likeness < SURE:
-        denying = [best, *(each for each in rest if denies(best, each))]
-        others = [each for each in rest if not _is_among(each, denying)]
-        ahead = best.likeness - max((each.likeness for each in others), default=0.0)
-        least = SEEN_TWICE if any(_repeats(best, each) for each in rest) else NEAR
+        denying = [best, *(other for other in rest if denies(best, other))]
+        others = [other for other in rest if not _is_among(other, denying)]
+        ahead = best.likeness - max((other.likeness for other in others), default=0.0)
+        least = SEEN_TWICE if any(_repeats(best, other) for other in rest) else NEAR
         return [best] if best.likeness >= least and ahead >= AHEAD else []
     cases = [best]
-    for each in (e for e in rest if best.likeness - e.likeness < BESIDE_ITSELF):
-        if _place(each) == _place(best) and _is_alike(best, each) and not _is_among(each, cases):
-            cases.append(each)
+    for other in (e for e in rest if best.likeness - e.likeness < BESIDE_ITSELF):
+        if _place(other) == _place(best) and _is_alike(best, other) and not _is_among(other, cases):
+            cases.append(other)
     return cases if len(cases) == 1 or (len(cases) <= MOST_CASES and best.kind != "row") else []
 
 
@@ -139,15 +147,25 @@ def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
 
 
 def _amounts(evidence: SourceEvidence) -> list[Figure]:
-    return _holding(evidence.quote, evidence.values)
+    amounts = [figure for figure in evidence.values if figure.kind == "amount"]
+    return _split(evidence.quote, amounts)[0] or amounts
 
 
-def _holding(text: str, figures: Sequence[Figure]) -> list[Figure]:
-    """The amounts that a text says hold: not the 24 of "36 months instead of 24 months"."""
-    amounts = [figure for figure in figures if figure.kind == "amount"]
+def _split(text: str, amounts: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
+    """The amounts that a text says hold, and those that it says are past.
+
+    "36 months instead of 24", "370 W corrected to 250 W", "the 24 months are outdated".
+    """
     cue = _SUPERSEDES.search(text)
-    before = [amount for amount in amounts if cue and amount.start < cue.start()]
-    return before or amounts
+    if cue is None:
+        return list(amounts), []
+    before = [amount for amount in amounts if amount.start < cue.start()]
+    behind = [amount for amount in amounts if amount.start >= cue.start()]
+    if cue.lastgroup in ("corrects", "outdates"):
+        return behind if before or cue.lastgroup == "corrects" else [], before
+    if before:
+        return before, behind
+    return (behind, []) if cue.lastgroup == "prevails" else (behind[1:], behind[:1])
 
 
 def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]:
@@ -160,40 +178,74 @@ def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]
     return results
 
 
+@dataclass(frozen=True, slots=True)
+class _Ruling:
+    """A sentence that says what holds instead of another."""
+
+    words: frozenset[str]
+    holding: list[Figure]
+    past: list[Figure]
+
+    def speaks_of(self, evidence: SourceEvidence) -> bool:
+        return not self.words.isdisjoint(evidence.attribute - UNIT_WORDS)
+
+
+def _rulings(source: Source, language: Language) -> Iterator[_Ruling]:
+    text = source.passage
+    for start, end in split_sentences(text):
+        sentence = text[start:end]
+        if end - start <= LONGEST and _SUPERSEDES.search(sentence):
+            amounts = [f for f in read_figures(sentence) if f.kind == "amount" and f.unit]
+            words = frozenset(content_words(sentence, language))
+            yield _Ruling(words, *_split(sentence, amounts))
+
+
 def _by_precedence(
-    evidences: Sequence[SourceEvidence], sources: Sequence[Source]
+    evidences: Sequence[SourceEvidence], rulings: Sequence[_Ruling]
 ) -> list[SourceEvidence]:
-    """What supersedes first, then what is newer; else as they are found."""
-    superseding = [sentence for source in sources for sentence in _superseding(source)]
+    """What a ruling holds first, then what is newer; else as they are found."""
+    upheld = [figure for ruling in rulings for figure in ruling.holding]
     ranked = sorted(
         enumerate(evidences),
-        key=lambda pair: (-_supersedes(pair[1], superseding), -_newest(pair[1].source), pair[0]),
+        key=lambda pair: (-_gives(pair[1], upheld), -_newest(pair[1].source), pair[0]),
     )
     return [evidence for _, evidence in ranked]
 
 
-def _superseding(source: Source) -> list[str]:
-    """The sentences of a source that say what holds instead of another."""
-    text = source.passage
-    return [
-        text[start:end]
-        for start, end in split_sentences(text)
-        if end - start <= LONGEST and _SUPERSEDES.search(text[start:end])
-    ]
-
-
-def _supersedes(evidence: SourceEvidence, sentences: Sequence[str]) -> bool:
-    """Whether a sentence that supersedes gives this very value before what it takes the place of.
-
-    "36 months instead of 24", "corrected to 250 W".
-    """
+def _gives(evidence: SourceEvidence, figures: Sequence[Figure]) -> bool:
+    """Whether it gives one of these very values."""
     amounts = [amount for amount in _amounts(evidence) if amount.unit]
-    figures = [
-        f for sentence in sentences for f in _holding(sentence, list(read_figures(sentence)))
-    ]
-    return any(
-        agree(a, b) for a in amounts for b in figures if b.unit and a.dimension == b.dimension
+    return any(agree(a, b) for a in amounts for b in figures if a.dimension == b.dimension)
+
+
+def _is_past(
+    evidence: SourceEvidence, others: Sequence[SourceEvidence], rulings: Sequence[_Ruling]
+) -> bool:
+    """Whether a ruling says so, or holds another value that stands for the same subject, too."""
+    about = [ruling for ruling in rulings if ruling.speaks_of(evidence)]
+    if any(_gives(evidence, ruling.holding) for ruling in about):
+        return False
+    past = [figure for ruling in about for figure in ruling.past]
+    return _gives(evidence, past) or bool(_in_place_of(evidence, others, rulings))
+
+
+def _in_place_of(
+    evidence: SourceEvidence, others: Sequence[SourceEvidence], rulings: Sequence[_Ruling]
+) -> list[SourceEvidence]:
+    """The nearest of its subject that gives what a ruling holds, where it gives something else.
+
+    A revision's "budget corrected to 250 W" may name no product; that another text has 250 W for
+    this one says that it is meant.
+    """
+    upheld = [f for ruling in rulings if ruling.speaks_of(evidence) for f in ruling.holding]
+    dimensions = {amount.dimension for amount in _amounts(evidence) if amount.unit}
+    upheld = [figure for figure in upheld if figure.dimension in dimensions]
+    if evidence.kind == COMPUTED or _gives(evidence, upheld):
+        return []
+    same = (
+        other for other in others if other.subject == evidence.subject and _gives(other, upheld)
     )
+    return list(islice(same, 1))
 
 
 def _newest(source: Source) -> float:
@@ -205,10 +257,10 @@ def _quoted(*cases: SourceEvidence) -> str:
     """`title: "words" [n]; "words" [n]`, of one document."""
     source = cases[0].source
     title = neutralise(source.document_title or source.document_name)
-    return f"{title}: {'; '.join(map(_quotation, cases))}"
+    return f"{title}: {'; '.join(map(_marked_quotation, cases))}"
 
 
-def _quotation(evidence: SourceEvidence) -> str:
+def _marked_quotation(evidence: SourceEvidence) -> str:
     """`"words" [n]`; of a row what stands in the cell is marked."""
     words, cell = (
         neutralise(" ".join(text.split())).translate(_QUOTES)
@@ -244,7 +296,7 @@ def weakness(
     `earlier` are questions with their answers. With an embedding model, what shares few words with
     what was found has to mean something else, too.
     """
-    if any(_repeats_answer(question, answer.text, *each) for each in earlier):
+    if any(_repeats_answer(question, answer.text, *turn) for turn in earlier):
         return REPEATED
     if _is_off_the_point(question, answer, sources):
         return LATER
@@ -269,32 +321,38 @@ def _beside_what_was_found(
         for citation in answer.citations
         if citation.number in sources
     ]
-    if any(language_of(each) is not language for each in cited or passages):
+    if any(language_of(text) is not language for text in cited or passages):
         return ""  # another language shares no words
-    said, asked = (frozenset(content_words(each, language)) for each in (answer.text, question))
-    told = [frozenset(content_words(passage, language)) for passage in passages]
-    there = frozenset[str]().union(*told)
+    answer_words, question_words = (
+        frozenset(content_words(text, language)) for text in (answer.text, question)
+    )
+    passage_words = [frozenset(content_words(passage, language)) for passage in passages]
+    there = frozenset[str]().union(*passage_words)
     figures = {(figure.base, figure.dimension) for p in passages for figure in read_figures(p)}
     if any((figure.base, figure.dimension) in figures for figure in read_figures(answer.text)):
         return ""
     is_silent = {citation.verdict for citation in answer.citations} == {Verdict.OFF_SUBJECT}
-    if is_silent and len(said) >= _FEW and said.isdisjoint(asked):
+    if is_silent and len(answer_words) >= _FEW and answer_words.isdisjoint(question_words):
         return WARNED
-    is_strange = said.isdisjoint(there | asked)
-    if len(said) < (_FEW if is_strange else _FEWEST):
+    is_strange = answer_words.isdisjoint(there | question_words)
+    if len(answer_words) < (_FEW if is_strange else _FEWEST):
         return ""
-    if len(said & there) < _LEAST * len(said):
+    if len(answer_words & there) < _LEAST * len(answer_words):
         texts = [read_source(source) for source in sources.values()]
         near = embedder and is_near(
-            without_markers(answer.text), tuple(said), texts, embedder, least=UNLIKE
+            without_markers(answer.text), tuple(answer_words), texts, embedder, least=UNLIKE
         )
         return "" if near else ELSEWHERE
-    if answer.citations or not asked or not said.isdisjoint(asked):
+    if answer.citations or not question_words or not answer_words.isdisjoint(question_words):
         return ""
-    return "" if any(2 * len(said & each) >= len(said) for each in told) else BESIDE_THE_POINT
+    return (
+        ""
+        if any(2 * len(answer_words & text) >= len(answer_words) for text in passage_words)
+        else BESIDE_THE_POINT
+    )
 
 
-def _repeats_answer(question: str, answer: str, asked: str, text: str) -> bool:
+def _repeats_answer(question: str, answer: str, earlier: str, text: str) -> bool:
     """Whether it was said before, and has little of what is asked otherwise now.
 
     A short answer, such as `24 months`, may be right of two things.
@@ -304,7 +362,7 @@ def _repeats_answer(question: str, answer: str, asked: str, text: str) -> bool:
         return False
     if _plain(answer) != _plain(text.rpartition("\n> ")[2]):  # or what was set aside then
         return False
-    fresh = set(content_words(question)).difference(content_words(asked))
+    fresh = set(content_words(question)).difference(content_words(earlier))
     return 2 * len(fresh & words) < len(fresh)
 
 
@@ -313,16 +371,18 @@ def _is_off_the_point(question: str, answer: Answer, sources: Mapping[int, Sourc
     one of these has more of the question than the whole answer."""
     first, cited = list(sources)[:OPEN], [citation.number for citation in answer.citations]
     language = language_of(answer.text)
-    asked, said = (
-        frozenset(content_words(each, language))
-        for each in (question, without_markers(answer.text))
+    question_words, answer_words = (
+        frozenset(content_words(text, language))
+        for text in (question, without_markers(answer.text))
     )
     if language_of(question) is not language:
         return False
-    if not cited or len(said) < _LONG or not set(first).isdisjoint(cited):
+    if not cited or len(answer_words) < _LONG or not set(first).isdisjoint(cited):
         return False
-    there = (len(asked.intersection(content_words(sources[each].passage))) for each in first)
-    return len(asked & said) < max(there)
+    there = (
+        len(question_words.intersection(content_words(sources[number].passage))) for number in first
+    )
+    return len(question_words & answer_words) < max(there)
 
 
 def _plain(text: str) -> str:

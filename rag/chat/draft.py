@@ -9,7 +9,9 @@ import regex
 
 from rag.chat.prompts import says_declined
 from rag.citations.gate import JsonGate
-from rag.citations.markers import cited_numbers, find_markers, marker_text
+from rag.citations.grammar import FOREIGN
+from rag.citations.markers import find_markers, marker_text
+from rag.memory.context import State
 from rag.records import (
     Answer,
     Card,
@@ -82,14 +84,16 @@ def composed(
     markers = find_markers(text)
     is_ours = all(text[m.start : m.end] == marker_text(m.numbers) for m in markers)
     is_ours = is_ours and all(registered(number) for m in markers for number in m.numbers)
+    is_ours = is_ours and not FOREIGN.search(text)
     if draft.wishes.wants_json or not is_ours or sanitise(text) != text:
         yield from through_gate(pieces, registered, draft)
         return
-    cited = list[int]()
+    end = 0
     for piece in pieces:
         draft.note(piece)
-        cited += [number for number in cited_numbers(piece.text) if number not in cited]
-        yield from draft.take(piece.text, cited)
+        end += len(piece.text)
+        whole = (n for marker in markers if marker.end <= end for n in marker.numbers)
+        yield from draft.take(piece.text, list(dict.fromkeys(whole)))
 
 
 class RegisteredNumbers:
@@ -125,6 +129,7 @@ class Draft:
     notices: list[Notice] = field(default_factory=list)
     offers: tuple[Offer, ...] = ()
     cells: tuple[Source, ...] = ()  # of tables, looked up by the words of the question
+    state: State | None = None  # of the session, as the turn found it
     stats: Mapping[str, Any] = field(default_factory=dict)
     deadline: Deadline = field(default_factory=Deadline)
     remains: str = ""  # of what a model wrote before it broke off, where the passages answer
@@ -234,10 +239,10 @@ def end_before_loop(text: str) -> int | None:
 
 def _begin_of_loop(words: list[str], period: int) -> int:
     """The first of the last words that repeat with this period."""
-    at = len(words) - period
-    while at > 0 and words[at - 1] == words[at - 1 + period]:
-        at -= 1
-    return at
+    start = len(words) - period
+    while start > 0 and words[start - 1] == words[start - 1 + period]:
+        start -= 1
+    return start
 
 
 def cut_at_stop(
@@ -247,23 +252,27 @@ def cut_at_stop(
 
     With `count` also within the tokens that are wanted, for what no model counts.
     """
-    said = held = ""
+    given_out = waiting = ""
     for delta in deltas:
-        said, held = ("", "") if delta.discard else (said, held)
-        held += delta.text
-        end = min((held.find(stop) for stop in wishes.stop if stop in held), default=None)
-        ready = held[: len(held) - _perhaps(held, wishes.stop)] if end is None else held[:end]
-        held = held[len(ready) :]
-        fits = _fitting(said, ready, wishes, count)
-        said += fits
+        given_out, waiting = ("", "") if delta.discard else (given_out, waiting)
+        waiting += delta.text
+        end = min((waiting.find(stop) for stop in wishes.stop if stop in waiting), default=None)
+        ready = (
+            waiting[: len(waiting) - _perhaps(waiting, wishes.stop)]
+            if end is None
+            else waiting[:end]
+        )
+        waiting = waiting[len(ready) :]
+        fits = _fitting(given_out, ready, wishes, count)
+        given_out += fits
         yield replace(delta, text=fits)
         if len(fits) < len(ready):
             yield ModelDelta(cut=True)
             return
         if end is not None:
             return
-    if held:
-        yield ModelDelta(text=held)
+    if waiting:
+        yield ModelDelta(text=waiting)
 
 
 def _perhaps(text: str, stops: Iterable[str]) -> int:
@@ -272,14 +281,14 @@ def _perhaps(text: str, stops: Iterable[str]) -> int:
     return max(lengths, default=0)
 
 
-def _fitting(said: str, text: str, wishes: AnswerOptions, count: TokenCounter | None) -> str:
+def _fitting(before: str, text: str, wishes: AnswerOptions, count: TokenCounter | None) -> str:
     most = wishes.max_tokens
-    if count is None or most is None or count(said + text) <= most:
+    if count is None or most is None or count(before + text) <= most:
         return text
     ends = [word.end() for word in re.finditer(r"\S+", text)]
-    if not said and ends:
+    if not before and ends:
         ends = [*range(1, ends[0]), *ends]  # something is said, be it half a word
-    return next((text[:end] for end in reversed(ends) if count(said + text[:end]) <= most), "")
+    return next((text[:end] for end in reversed(ends) if count(before + text[:end]) <= most), "")
 
 
 class ModelWriter:

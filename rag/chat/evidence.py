@@ -25,7 +25,7 @@ from rag.language.sentences import LineKind, Sentence, cells_of, plain, read_sen
 from rag.language.words import content_words, is_function_word, language_of, stem, tokens
 from rag.records import Source
 from rag.seams import ComputedFigure, Matrix
-from rag.tables.vocabulary import CUES, expression_at, is_priced
+from rag.tables.vocabulary import CUES, expression_at, is_end, is_priced
 
 EmbedTexts = Callable[[Sequence[str]], Matrix]
 MarkedSpans = tuple[tuple[int, int], ...]
@@ -54,13 +54,19 @@ def marked_in(
 
     Nothing is marked where nothing stands out, nor what names others than the question does.
     """
-    asked, named = _words(question), _names_in(question, names)
+    question_words, named = _words(question), _names_in(question, names)
     read = [
-        [u for u in units_of(passage) if not _words(u.text) <= asked and _is_about(named, u, names)]
+        [
+            u
+            for u in units_of(passage)
+            if not _words(u.text) <= question_words and _is_about(named, u, names)
+        ]
         for passage in passages
     ]
-    shared = [[_shared(asked, unit) for unit in units] for units in read]
-    alike = _likeness(question, [_in_words(unit) for units in read for unit in units], embed)
+    shared = [[_shared(question_words, unit) for unit in units] for units in read]
+    alike = _likeness_by_meaning(
+        question, [_in_words(unit) for units in read for unit in units], embed
+    )
     scores = iter(alike or list(chain.from_iterable(shared)))
     marks = [
         _marks([(next(scores) + share, unit) for share, unit in zip(*both, strict=True)])
@@ -83,7 +89,7 @@ class StatementVectors:
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        digests = [_digest(text) for text in texts]
+        digests = [_hash_text(text) for text in texts]
         by_digest = dict(zip(digests, texts, strict=True))
         with self._lock:
             rows = {key: self._known[key] for key in by_digest if key in self._known}
@@ -100,7 +106,7 @@ class StatementVectors:
         return np.array([rows[key] for key in digests])
 
 
-def _digest(text: str) -> bytes:
+def _hash_text(text: str) -> bytes:
     return blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
 
 
@@ -119,7 +125,7 @@ def _in_words(unit: Unit) -> str:
     return unit.text if unit.kind == "sentence" else f"{unit.above}: {unit.text}"
 
 
-def _likeness(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
+def _likeness_by_meaning(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[float]:
     """How near each is by meaning; nothing where the model is away."""
     if not texts:
         return []
@@ -130,8 +136,8 @@ def _likeness(question: str, texts: Sequence[str], embed: EmbedTexts) -> list[fl
     return [float(cosine) for cosine in rows[1:] @ rows[0]]
 
 
-def _shared(asked: frozenset[str], unit: Unit) -> float:
-    return WORDS * len(asked & _words(_in_words(unit))) / max(1, len(asked))
+def _shared(question_words: frozenset[str], unit: Unit) -> float:
+    return WORDS * len(question_words & _words(_in_words(unit))) / max(1, len(question_words))
 
 
 def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:
@@ -142,8 +148,8 @@ def _marks(scored: Sequence[tuple[float, Unit]]) -> MarkedSpans:
 
 
 def _words(text: str) -> frozenset[str]:
-    told = (token.lowered for token in tokens(text))
-    return frozenset(stem(each) for each in told if not is_function_word(each))
+    lowered = (token.lowered for token in tokens(text))
+    return frozenset(stem(word) for word in lowered if not is_function_word(word))
 
 
 # A table's header, some of its rows, and behind a gap the header again.
@@ -161,19 +167,19 @@ def units_of(passage: str) -> Iterator[Unit]:
         if entry.kind == "head" or (entry.kind == "sentence" and _LEADS.search(text)):
             above = " ".join(text.split())
         elif entry.kind in ("sentence", "entry", "row"):
-            said = _SIGN.sub("", text) if entry.kind == "entry" else text
-            if not _ASKS.search(said):
-                yield Unit(entry.end - len(said), entry.end, entry.kind, said, above)
+            content = _SIGN.sub("", text) if entry.kind == "entry" else text
+            if not _ASKS.search(content):
+                yield Unit(entry.end - len(content), entry.end, entry.kind, content, above)
 
 
 def _with_whole_entries(sentences: Sequence[Sentence]) -> list[Sentence]:
-    told: list[Sentence] = []
+    entries: list[Sentence] = []
     for sentence in sentences:
-        if told and sentence.kind == told[-1].kind == "entry" and not sentence.begins:
-            told[-1] = replace(told[-1], end=sentence.end)
+        if entries and sentence.kind == entries[-1].kind == "entry" and not sentence.begins:
+            entries[-1] = replace(entries[-1], end=sentence.end)
         else:
-            told.append(sentence)
-    return told
+            entries.append(sentence)
+    return entries
 
 
 def with_tables_joined(passage: str) -> str:
@@ -239,16 +245,17 @@ class EvidenceReader:
         self._lexicon = typed_names(tuple(lexicon))
         self._language = language or language_of(question)
         names = tuple(dict.fromkeys(self.names(question)))
-        own = {word for name in names for word in self._words(name)}
+        name_words = {word for name in names for word in self._words(name)}
         self._last = question.removeprefix(f"{earlier} ") if earlier else question
         texts = (self._last, question)
-        words = ([w for w in dict.fromkeys(self._content(t)) if w not in own] for t in texts)
+        words = ([w for w in dict.fromkeys(self._content(t)) if w not in name_words] for t in texts)
         self.asked = Asked(question, names, tuple(next(filter(None, words), ())))
         self._dimensions = _dimensions(self._last)
+        self._ends = {token.lowered for token in tokens(self._last) if is_end(token.lowered)}
 
     def names(self, text: str) -> list[str]:
         """The product names of a text, in whatever case they are written."""
-        return [found.text.casefold() for found in self._lexicon.find(text)]
+        return [name.text.casefold() for name in self._lexicon.find(text)]
 
     def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
         """The evidence, nearest first; none where several things are asked about at once."""
@@ -261,7 +268,7 @@ class EvidenceReader:
         ]
         results = self._worth_comparing(read)
         questions = list(dict.fromkeys([self._last, self.asked.text]))
-        alike = _alike(questions, [unit.said for _, _, unit in results], embed)
+        alike = _likeness_to_all(questions, [unit.said for _, _, unit in results], embed)
         made = [
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
@@ -295,13 +302,15 @@ class EvidenceReader:
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
     ) -> SourceEvidence:
-        own = frozenset(self._content(unit.said))
+        statement_words = frozenset(self._content(unit.said))
         above = frozenset(self._content(_headings(source)))
-        shares = [_share(self.asked.words, words) for words in (own, own | above)]
+        shares = [
+            _share(self.asked.words, words) for words in (statement_words, statement_words | above)
+        ]
         return SourceEvidence(
             values=unit.values,
             subject=self.asked.subject,
-            attribute=frozenset(self.asked.words) & own,
+            attribute=frozenset(self.asked.words) & statement_words,
             kind=unit.kind,
             source=source,
             quote=unit.quote,
@@ -322,11 +331,11 @@ class EvidenceReader:
             if unit.kind == "row":
                 tables[unit.above].append(unit)
             elif len(unit.text) <= LONGEST:
-                said = " ".join(unit.text.split())
-                values = self._figures_of_it(_NUMBERING.sub("", said), headed)
-                told = said if unit.kind == "sentence" else f"{unit.above}: {said}"
+                content = " ".join(unit.text.split())
+                values = self._figures_of_it(_NUMBERING.sub("", content), headed)
+                quote = content if unit.kind == "sentence" else f"{unit.above}: {content}"
                 if values:
-                    yield _QuotedUnit(told, said, values, unit.kind)
+                    yield _QuotedUnit(quote, content, values, unit.kind)
         for above, rows in tables.items():
             grid = [cells_of(above), *(cells_of(row.text) for row in rows)]
             for cell in self._cells(grid[0], grid[1:], headed):
@@ -397,6 +406,7 @@ class EvidenceReader:
             return
         for row in filter(None, rows):
             label, places = self._asked_of(header, row, column)
+            places = [place for place in places if self._may_be_end(label, header, place)]
             for place in places:
                 cell, head = row[place], header[place] if place < len(header) else ""
                 values = self._figures(cell)
@@ -406,6 +416,14 @@ class EvidenceReader:
                     yield _QuotedUnit(
                         f"{label} {head.replace('_', ' ')}: {cell}", quote, values, "row", cell
                     )
+
+    def _may_be_end(self, label: str, header: Sequence[str], place: int) -> bool:
+        """Whether one row may answer: of "the most votes" all have to be seen, unless it says so
+        or a product is named."""
+        if not self._ends or self.asked.names:
+            return True
+        words = f"{label} {header[place] if place < len(header) else ''}".replace("_", " ")
+        return not self._ends.isdisjoint(token.lowered for token in tokens(words))
 
     def _column_of_subject(
         self, header: Sequence[str], rows: Sequence[Sequence[str]]
@@ -482,10 +500,10 @@ def is_looked_up(source: Source) -> bool:
 def _dimensions(question: str) -> frozenset[str]:
     """What is measured in the unit whose number is asked for, or of a price; none: anything."""
     words = [token.lowered for token in tokens(question)]
-    cues = ((at, *expression_at(words, at, CUES)) for at in range(len(words)))
-    counted = [at + length for at, length, kind in cues if kind == "count"]
-    asked = {words[at] for at in counted if at < len(words)}
-    units = {UNIT_SIGNS[word] for word in asked if word in UNIT_SIGNS}
+    cues = ((position, *expression_at(words, position, CUES)) for position in range(len(words)))
+    counted = [position + length for position, length, kind in cues if kind == "count"]
+    counted_words = {words[position] for position in counted if position < len(words)}
+    units = {UNIT_SIGNS[word] for word in counted_words if word in UNIT_SIGNS}
     units |= MONEY if any(map(is_priced, words)) else set()
     dimensions = {DIMENSIONS.get(unit, (unit, 1.0))[0] for unit in units}
     return frozenset(dimensions | (TIMES if dimensions & TIMES else set()))
@@ -519,7 +537,9 @@ def _with_unit(figure: Figure, head: str) -> Figure:
     return replace(figure, unit=sign)
 
 
-def _alike(questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts) -> list[float]:
+def _likeness_to_all(
+    questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts
+) -> list[float]:
     """How near each is to all of them by meaning; 0 while the model is away."""
     if not texts:
         return []
@@ -527,5 +547,5 @@ def _alike(questions: Sequence[str], texts: Sequence[str], embed: EmbedTexts) ->
         rows = embed([*questions, *texts])
     except ModelError:
         return [0.0] * len(texts)
-    asked, read = rows[: len(questions)], rows[len(questions) :]
-    return [float(each) for each in (read @ asked.T).mean(axis=1)]
+    question_rows, read = rows[: len(questions)], rows[len(questions) :]
+    return [float(likeness) for likeness in (read @ question_rows.T).mean(axis=1)]

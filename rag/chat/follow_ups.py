@@ -85,7 +85,7 @@ class FollowUps:
 
         A name alone ("and the Pro?") takes the place of the name in the last question.
         """
-        own = Resolution(
+        alone = Resolution(
             question,
             False,
             "unchanged",
@@ -96,20 +96,20 @@ class FollowUps:
             talk=last.talk,
         )
         if not (self._is_enabled and last.topic and question.strip()):
-            return own
+            return alone
         if self._is_unheard_of(question, readable):
-            return own
-        if own.source_numbers:
-            return replace(own, is_followup=True, before=_before(last))
+            return alone
+        if alone.source_numbers:
+            return replace(alone, is_followup=True, before=_topics_before(last))
         names = typed_names(tuple(self._lexicon(readable)))
         renamed = _renamed(question, last.topic, names)
         if renamed:
             resolution = replace(
-                own, query=renamed, is_followup=True, method="rules", searched=_searched(renamed),
-                before=_before(last),
+                alone, query=renamed, is_followup=True, method="rules", searched=_searched(renamed),
+                before=_topics_before(last),
             )  # fmt: skip
             return self._rewritten(question, resolution, last)
-        return own if names.find(question) else replace(own, before=_before(last))
+        return alone if names.find(question) else replace(alone, before=_topics_before(last))
 
     def search(
         self, question: str, last: LastTurn, resolution: Resolution, search: Search
@@ -150,8 +150,8 @@ class FollowUps:
     def _is_unheard_of(self, question: str, readable: Readable) -> bool:
         """Whether no text holds any of its words and none is a language's: `asdf qwer`."""
         words = [word.lowered for word in tokens(question)][: FEW + 1]
-        known = (word in _COMMON or self._is_word(word, readable) for word in words)
-        return len(words) <= FEW and not any(known)
+        heard_of = (word in _COMMON or self._is_word(word, readable) for word in words)
+        return len(words) <= FEW and not any(heard_of)
 
 
 def topic_of(question: str, resolved: str) -> str:
@@ -174,10 +174,10 @@ def _is_in(hit: Hit, source: Source) -> bool:
     return section == (hit.chunk.document_id, hit.chunk.heading_path)
 
 
-def _before(last: LastTurn) -> EarlierTopics:
+def _topics_before(last: LastTurn) -> EarlierTopics:
     """The last question, by meaning and by words, and the documents that answered it."""
-    said = ((_searched(last.topic), LEAD),)
-    return EarlierTopics(said, last.cited)
+    topics = ((_searched(last.topic), LEAD),)
+    return EarlierTopics(topics, last.cited)
 
 
 # ── Names ────────────────────────────────────────────────────────────────────────────────────
@@ -210,8 +210,8 @@ def _sibling(words: Sequence[str], in_topic: Sequence[Name], names: TypedNames) 
         for new in names.with_words(words)
         for old in in_topic
     ]
-    whole_names = [each for each in rated if each[3].lower() == whole]
-    best = max(whole_names or [each for each in rated if each[0]], default=None)
+    whole_names = [pair for pair in rated if pair[3].lower() == whole]
+    best = max(whole_names or [pair for pair in rated if pair[0]], default=None)
     return ("", in_topic[0]) if best is None else best[3:]
 
 
@@ -232,8 +232,8 @@ def ask_model(
 
 def _transcript(question: str, turns: Sequence[tuple[str, str]]) -> str:
     lines = []
-    for asked, answer in turns:
-        lines += [f"User: {asked}", f"Assistant: {answer[:ANSWER_CHARACTERS]}"]
+    for earlier, answer in turns:
+        lines += [f"User: {earlier}", f"Assistant: {answer[:ANSWER_CHARACTERS]}"]
     return "\n".join([*lines, "", f"Last question: {question}"])
 
 

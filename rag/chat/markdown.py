@@ -34,7 +34,7 @@ def _paragraphs(card: Card) -> Iterator[str]:
         yield f"{in_words(passage.heading)} [{passage.number}]"
         yield _quoted(passage)
     if card.folded:
-        entries = [f"- {in_words(each.heading)}: {_short(each)}" for each in card.folded]
+        entries = [f"- {in_words(folded.heading)}: {_short(folded)}" for folded in card.folded]
         yield "\n".join(entries if card.said else [MORE, "", *entries])
     yield from map(_mention, card.mentions)
 
@@ -70,18 +70,18 @@ def _short(passage: ShownPassage) -> str:
     words = _as_markdown(gist(passage)).split()
     if len(words) <= LONGEST_KEY:
         return cited(" ".join(words), passage.number)
-    kept = " ".join(words[:LONGEST_KEY])
-    closed = "`" if kept.count("`") % 2 else ""  # of code that was cut
-    return f"{kept}{closed} … [{passage.number}]"
+    beginning = " ".join(words[:LONGEST_KEY])
+    closed = "`" if beginning.count("`") % 2 else ""  # of code that was cut
+    return f"{beginning}{closed} … [{passage.number}]"
 
 
 def gist(passage: ShownPassage) -> str:
     """A passage in one line: rows, entries and code without their signs."""
     lines = (line.strip() for line in passage.text.splitlines())
-    return " ".join(_flat(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
+    return " ".join(_line_as_prose(line) for line in lines if not _RULE.fullmatch(line)).strip("; ")
 
 
-def _flat(line: str) -> str:
+def _line_as_prose(line: str) -> str:
     if line.startswith("|"):
         return " · ".join(filter(None, cells_of(line))) + ";"
     return line.removeprefix("- ")

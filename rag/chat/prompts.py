@@ -49,12 +49,12 @@ _OPENING = 2000  # characters among which the first sentence ends
 
 def question_prompt(question: str, sources_text: str, resolved: str = "") -> str:
     """The question with its sources, as the last user message; and what a follow-up stands for."""
-    asked = f"Question: {question}"
+    request = f"Question: {question}"
     if resolved and resolved != question:
-        asked += f"\nIt was searched for as: {resolved}"
+        request += f"\nIt was searched for as: {resolved}"
     if not sources_text:
-        return f"There are no sources for this question.\n\n{asked}"
-    return f"<sources>\n{sources_text}\n</sources>\n\n{CITE}\n\n{asked}"
+        return f"There are no sources for this question.\n\n{request}"
+    return f"<sources>\n{sources_text}\n</sources>\n\n{CITE}\n\n{request}"
 
 
 def says_declined(text: str) -> bool:
@@ -84,7 +84,7 @@ def numbered_source(source: Source) -> str:
     A text has no number in brackets of its own, so none can begin another source.
     """
     heading = " › ".join(part for part in (source.document_title, source.locator) if part)
-    return f"[{source.number}] {_one_line(heading)}\n{_harmless(source.passage)}"
+    return f"[{source.number}] {_one_line(heading)}\n{_without_fences(source.passage)}"
 
 
 def fit_sources(
@@ -133,9 +133,9 @@ def _cut_source(
 
 
 def _one_line(text: str) -> str:
-    return _harmless(" ".join(text.split()))[:_TITLE_CHARACTERS]
+    return _without_fences(" ".join(text.split()))[:_TITLE_CHARACTERS]
 
 
-def _harmless(text: str) -> str:
+def _without_fences(text: str) -> str:
     """Neither a marker nor the end of the fence may stand in a document's own text."""
     return _FENCE.sub("‹", neutralise(text))

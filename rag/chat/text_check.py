@@ -54,8 +54,8 @@ def _looked_up(text: str, retriever: Retriever, readable: Readable) -> dict[int,
     hits: dict[str, Hit] = {}
     statements = [statement for statement in read_statements(text) if statement.states]
     for statement in statements[:LOOKED_UP]:
-        said = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
-        for hit in retriever.search(said, readable, limit=FOUND_EACH):
+        claim = text[statement.start : statement.end][:LONGEST_LOOKED_UP]
+        for hit in retriever.search(claim, readable, limit=FOUND_EACH):
             hits.setdefault(hit.chunk.id, hit)
     return {number: as_source(hit, number) for number, hit in enumerate(hits.values(), start=1)}
 

@@ -68,7 +68,11 @@ def tool_spec(function: Tool) -> ToolSpec:
     """A tool as the model is told of it; each turn pays for that, so what can be left out is."""
     parameters = inspect.signature(function).parameters.items()
     types = get_type_hints(function)
-    required = [name for name, each in parameters if each.default is each.empty and name != "self"]
+    required = [
+        name
+        for name, parameter in parameters
+        if parameter.default is parameter.empty and name != "self"
+    ]
     properties = {name: {"type": JSON_TYPES[types[name]]} for name in required}
     return ToolSpec(
         name=function.__name__,
@@ -96,18 +100,18 @@ class Toolbox:
 
     def _tool_of(self, name: str) -> Tool:
         if name not in self._tools:
-            known = ", ".join(self._tools)
-            raise BadArguments(f"there is no tool {_clipped(name)}. Use one of: {known}.")
+            names = ", ".join(self._tools)
+            raise BadArguments(f"there is no tool {_clipped(name)}. Use one of: {names}.")
         return self._tools[name]
 
 
 def _arguments(tool: Tool, text: str) -> dict[str, Any]:
-    parsed = {ALIASES.get(name, name): value for name, value in _parsed(text).items()}
+    parsed = {ALIASES.get(name, name): value for name, value in _parse_arguments(text).items()}
     signature = inspect.signature(tool)
     unknown = [name for name in parsed if name not in signature.parameters]
     if unknown:
-        known = ", ".join(signature.parameters)
-        raise BadArguments(f"there is no argument {_clipped(unknown[0])}; it takes: {known}.")
+        names = ", ".join(signature.parameters)
+        raise BadArguments(f"there is no argument {_clipped(unknown[0])}; it takes: {names}.")
     for name, parameter in signature.parameters.items():
         if parameter.default is parameter.empty and name not in parsed:
             raise BadArguments(f"the argument {name!r} is missing. Call again with it.")
@@ -121,11 +125,11 @@ def _arguments(tool: Tool, text: str) -> dict[str, Any]:
 
 def _without_none(type_: Any) -> type:
     """Of `int | None` the `int`."""
-    others = [each for each in get_args(type_) if each is not type(None)]
+    others = [kind for kind in get_args(type_) if kind is not type(None)]
     return cast(type, others[0] if others else type_)
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parse_arguments(text: str) -> dict[str, Any]:
     if len(text) > MAX_ARGUMENT_CHARACTERS:
         raise BadArguments(
             f"the arguments have {len(text):,} characters; at most {MAX_ARGUMENT_CHARACTERS:,} "
@@ -208,7 +212,7 @@ class SessionTools:
 
         `filters`: "author: A; after: 2025-03-31"; also title, folder, type, tag, before.
         """
-        chosen = _filters(filters)
+        chosen = _read_filters(filters)
         hits = self._actions.search(self._session, query, _limited(limit), chosen)
         sources = self._session.register(hits)
         only = ", ".join(f"{name} {value!r}" for name, value in chosen.items())
@@ -218,7 +222,7 @@ class SessionTools:
         new = [source for source in sources if source.number not in self._clipped]
         old = [source.marker for source in sources if source.number in self._clipped]
         self._clipped |= {source.number for source in new}
-        texts = [_numbered(source) for source in new]
+        texts = [_numbered_source(source) for source in new]
         texts += [f"{', '.join(old)}: given above."] if old else []
         marks = ", ".join(source.marker for source in sources)
         texts = [f"Only documents{where} were searched.", *texts] if only else texts
@@ -245,12 +249,12 @@ class SessionTools:
         answer = {"total": total, "results": results}
         return ToolResult(json.dumps(answer, ensure_ascii=False), f"found {total} messages")
 
-    def _related(self, query: str, known: set[int], room: int) -> dict[int, tuple[str, str, str]]:
-        found = self._actions.find(self._session, query, room + len(known))
+    def _related(self, query: str, shown: set[int], room: int) -> dict[int, tuple[str, str, str]]:
+        matches = self._actions.find(self._session, query, room + len(shown))
         others = [
             (index, (role, _beginning(text), "meaning"))
-            for index, role, text in found
-            if index not in known
+            for index, role, text in matches
+            if index not in shown
         ]
         return dict(others[:room])
 
@@ -314,7 +318,7 @@ def _limited(limit: int) -> int:
     return limit
 
 
-def _filters(text: str) -> Filters:
+def _read_filters(text: str) -> Filters:
     """`name: value` between semicolons."""
     pairs = [part.partition(":") for part in text.split(";") if part.strip()]
     stated = {name.strip().lower(): value.strip(" \"'") for name, _, value in pairs}
@@ -325,7 +329,7 @@ def _filters(text: str) -> Filters:
     return Filters(**stated)
 
 
-def _numbered(source: Source) -> str:
+def _numbered_source(source: Source) -> str:
     """A source under its number, without its neighbourhood; its own text has no markers."""
     place = neutralise(f"{source.document_title}, {source.locator}".rstrip(", "))
     return f"{source.marker} {place}\n{neutralise(source.text)}"
@@ -485,19 +489,19 @@ class Conversation:
 
     def lay_results_beside_the_question(self) -> None:
         """Models call on as long as they see calls; some servers refuse calls without tools."""
-        asked = max(
+        start = max(
             index for index, message in enumerate(self._messages) if message.role is Role.USER
         )
         results = [
-            message.content for message in self._messages[asked:] if message.role is Role.TOOL
+            message.content for message in self._messages[start:] if message.role is Role.TOOL
         ]
-        found = FOUND + "\n\n".join(results) if results else ""
-        question = self._messages[asked]
-        self._messages[asked:] = [replace(question, content=question.content + found)]
+        results_text = FOUND + "\n\n".join(results) if results else ""
+        question = self._messages[start]
+        self._messages[start:] = [replace(question, content=question.content + results_text)]
         if self._left() >= 0:
-            question = self._messages[asked]
+            question = self._messages[start]
             content = question.content + NO_MORE_CALLS
-            self._messages[asked] = replace(question, content=content)
+            self._messages[start] = replace(question, content=content)
 
     # ── Room ─────────────────────────────────────────────────────────────────────────────────
 
@@ -533,12 +537,12 @@ def sent_tokens(message: ChatMessage, count: TokenCounter) -> int:
 
 def _oldest_pair(messages: Sequence[ChatMessage]) -> int | None:
     """Where the oldest turn begins; None for the newest turn and the question, which stay."""
-    asked = [place for place, message in enumerate(messages) if message.role is Role.USER]
-    return asked[0] if len(asked) > 2 else None
+    questions = [place for place, message in enumerate(messages) if message.role is Role.USER]
+    return questions[0] if len(questions) > 2 else None
 
 
 def _asking(reply: Reply) -> ChatMessage:
-    calls = (replace(call, arguments=_readable(call.arguments)) for call in reply.calls)
+    calls = (replace(call, arguments=_arguments_as_json(call.arguments)) for call in reply.calls)
     return ChatMessage(Role.ASSISTANT, reply.text, tool_calls=tuple(calls))
 
 
@@ -563,7 +567,7 @@ def _identified(calls: Sequence[ToolCall], round_number: int) -> list[ToolCall]:
     return results
 
 
-def _readable(arguments: str) -> str:
+def _arguments_as_json(arguments: str) -> str:
     """Servers refuse a conversation whose arguments are no JSON; the error tells what was wrong."""
     try:
         json.loads(arguments)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
+from rag.citations.grammar import FOREIGN
 from rag.citations.markers import Rewriter, cited_numbers, find_markers, neutralise
 from rag.errors import UnreadableReply
 from rag.language.languages import any_pattern, read_lists
@@ -122,12 +123,6 @@ _ENTITLED = regex.compile(
 _STATES = regex.compile(
     r"[.!?。:：;][\s*_]*$|\d\s?(?:[a-zA-Zµ°]{1,4}\b|[%€$£°])|(?:[:：]|[\s*_][-–—])\s+\p{Ll}"
 )
-# `:contentReference[oaicite:3]{index=3}`, and `citeturn0search3` with or without private signs.
-_FOREIGN = regex.compile(
-    r":contentReference\[oaicite:(?P<number>\d{1,4})\]\{index=\d{1,4}\}"
-    r"|\ue200?(?<![^\W\d])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|file|view|news|fetch|academia)"
-    r"(?P<number>\d{1,3})){1,20}\ue201?"
-)
 _RULE = regex.compile(r"\s*(?:[-*_=][ \t]*){3,}$")
 _DEFINITION = regex.compile(
     r"\s*(?:[-*>][ \t]+)?[\[【［]\^?\s?(?P<number>[0-9]{1,9})[\]】］][:：]\s*"
@@ -183,11 +178,11 @@ def canonical(text: str, numbers: Container[int] | None = None) -> str:
     in JSON becomes a block of code, where an array cites nothing.
     """
     text = data_as_code(text)
-    return _canonical(text) if numbers is None else gate_text(text, numbers.__contains__)
+    return _with_all_markers(text) if numbers is None else gate_text(text, numbers.__contains__)
 
 
 @memoised
-def _canonical(text: str) -> str:
+def _with_all_markers(text: str) -> str:
     return gate_text(text, lambda _number: True)
 
 
@@ -219,7 +214,7 @@ class _Foreign:
 
     def _spelled(self, text: str, *, is_end: bool) -> str:
         text, position, done = self._held + text, 0, []
-        while match := _FOREIGN.search(text, position, partial=not is_end):
+        while match := FOREIGN.search(text, position, partial=not is_end):
             done.append(text[position : match.start()])
             position = match.start()
             if match.partial or (not is_end and match.end() == len(text)):

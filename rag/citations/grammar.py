@@ -81,11 +81,12 @@ _BETWEEN = (
 _NO_BRACKET = rf"[^{re.escape(OPENING + CLOSING)}\n]"
 _NO_ROUND = rf"[^{re.escape(OPENING + CLOSING)}()（）\n]"
 _INNER, _IN_ROUND, _BRACKET, _ROW = "(?&inner)", "(?&round)", "(?&bracket)", "(?&row)"
+_ITEM, _ROUND_ITEM = "(?&item)", "(?&round_item)"
 _LIGHT = r"(?P<light>[*_]{1,3}|[(^{<])"  # within the brackets
 
 
-def _items(rest: str) -> str:
-    return rf"{_BREAK}(?>{_item(rest)})(?:{_BETWEEN}(?>{_item(rest)}))*{_B}[,;]?{_BREAK}"
+def _items(item: str) -> str:
+    return rf"{_BREAK}(?>{item})(?:{_BETWEEN}(?>{item}))*{_B}[,;]?{_BREAK}"
 
 
 _TARGET = (
@@ -114,8 +115,10 @@ _DEFINED = {  # each by what calls it: written out in each of its places it take
         + "|".join(f"{opening}{_INNER}{closing}" for opening, closing in PAIRS)
         + ")"
     ),
-    _INNER: _items(_NO_BRACKET),
-    _IN_ROUND: _items(_NO_ROUND),
+    _INNER: _items(_ITEM),
+    _IN_ROUND: _items(_ROUND_ITEM),
+    _ITEM: _item(_NO_BRACKET),
+    _ROUND_ITEM: _item(_NO_ROUND),
 }
 
 
@@ -127,7 +130,7 @@ def _compiled(pattern: str) -> "regex.Pattern[str]":
     return regex.compile(needed, regex.IGNORECASE)
 
 
-def _behind(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
+def _compile_ending(pattern: str, flags: int = 0) -> "regex.Pattern[str]":
     """What a text ends with: to be matched with all of the text, from its end."""
     return regex.compile(pattern, flags | regex.REVERSE)
 
@@ -188,12 +191,14 @@ _SPOKEN = rf"(?P<word>{_TOLD['spoken']})[{BLANKS}](?:no\.[ ])?"
 _NUMBERS = rf"(?:(?<=s[ ]|n[ ]){_RANGE}(?:{_BETWEEN}{_RANGE})*+|{_RANGE})"
 INTRODUCED = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[^\w%°.,]|[.,][^\w])")
 REPORTING = _compiled(rf"{_SPOKEN}{_NUMBERS}(?=[{BLANKS}](?:{phrases('reports')})[\s,.:;])")
-INTRODUCES = _behind(
+INTRODUCES = _compile_ending(
     rf"\b(?:{phrases('introduces')}|{_TOLD['see']}|{phrases('ands')})[ ]"
     rf"(?:(?:{phrases('articles')}) )?",
     regex.IGNORECASE,
 )
-BEGINS = _behind(rf"(?:^|[.!?;:,\]】］〕)…]|\b(?:{phrases('joins')}))[\s>*_\-]*", regex.IGNORECASE)
+BEGINS = _compile_ending(
+    rf"(?:^|[.!?;:,\]】］〕)…]|\b(?:{phrases('joins')}))[\s>*_\-]*", regex.IGNORECASE
+)
 
 _FORMULA = rf"\\\([^\n]{{0,{MAX_MATH}}}?\\\)|\\\[[\s\S]{{0,{MAX_MATH}}}?\\\]"
 MATH = {
@@ -226,7 +231,7 @@ LITERAL = {  # what is no citation whatever stands in it, by the character that 
 
 # What stands before a bracket that is an index: an identifier, a call, an index, an address. A
 # word, a figure, a unit or a name with a number is none.
-_INDEX = _behind(
+_INDEX = _compile_ending(
     r"(?:(?<!\w)(?:\w*[^\W_]_+|_+)[^\W_]+"  # snake_case, but no _emphasis_
     r"|(?<!(?<!\w)_[^_]*)(?<!\w)[^\W_]+_"  # class_
     r"|(?<!\w)[a-z]+[a-z][A-Z][a-z]\w*"  # camelCase
@@ -241,12 +246,12 @@ _INDEX = _behind(
 
 
 # An address that goes on: a closing bracket ends it unless it was opened within, as does a stop.
-_ADDRESS = _behind(r"://(?:[^\s()<>]|\([^\s()<>]*\))*(?<=[\w)\]/=&?#%+~@-])")
+_ADDRESS = _compile_ending(r"://(?:[^\s()<>]|\([^\s()<>]*\))*(?<=[\w)\]/=&?#%+~@-])")
 # A list in JSON, one that is assigned, an interval.
-_LIST = _behind(
+_LIST = _compile_ending(
     rf"(?:(?:^|[{{,])\s*[\"'](?!{_SOURCE}[\"'])\w+[\"']:|^\s*(?!{_SOURCE}\b)[a-z_]\w*[ ]?=|∈)[ ]?"
 )
-ROW = _behind(r"(?<!\w)[A-Z]")
+ROW = _compile_ending(r"(?<!\w)[A-Z]")
 COLUMN = regex.compile(r"\[\d+\][A-Z]\[")
 MEMBER = regex.compile(r"\[\d+\]\.[a-z_]")  # what follows: `args[7].name`
 
@@ -263,5 +268,17 @@ def is_index(before: str) -> bool:
 
 
 # What stands before a raised figure that is an exponent: a figure, a symbol or a unit.
-EXPONENT = _behind(r"(?:⁽|(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))")
-UNIT = _behind(r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))")
+EXPONENT = _compile_ending(
+    r"(?:⁽|(?<!\d)\d{1,3}|(?<!\w)(?<!\d[ \u00a0])[A-Za-zΩµ]|[⁻⁺]|[+\-*/^=]\s?\w*\))"
+)
+UNIT = _compile_ending(
+    r"(?:(?<![A-Za-zµ])(?:[kcdmnµμ]?m|mc|in|ft|yd|mi|s|h|A|V|W|K|N|g|kg|l|L|rad|CO|sq))"
+)
+
+# What chat clients write: `:contentReference[oaicite:3]{index=3}`, and `citeturn0search3` with or
+# without private signs.
+FOREIGN = regex.compile(
+    r":contentReference\[oaicite:(?P<number>\d{1,4})\]\{index=\d{1,4}\}"
+    r"|\ue200?(?<![^\W\d])(?:file)?cite(?:\ue202?turn\d{1,3}(?:search|file|view|news|fetch|academia)"
+    r"(?P<number>\d{1,3})){1,20}\ue201?"
+)

@@ -4,11 +4,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 from rag.citations import grammar
 from rag.citations.scanner import FIGURE, Marker, MarkerGroup, Scanner
 from rag.language.languages import phrases
-from rag.language.lazy_patterns import memoised
+from rag.language.lazy_patterns import memoised, regex
+
+if TYPE_CHECKING:
+    import regex
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,8 @@ _PLAIN = re.compile(r"(?:\b[^\W\d]\w*)?(?:\[[\d,;\s–-]+\])+")
 @memoised
 def neutralise(text: str) -> str:
     """Make what looks like a citation in a document's own text harmless: `[1]` becomes `(1)`."""
-    plain = _CANDIDATE.sub(_harmless, text)
+    plain = grammar.FOREIGN.sub(_figures, text) if "cite" in text else text
+    plain = _CANDIDATE.sub(_harmless, plain)
     if not _FIGURE.search(plain):
         return plain
     harmless = "".join(
@@ -132,6 +137,10 @@ def _neutralised_inside(token: str) -> str:
 def _is_apart(token: str) -> bool:
     """Mathematics, code or a tag."""
     return token[:1] in ("$", "\\", "<") and len(token) > 2
+
+
+def _figures(match: "regex.Match[str]") -> str:
+    return f"({', '.join(match.captures('number'))})"
 
 
 def _harmless(match: re.Match[str]) -> str:

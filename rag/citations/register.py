@@ -111,7 +111,7 @@ def unwrapped(text: str) -> Wrapped:
 
     "What does it mean?" below a pasted log is a question about the log.
     """
-    pairs = _pairs(text) if len(text) >= LEAST_CONTEXT else []
+    pairs = _pair_edges(text) if len(text) >= LEAST_CONTEXT else []
     blocks: list[tuple[Edge, Edge]] = []  # those that begin in no other one
     for _, first, last in pairs:
         if not blocks or first.start() >= blocks[-1][1].end():
@@ -128,7 +128,7 @@ def unwrapped(text: str) -> Wrapped:
     return Wrapped(questions[0] if content_words(questions[0]) else text, highest)
 
 
-def _pairs(text: str) -> list[tuple[str, Edge, Edge]]:
+def _pair_edges(text: str) -> list[tuple[str, Edge, Edge]]:
     """Where tags or fences begin and end, by name, in their order."""
     following: dict[str, Edge] = {}  # the next edge of a name, where that ends a block
     pairs: list[tuple[str, Edge, Edge]] = []
@@ -178,7 +178,9 @@ def stored_keys(user: str, question: str, answer: str) -> frozenset[str]:
     if not whole:
         return frozenset()
     keys = {_key(user, "whole", whole), _key(user, "pair", whole, _question_letters(question))}
-    return frozenset(keys | ({_key(user, "head", _head(whole))} if len(whole) > HEAD else set()))
+    return frozenset(
+        keys | ({_key(user, "head", _uncut_beginning(whole))} if len(whole) > HEAD else set())
+    )
 
 
 def possible_fingerprints(user: str, question: str | None, answer: str) -> list[Fingerprint]:
@@ -188,7 +190,7 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
     """
     results: list[Fingerprint] = []
     letters = _question_letters(question or "")
-    for whole, words in _readings(answer):
+    for whole, words in _forms_of_answer(answer):
         is_strong = words >= ENOUGH_WORDS and "[" in whole
         for who in (user, ANYBODY):
             results.append(Fingerprint(_key(who, "whole", whole), is_strong))
@@ -196,12 +198,12 @@ def possible_fingerprints(user: str, question: str | None, answer: str) -> list[
                 pair = _key(who, "pair", whole, letters)
                 results.append(Fingerprint(pair, is_strong=True, has_question=True))
             if len(whole) >= HEAD:
-                head = _head(whole)
+                head = _uncut_beginning(whole)
                 results.append(Fingerprint(_key(who, "head", head), "[" in head))
     return results
 
 
-def _readings(answer: str) -> Iterator[tuple[str, int]]:
+def _forms_of_answer(answer: str) -> Iterator[tuple[str, int]]:
     """The letters of an answer and its words; then without what a client put below or above it."""
     text = _cleaned(answer)
     lines = _lines(text)
@@ -224,15 +226,15 @@ def _lines(text: str) -> list[str]:
     pieces, position = list[str](), 0
     for marker in find_markers(text):
         pieces += [
-            _letters(text[position : marker.start]),
+            _folded_letters(text[position : marker.start]),
             *(f"[{number}]" for number in marker.numbers),
         ]
         position = marker.end
-    pieces.append(_letters(text[position:]))
+    pieces.append(_folded_letters(text[position:]))
     return "".join(pieces).split("\n")
 
 
-def _letters(text: str) -> str:
+def _folded_letters(text: str) -> str:
     """Letters and figures in any case, and ends of lines."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(sign for sign in folded if sign.isalnum() or sign == "\n")
@@ -240,10 +242,10 @@ def _letters(text: str) -> str:
 
 def _question_letters(question: str) -> str:
     """Some clients put a template around the last question alone, and send it bare ever after."""
-    return _letters(unwrapped(question).question)
+    return _folded_letters(unwrapped(question).question)
 
 
-def _head(whole: str) -> str:
+def _uncut_beginning(whole: str) -> str:
     """The beginning, without a number that is cut."""
     head = whole[:HEAD]
     return head if head.rfind("[") <= head.rfind("]") else head[: head.rfind("[")]

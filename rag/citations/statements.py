@@ -103,7 +103,7 @@ def _shared(text: str, start: int, end: int, groups: Sequence[_Group]) -> list[C
             results[-1] = replace(results[-1], markers=results[-1].markers + group.markers)
             opened, taken = None, group.end
         else:
-            stop = _goes_on(text, group, following) if following < end else group.start
+            stop = _end_of_clause(text, group, following) if following < end else group.start
             results.append(_clause_between(text, group.markers, taken, stop, groups))
             opened, taken = None, max(stop, group.end)
     if opened is not None:  # what stands after the last group belongs to it
@@ -127,7 +127,7 @@ def _opens(text: str, taken: int, group: _Group, following: int, *, led: bool) -
     return None
 
 
-def _goes_on(text: str, group: _Group, following: int) -> int:
+def _end_of_clause(text: str, group: _Group, following: int) -> int:
     """Where the clause ends that a group stands in: behind it only where another begins there."""
     if not text[group.end : following][:1].isspace() or _JOINS.match(text, group.end):
         return group.start

@@ -298,7 +298,9 @@ def check(
     """
     texts = {number: read_source(source) for number, source in sources.items()}
     statements = read_statements(text)
-    judged = _with_judge(judge_parts(text, statements, texts, embedder), texts, judge)
+    judged = judge_parts(text, statements, texts, embedder)
+    if judge is not None:
+        judged = _with_judge(judged, texts, judge)
     free = (statement for statement in statements if statement.states and not statement.parts)
     above = _Above(text, judged, texts)
     citations = tuple(_citations(text, judged))
@@ -325,7 +327,7 @@ def judge_parts(
     results: list[JudgedPart] = []
     for statement in paced(statements, weight=16):
         for part in statement.parts:
-            compared = _compared(text, statement, part)
+            compared = _clause_to_compare(text, statement, part)
             cited = {number: sources[number] for number in part.numbers if number in sources}
             verdicts = dict.fromkeys(part.numbers, Judgement(Verdict.OPEN))
             if statement.states:
@@ -357,16 +359,16 @@ def _for_each(
 
 
 def _with_judge(
-    judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge | None
+    judged: list[JudgedPart], sources: Mapping[int, SourceText], judge: Judge
 ) -> list[JudgedPart]:
     """What is not certain with the opinions of a judge, shown as the judge's."""
     undecided = {
         (index, number): _open_statement(part.compared, number, sources[number])
-        for index, part in enumerate(judged if judge else ())
+        for index, part in enumerate(judged)
         for number, judgement in part.verdicts.items()
         if part.statement.states and number in sources and not judgement.verdict.is_certain
     }
-    if judge is None or not undecided:
+    if not undecided:
         return judged
     verdicts = [dict(part.verdicts) for part in judged]
     answers = judge.judge([*undecided.values()])
@@ -390,7 +392,7 @@ def _open_statement(statement: ComparedStatement, number: int, source: SourceTex
     return OpenStatement(text, tuple(nearest_windows(statement, source)), number)
 
 
-def _compared(text: str, statement: Statement, part: Clause) -> ComparedStatement:
+def _clause_to_compare(text: str, statement: Statement, part: Clause) -> ComparedStatement:
     """What a part says, with what it cannot be understood without."""
     words = without_markers(text[part.start : part.end])
     lead = text[slice(*statement.lead_in)] if statement.lead_in else ""

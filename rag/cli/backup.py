@@ -43,7 +43,7 @@ def backup(
         manifest = back_up(library_of(settings, engine), repository, report=report)
         AuditTrail(engine).add("library.backed_up", f"{manifest.id} in {repository.place}")
         gone = repository.keep(keep) if keep is not None else 0
-    _tell(manifest, f"Backup {manifest.id} in {target}", as_json)
+    _show_manifest(manifest, f"Backup {manifest.id} in {target}", as_json)
     if gone and not as_json:
         click.echo(f"{gone} older backups were removed.")
     if manifest.missing:
@@ -74,7 +74,7 @@ def restore(settings: "Settings", source: str, backup_id: str, as_json: bool) ->
     with opened_for_restore(source) as repository, _progress() as report:
         manifest = repository.manifest(backup_id)
         put_back(repository, manifest, empty_library(settings), report=report)
-    _tell(manifest, f"Backup {manifest.id} is in {settings.data_dir}", as_json)
+    _show_manifest(manifest, f"Backup {manifest.id} is in {settings.data_dir}", as_json)
     if as_json:
         return
     click.echo(
@@ -179,7 +179,7 @@ def _check(target: str) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _tell(manifest: "BackupManifest", what: str, as_json: bool) -> None:
+def _show_manifest(manifest: "BackupManifest", what: str, as_json: bool) -> None:
     counts = manifest.counts
     if as_json:
         values = asdict(manifest)

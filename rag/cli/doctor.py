@@ -31,13 +31,13 @@ def examine(settings: Settings) -> Iterator[Finding]:
         ("embedding model", _embedding),
         ("other languages", _other_languages),
         ("indexes", _indexes),
-        ("tables", _tables),
+        ("tables", _check_tables),
         ("originals", _originals),
         ("readers", _readers),
         ("reading server", _reading_server),
         ("pictures", _pictures),
         ("job queue", _job_queue),
-        ("judge", _judge),
+        ("judge", _check_judge),
         ("language model", _language_model),
     )
     for subject, check in checks:
@@ -78,7 +78,7 @@ def _database(settings: Settings) -> str:
     return str(take_inventory(engine))
 
 
-def _tables(settings: Settings) -> str:
+def _check_tables(settings: Settings) -> str:
     from rag.operations import documents_of, read_manifest, tables_without_rows
     from rag.wiring.components import kept_places, open_tables
     from rag.wiring.stores import open_database
@@ -285,7 +285,7 @@ def _job_queue(settings: Settings) -> str:
     return "Redis answers"
 
 
-def _judge(settings: Settings) -> str:
+def _check_judge(settings: Settings) -> str:
     from rag.wiring.readiness import check_judge
 
     folder = settings.checks.nli_model

@@ -92,7 +92,7 @@ def run(
         written.junit.write_bytes(report.as_junit(replays))
     if written.html is not None:
         written.html.write_text(as_page(replays), encoding="utf-8")
-    return _code(replays), json.dumps(results, ensure_ascii=False)
+    return _exit_code(replays), json.dumps(results, ensure_ascii=False)
 
 
 def _show_outcomes(outcomes: Iterator[Comparison], console: Console) -> Iterator[Comparison]:
@@ -106,7 +106,7 @@ def _show_outcomes(outcomes: Iterator[Comparison], console: Console) -> Iterator
             yield outcome
 
 
-def _code(replays: Sequence[Replay]) -> int:
+def _exit_code(replays: Sequence[Replay]) -> int:
     if any(replay.error for replay in replays):
         return WRONG_FILE
     return FINE if all(replay.passed for replay in replays) else FAILED

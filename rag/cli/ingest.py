@@ -86,10 +86,10 @@ def ingest_paths(
 
 def reindex(settings: Settings, *, console: Console) -> None:
     """Build the vector index anew; beside servers where vectors of two models have room."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     is_beside = settings.retrieval.vectors == "postgresql"
-    library = opened(settings) if is_beside else _alone(settings, "reindex")
+    library = opened(settings) if is_beside else _library_without_server(settings, "reindex")
     with library as application, progress_bar(console) as bar:
         task = bar.add_task("embedding", total=None)
         for done, total in application.ingestion.reindex():
@@ -105,7 +105,7 @@ def reread(settings: Settings, *, console: Console, whole: bool = False) -> Inge
     `whole`: of every document. What is refused now keeps the text that it has.
     """
     counts = IngestCounts()
-    with _alone(settings, "reread") as application:
+    with _library_without_server(settings, "reread") as application:
         store = application.documents
         documents = store.documents(EVERYTHING) if whole else store.read_before(EVERYTHING)
         files = list(stored_files(store, documents))
@@ -134,12 +134,12 @@ def _follow(
                     reason = escape(printable(report.reason))
                     console.print(f"[red]not read[/red] {reason}", soft_wrap=True)
         bar.update(task, description="done")
-    _tell(counts, console)
+    _show_counts(counts, console)
 
 
 def _read_for_other_languages(settings: Settings, console: Console) -> None:
     """Have the second model read what is new; what it has read is kept when it is stopped."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application, progress_bar(console) as bar:
         done, total = application.second.progress() if application.second else (0, 0)
@@ -163,9 +163,9 @@ def _read_for_other_languages(settings: Settings, console: Console) -> None:
 
 
 @contextmanager
-def _alone(settings: Settings, command: str) -> Iterator["Application"]:
+def _library_without_server(settings: Settings, command: str) -> Iterator["Application"]:
     """The library, while no server holds its index."""
-    from rag.web.server import opened
+    from rag.wiring.application import opened
     from rag.wiring.listeners import running_server
 
     url = running_server(settings.data_dir)
@@ -179,7 +179,7 @@ def _alone(settings: Settings, command: str) -> Iterator["Application"]:
 def _here(
     settings: Settings, files: Sequence[IncomingFile], collection: str
 ) -> Iterator[FileProgress]:
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         place = application.collections.find("", collection).id
@@ -249,7 +249,7 @@ def _report(name: str, job: dict[str, Any]) -> FileProgress:
     return FileProgress(name, stage, job["done"], job["total"], reason=job["error"] or "")
 
 
-def _tell(counts: IngestCounts, console: Console) -> None:
+def _show_counts(counts: IngestCounts, console: Console) -> None:
     parts = [f"{counts.ingested} files ingested ({counts.chunks} chunks)"]
     if counts.unchanged:
         parts.append(f"{counts.unchanged} unchanged")

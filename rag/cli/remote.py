@@ -168,7 +168,7 @@ def _asking_here(
     settings: Settings, session_id: str | None, collections: tuple[str, ...]
 ) -> Iterator[tuple[AskServer, str]]:
     from rag.web.api.sse import encode
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         owner = settings.sessions.default_owner
@@ -237,7 +237,7 @@ def _library(settings: Settings, url: str | None) -> Iterator["LibraryApi"]:
 @contextmanager
 def _application_here(settings: Settings) -> Iterator[Any]:
     from rag.web import create_app
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         application.load()

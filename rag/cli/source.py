@@ -77,7 +77,7 @@ def add(  # noqa: PLR0913  (what is said of a source)
         place = application.collections.find("", collection or DEFAULT_COLLECTION).id
         wish = DocumentSource("", address, "", "", place, "", include, exclude, depth, every, watch)
         made = book.add(replace(wish, is_operators=True))
-        _finish(settings, application, made.id, as_json=as_json, is_new=True)
+        _wait_for_syncs(settings, application, made.id, as_json=as_json, is_new=True)
 
 
 @source.command("list")
@@ -87,7 +87,7 @@ def list_sources(settings: "Settings", as_json: bool) -> None:
     """List sources, and how they stand."""
     with _working(settings) as (_application, book):
         statuses = book.statuses(book.table.sources())
-    _tell(statuses, as_json=as_json)
+    _show_statuses(statuses, as_json=as_json)
 
 
 @source.command()
@@ -98,10 +98,11 @@ def list_sources(settings: "Settings", as_json: bool) -> None:
 def sync(settings: "Settings", names: tuple[str, ...], thorough: bool, as_json: bool) -> None:
     """Look at some sources now, or at all."""
     with _working(settings) as (application, book):
-        wanted = [_source_id(book, name) for name in names] if names else _ids(book)
+        every = [source.id for source in book.table.sources()]
+        wanted = [_source_id(book, name) for name in names] or every
         for source_id in wanted:
             book.sync(source_id, thorough=thorough)
-        _finish(settings, application, *wanted, as_json=as_json)
+        _wait_for_syncs(settings, application, *wanted, as_json=as_json)
 
 
 def _command(act: str, says: str) -> None:
@@ -112,7 +113,7 @@ def _command(act: str, says: str) -> None:
     @as_json_option
     @click.pass_obj
     def do(settings: "Settings", name: str, as_json: bool) -> None:
-        _do(settings, name, act, as_json=as_json)
+        _act_on_source(settings, name, act, as_json=as_json)
 
 
 _command("confirm", "Say yes to the removals that wait for it.")
@@ -127,7 +128,7 @@ _command("undo", "Have back the documents that were removed last.")
 @click.pass_obj
 def remove(settings: "Settings", name: str, keep_documents: bool, as_json: bool) -> None:
     """Take a source away, with its documents."""
-    _do(settings, name, "remove", as_json=as_json, keep_documents=keep_documents)
+    _act_on_source(settings, name, "remove", as_json=as_json, keep_documents=keep_documents)
 
 
 # ── Doing it ─────────────────────────────────────────────────────────────────────────────────
@@ -135,22 +136,20 @@ def remove(settings: "Settings", name: str, keep_documents: bool, as_json: bool)
 
 @contextmanager
 def _working(settings: "Settings") -> Iterator[tuple["Application", "SourceRegistry"]]:
-    from rag.web.server import opened
+    from rag.wiring.application import opened
 
     with opened(settings) as application:
         yield application, application.sources
 
 
-def _do(settings: "Settings", name: str, act: str, *, as_json: bool, **how: bool) -> None:
+def _act_on_source(
+    settings: "Settings", name: str, act: str, *, as_json: bool, **how: bool
+) -> None:
     """What one method of the book does with one source, waited for and told."""
     with _working(settings) as (application, book):
         source_id = _source_id(book, name)
         getattr(book, act)(source_id, **how)
-        _finish(settings, application, source_id, as_json=as_json)
-
-
-def _ids(book: "SourceRegistry") -> list[str]:
-    return [source.id for source in book.table.sources()]
+        _wait_for_syncs(settings, application, source_id, as_json=as_json)
 
 
 def _source_id(book: "SourceRegistry", name: str) -> str:
@@ -170,7 +169,7 @@ def _source_id(book: "SourceRegistry", name: str) -> str:
     return matches[0].id
 
 
-def _finish(
+def _wait_for_syncs(
     settings: "Settings",
     application: "Application",
     *source_ids: str,
@@ -189,7 +188,7 @@ def _finish(
         if (status := _ended(settings, application, source_id, server=server, is_new=is_new))
         is not None
     ]
-    _tell(ended, as_json=as_json)
+    _show_statuses(ended, as_json=as_json)
     if not all(_is_well(status) for status in ended):
         raise click.exceptions.Exit(1)
 
@@ -238,7 +237,7 @@ def _is_well(status: "SourceStatus") -> bool:
     return status.state == "idle" and not status.source.counts.failed
 
 
-def _tell(statuses: "Sequence[SourceStatus]", *, as_json: bool) -> None:
+def _show_statuses(statuses: "Sequence[SourceStatus]", *, as_json: bool) -> None:
     """For programs in the shape of the API."""
     if as_json:
         from rag.web.api.sources import shown_source

@@ -82,13 +82,13 @@ class Guard:
             raise Forbidden(f"Port {port} of {host[:100]} is not asked; allowed are {allowed}.")
 
     def _may_be_asked(self, address: Address, *, is_named: bool) -> bool:
-        inner = _inside(address)
+        inner = _carried_address(address)
         if any(map(_is_never_asked, (address, inner))):
             return False
         return is_named or self._is_in_networks(inner) or _is_public(inner)
 
     def _is_in_networks(self, address: Address) -> bool:
-        inner = _inside(address)
+        inner = _carried_address(address)
         return any(
             inner.version == network.version and inner in network for network in self._networks
         )
@@ -107,7 +107,7 @@ def _address(written: str) -> Address | None:
     return None
 
 
-def _inside(address: Address) -> Address:
+def _carried_address(address: Address) -> Address:
     """The IPv4 address that an IPv6 one carries, if it does."""
     if isinstance(address, ipaddress.IPv4Address):
         return address

@@ -167,11 +167,8 @@ def folder_of(address: str) -> Path:
 
 def masked(address: str) -> str:
     """An address, or a text with some, without the passwords and tokens that it may hold."""
-    return _with_secrets(LOGIN.sub(_shown_login, address), _shown_secret)
-
-
-def _shown_secret(value: str) -> str:
-    return value if NAMED_PASSWORD.fullmatch(value) else "…"
+    shown = LOGIN.sub(_shown_login, address)
+    return _with_secrets(shown, lambda value: value if NAMED_PASSWORD.fullmatch(value) else "…")
 
 
 def _with_secrets(address: str, change: Callable[[str], str]) -> str:

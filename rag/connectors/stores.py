@@ -102,10 +102,6 @@ def _zip(address: str, _guard: Guard) -> StoreFolder:
     return StoreFolder("zip", "", {"fo": unquote(parts.netloc + parts.path)})
 
 
-def _memory(address: str, _guard: Guard) -> StoreFolder:
-    return StoreFolder("memory", address.partition("://")[2])
-
-
 PLACES: dict[
     str, tuple[Callable[[str, Guard], StoreFolder], str]
 ] = {  # and the extra that is needed
@@ -123,7 +119,7 @@ PLACES: dict[
     "davs": (_webdav, "webdav"),
     "smb": (_smb, "smb"),
     "zip": (_zip, ""),
-    "memory": (_memory, ""),
+    "memory": (lambda address, _: StoreFolder("memory", address.partition("://")[2]), ""),
 }
 
 

@@ -347,7 +347,7 @@ class Syncs:
         # Without a folder: a sync may be under way.
         options = replace(self._options(parts, source), aside=None, secrets=whole.secrets)
         with ASKED.place(), closing(open_source(whole.address, options)) as opened:
-            data = opened.read(_listed(opened, source, row, whole))
+            data = opened.read(_find_listed(opened, source, row, whole))
         if sha256(data).hexdigest() != document.content_hash:
             raise Conflict(
                 f"{document.name} has changed at its source since it was read, or cannot be had as "
@@ -431,7 +431,7 @@ def _keep(opened: Connector) -> None:
         opened.keep()
 
 
-def _listed(
+def _find_listed(
     opened: Connector, source: DocumentSource, row: SourceFile, whole: OpenedAddress
 ) -> ListedFile:
     """The file as its source lists it now; a page of the web is asked for by its address."""

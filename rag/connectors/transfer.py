@@ -147,15 +147,15 @@ def free_name(
 
 def may_have_moved(files: Sequence[ListedFile], gone: Iterable[SourceFile]) -> list[ListedFile]:
     """The new files that are worth to be read to see whether they are not new at all."""
-    sizes = {(row.size, _ending(row.name)) for row in gone if row.content_hash}
+    sizes = {(row.size, _suffix(row.name)) for row in gone if row.content_hash}
     unsized = {ending for size, ending in sizes if size is None}
     endings = {ending for _size, ending in sizes}
     return [
         file
         for file in files
-        if (file.size, _ending(file.name)) in sizes
-        or _ending(file.name) in unsized
-        or (file.size is None and _ending(file.name) in endings)
+        if (file.size, _suffix(file.name)) in sizes
+        or _suffix(file.name) in unsized
+        or (file.size is None and _suffix(file.name) in endings)
     ]
 
 
@@ -170,16 +170,16 @@ def moves(hashes: Mapping[str, str], gone: Sequence[SourceFile]) -> dict[str, So
     for likeness in LIKENESS:
         alike = defaultdict[tuple[str, str, str], list[SourceFile]](list)
         for row in sorted(left.values(), key=lambda row: row.name, reverse=True):
-            alike[row.content_hash, _ending(row.name), likeness(row.name)].append(row)
+            alike[row.content_hash, _suffix(row.name), likeness(row.name)].append(row)
         for name in sorted(hashes.keys() - results.keys()):
-            rows = alike[hashes[name], _ending(name), likeness(name)]
+            rows = alike[hashes[name], _suffix(name), likeness(name)]
             if rows:
                 results[name] = rows.pop()
                 del left[results[name].document_id]
     return results
 
 
-def _ending(name: str) -> str:
+def _suffix(name: str) -> str:
     return PurePosixPath(name).suffix.casefold()
 
 
@@ -199,7 +199,7 @@ Report = Callable[[int, int], None]  # files done, of how many; raises what ends
 MayRead = Callable[[], None]  # whether the source may be read now; raises Forbidden
 
 
-def _link(url: str) -> str:
+def _public_link(url: str) -> str:
     """Where people are led: no other kind of address stands in a page, and no login."""
     return without_login(url) if url.startswith(("https://", "http://")) else ""
 
@@ -276,7 +276,7 @@ class SyncRun:
                     checked_at = time.monotonic()
                 if is_wanted(file.name):
                     url = without_secrets(file.url) if has_secret else file.url
-                    results.setdefault(file.name, replace(file, url=_link(url)))
+                    results.setdefault(file.name, replace(file, url=_public_link(url)))
         except SourceAway as error:
             self.away = error
         self.check()
@@ -439,7 +439,7 @@ class Transfer:
 
     def _data(self, coming: PendingFile, max_bytes: int) -> bytes:
         if coming.file is None:
-            return _original(self._look.parts, coming.row)
+            return _stored_original(self._look.parts, coming.row)
         data = self._look.read(coming.file)
         if len(data) > max_bytes:
             raise TooLarge(
@@ -497,7 +497,7 @@ class Transfer:
         self._noted_at = time.monotonic()
         contents = self._look.parts.table.contents(file.row.document_id for file in stored)
         rows = [
-            _stored(file, contents[file.row.document_id])
+            _row_after_transfer(file, contents[file.row.document_id])
             for file in stored
             if file.row.document_id in contents
         ]
@@ -508,7 +508,7 @@ class Transfer:
         )
 
 
-def _stored(coming: PendingFile, content_hash: str) -> SourceFile:
+def _row_after_transfer(coming: PendingFile, content_hash: str) -> SourceFile:
     row, file = coming.row, coming.file
     if file is None:
         return replace(row, standing=Standing.KEPT, removed_at=None, reason="")
@@ -517,7 +517,7 @@ def _stored(coming: PendingFile, content_hash: str) -> SourceFile:
     )
 
 
-def _original(parts: Parts, row: SourceFile) -> bytes:
+def _stored_original(parts: Parts, row: SourceFile) -> bytes:
     path = parts.documents.original_of_content(row.content_hash)
     if path is None:
         raise Unreadable(row.name, "its original is not kept any more, or not on this machine.")

@@ -4,6 +4,8 @@ from rag.db.engine import (
     MIGRATIONS,
     SQLITE_PRAGMAS,
     as_utc,
+    inside,
+    mark_changed,
     migrate,
     newest_revision,
     open_engine,
@@ -12,6 +14,7 @@ from rag.db.engine import (
     revision_of,
     revisions,
     storable,
+    versions,
     waiting_for_database,
     writing,
 )
@@ -27,10 +30,8 @@ from rag.db.schema import (
     embedding_claims,
     holds,
     identifiers,
-    inside,
     jobs,
     logins,
-    mark_changed,
     measurements,
     message_vectors,
     message_words,
@@ -50,5 +51,4 @@ from rag.db.schema import (
     tables,
     transcript_hashes,
     uploads,
-    versions,
 )

@@ -3,7 +3,7 @@
 import fcntl
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
@@ -13,17 +13,22 @@ from typing import Any
 
 from sqlalchemy import (
     URL,
+    ColumnElement,
     Connection,
     Engine,
     create_engine,
     event,
     inspect,
     make_url,
+    select,
+    true,
+    update,
 )
 from sqlalchemy.exc import DatabaseError, OperationalError
 
-from rag.db.schema import metadata
+from rag.db.schema import collections, metadata
 from rag.errors import SetupError, StorageFailed
+from rag.records import Readable
 
 # ── Which tables of a SQLite database are damaged, page by page, and what that means ──────────────
 
@@ -134,7 +139,7 @@ def _open_postgresql(url: URL) -> Engine:
             "Install it: pip install 'groundnote[postgresql]'."
         ) from error
     event.listen(engine, "connect", _prepare_postgresql)
-    event.listen(engine, "do_connect", _connected)
+    event.listen(engine, "do_connect", _connect_patiently)
     return engine
 
 
@@ -148,7 +153,7 @@ def waiting_for_database() -> Iterator[None]:
         _waits_until.reset(before)
 
 
-def _connected(dialect: Any, _record: Any, where: Any, options: Any) -> Any:
+def _connect_patiently(dialect: Any, _record: Any, where: Any, options: Any) -> Any:
     while True:
         try:
             return dialect.connect(*where, **options)
@@ -184,7 +189,11 @@ def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection
         StorageFailed: the disk is full or can only be read.
     """
     try:
-        with engine.connect() as connection, _keys(connection, follows_keys), connection.begin():
+        with (
+            engine.connect() as connection,
+            _foreign_keys_off(connection, follows_keys),
+            connection.begin(),
+        ):
             if connection.dialect.name == "sqlite":
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             yield connection
@@ -196,7 +205,7 @@ def writing(engine: Engine, *, follows_keys: bool = True) -> Iterator[Connection
 
 
 @contextmanager
-def _keys(connection: Connection, are_followed: bool) -> Iterator[None]:
+def _foreign_keys_off(connection: Connection, are_followed: bool) -> Iterator[None]:
     if are_followed or connection.dialect.name != "sqlite":
         yield
         return
@@ -301,7 +310,7 @@ def migrate(engine: Engine, *, before: Callable[[str], object] | None = None) ->
         )
     if revision is None and _made_new(engine):
         return None
-    with _alone(engine, is_needed=before is not None):
+    with _migration_lock(engine, is_needed=before is not None):
         revision = revision_of(engine)
         if before is not None and revision is not None and revision in revisions()[:-1]:
             before(revision)
@@ -349,7 +358,7 @@ def restored_schema(engine: Engine, revision: str) -> Iterator[Connection]:
 
 
 @contextmanager
-def _alone(engine: Engine, *, is_needed: bool) -> Iterator[None]:
+def _migration_lock(engine: Engine, *, is_needed: bool) -> Iterator[None]:
     """While no other process does what comes before a migration."""
     if not is_needed:
         yield
@@ -392,3 +401,31 @@ def revision_of(engine: Engine) -> str | None:
         if not inspect(connection).has_table("alembic_version"):
             return None
         return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+# ── The one condition that keeps documents from those who may not read them ───────────────────────
+
+
+def inside(column: ColumnElement[Any], readable: Readable) -> ColumnElement[bool]:
+    """Rows of the collections that the asker may read."""
+    return true() if readable.ids is None else column.in_(sorted(readable.ids))
+
+
+def versions(connection: Connection, readable: Readable) -> dict[str, int]:
+    """Of the collections: what was read of one holds until its version is another."""
+    if (
+        readable.ids is None
+    ):  # as every search asks: what is built anew each time costs five times it
+        rows = connection.exec_driver_sql("SELECT id, version FROM collections")
+    else:
+        table = collections
+        query = select(table.c.id, table.c.version)
+        rows = connection.execute(query.where(inside(table.c.id, readable)))
+    return {row.id: row.version for row in rows}
+
+
+def mark_changed(connection: Connection, collection_ids: Iterable[str]) -> None:
+    """Documents of these were written, moved or deleted."""
+    table = collections
+    is_one = table.c.id.in_(sorted(set(collection_ids)))
+    connection.execute(update(table).where(is_one).values(version=table.c.version + 1))

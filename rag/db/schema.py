@@ -1,15 +1,10 @@
 """Every table, as SQLAlchemy Core sees it: of a new database, and where migrations lead to."""
 
-from collections.abc import Iterable
-from typing import Any
-
 from sqlalchemy import (
     JSON,
     BigInteger,
     Boolean,
     Column,
-    ColumnElement,
-    Connection,
     DateTime,
     Float,
     ForeignKey,
@@ -22,12 +17,7 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     false,
-    select,
-    true,
-    update,
 )
-
-from rag.records import Readable
 
 metadata = MetaData()
 # SQLite numbers rows by itself only where the type is called so, and always with 64 bits.
@@ -446,31 +436,3 @@ model_connections = Table(
     Column("version", Integer, nullable=False),
     Column("changed_at", DateTime(timezone=True), nullable=False),
 )
-
-
-# ── The one condition that keeps documents from those who may not read them ───────────────────────
-
-
-def inside(column: ColumnElement[Any], readable: Readable) -> ColumnElement[bool]:
-    """Rows of the collections that the asker may read."""
-    return true() if readable.ids is None else column.in_(sorted(readable.ids))
-
-
-def versions(connection: Connection, readable: Readable) -> dict[str, int]:
-    """Of the collections: what was read of one holds until its version is another."""
-    if (
-        readable.ids is None
-    ):  # as every search asks: what is built anew each time costs five times it
-        rows = connection.exec_driver_sql("SELECT id, version FROM collections")
-    else:
-        table = collections
-        query = select(table.c.id, table.c.version)
-        rows = connection.execute(query.where(inside(table.c.id, readable)))
-    return {row.id: row.version for row in rows}
-
-
-def mark_changed(connection: Connection, collection_ids: Iterable[str]) -> None:
-    """Documents of these were written, moved or deleted."""
-    table = collections
-    is_one = table.c.id.in_(sorted(set(collection_ids)))
-    connection.execute(update(table).where(is_one).values(version=table.c.version + 1))

@@ -74,7 +74,7 @@ def cut(
         for section in sections
         for span in spans(section.text)
     ]
-    return _numbered(_fit(drafts, texts, count_tokens, max_tokens))
+    return _with_positions(_fit(drafts, texts, count_tokens, max_tokens))
 
 
 def spans(text: str, target_words: int = TARGET_WORDS) -> list[Offsets]:
@@ -109,7 +109,7 @@ def _size(text: str, span: Offsets) -> float:
 
 def _units(text: str, target: int) -> Iterator[Offsets]:
     for match in BLOCK.finditer(text):
-        for unit in _entries(text, match.span()):
+        for unit in _split_entries(text, match.span()):
             if unit[0] == unit[1]:
                 continue
             if _size(text, unit) <= target * FULL:
@@ -118,7 +118,7 @@ def _units(text: str, target: int) -> Iterator[Offsets]:
                 yield from _parts(text, unit, target)
 
 
-def _entries(text: str, block: Offsets) -> Iterator[Offsets]:
+def _split_entries(text: str, block: Offsets) -> Iterator[Offsets]:
     """A list block entry by entry; any other block whole."""
     starts = {match.start() for match in LIST_ENTRY.finditer(text, *block)}
     for start, end in pairwise([*sorted({block[0], *starts}), block[1]]):
@@ -231,7 +231,7 @@ def _shorter(path: tuple[str, ...]) -> tuple[str, ...]:
     return (heading,) if heading else ()
 
 
-def _numbered(drafts: Sequence[Chunk]) -> list[Chunk]:
+def _with_positions(drafts: Sequence[Chunk]) -> list[Chunk]:
     """Positions, and ids from what a chunk says: the same piece keeps its id wherever it moves."""
     seen: Counter[str] = Counter()
     chunks = []

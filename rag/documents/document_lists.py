@@ -118,7 +118,7 @@ class DocumentLists(Reads):
 
     def documents(self, readable: Readable) -> list[Document]:
         """All, by name."""
-        query = select(db.documents).where(_open(readable)).order_by(*_BY_NAME)
+        query = select(db.documents).where(_is_readable(readable)).order_by(*_BY_NAME)
         return list(map(document_from, self._rows(query)))
 
     def page(
@@ -138,10 +138,14 @@ class DocumentLists(Reads):
             db.documents.c.folded.contains(db.storable(word), autoescape=True)
             for word in list(dict.fromkeys(words.casefold().split()))[:MOST_WORDS]
         ]
-        query = select(db.documents).where(_open(readable), *is_wanted).order_by(*ORDERS[order])
+        query = (
+            select(db.documents).where(_is_readable(readable), *is_wanted).order_by(*ORDERS[order])
+        )
         with db.reading(self._engine) as connection:
-            total = _count(connection, _open(readable))
-            matching = _count(connection, _open(readable), *is_wanted) if is_wanted else total
+            total = _count(connection, _is_readable(readable))
+            matching = (
+                _count(connection, _is_readable(readable), *is_wanted) if is_wanted else total
+            )
             rows = connection.execute(query.limit(limit).offset(offset))
             return DocumentPage(list(map(document_from, rows)), matching, total)
 
@@ -157,7 +161,7 @@ class DocumentLists(Reads):
 
     def find_named(self, names: Iterable[str], readable: Readable) -> list[Document]:
         """Those of these names."""
-        query = select(db.documents).where(_open(readable))
+        query = select(db.documents).where(_is_readable(readable))
         return list(map(document_from, self._rows_with(query, db.documents.c.name, names)))
 
     def filtered(self, filters: Filters, readable: Readable) -> FilteredDocuments:
@@ -192,7 +196,9 @@ class DocumentLists(Reads):
             return db.versions(connection, readable)
 
     def _names(self, readable: Readable) -> tuple[str, ...]:
-        query = select(db.documents.c.names).where(_open(readable)).order_by(db.documents.c.name)
+        query = (
+            select(db.documents.c.names).where(_is_readable(readable)).order_by(db.documents.c.name)
+        )
         return tuple(dict.fromkeys(name for row in self._rows(query) for name in row.names))
 
     def newest(self, readable: Readable, *, limit: int) -> list[Document]:
@@ -203,12 +209,14 @@ class DocumentLists(Reads):
         """Those that an older reader read, by name."""
         reader = db.documents.c.report["reader"].as_integer()
         is_older = func.coalesce(reader, 0) < READER
-        query = select(db.documents).where(_open(readable), is_older).order_by(*_BY_NAME)
+        query = select(db.documents).where(_is_readable(readable), is_older).order_by(*_BY_NAME)
         return list(map(document_from, self._rows(query)))
 
     def spread(self, readable: Readable, *, limit: int) -> list[Document]:
         """Some with text from all over the list, so that folders and kinds take turns."""
-        query = select(db.documents.c.id).where(_open(readable), db.documents.c.chunk_count > 0)
+        query = select(db.documents.c.id).where(
+            _is_readable(readable), db.documents.c.chunk_count > 0
+        )
         ids = [row.id for row in self._rows(query.order_by(*_BY_NAME))]
         some = ids[:: max(1, len(ids) // limit)][:limit]
         rows = self._rows_with(select(db.documents), db.documents.c.id, some)
@@ -216,7 +224,7 @@ class DocumentLists(Reads):
         return [documents[document_id] for document_id in some if document_id in documents]
 
 
-def _open(readable: Readable) -> Any:
+def _is_readable(readable: Readable) -> Any:
     return db.inside(db.documents.c.collection_id, readable)
 
 

@@ -164,7 +164,7 @@ def collect(paths: Iterable[Path | str]) -> list[IncomingFile]:
     results: list[IncomingFile] = []
     for path in map(Path, paths):
         if path.is_dir():
-            results.extend(_walk(path, path, frozenset()))
+            results.extend(_walk_folder(path, path, frozenset()))
         elif is_archive(path.name):
             results.extend(archive_files(path))
         else:
@@ -185,7 +185,7 @@ def archive_files(path: Path) -> Iterator[IncomingFile]:
         yield IncomingFile.failing(name, Unreadable(name, _why(error, "file")))
 
 
-def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingFile]:
+def _walk_folder(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingFile]:
     real = os.path.realpath(folder)
     if real in above:  # a link back to a folder that we are in
         return
@@ -200,7 +200,7 @@ def _walk(root: Path, folder: Path, above: frozenset[str]) -> Iterator[IncomingF
         if entry.is_symlink() and not is_within(entry, root):
             yield IncomingFile.failing(name, Unreadable(name, LEADS_OUT))
         elif entry.is_dir():
-            yield from _walk(root, entry, above | {real})
+            yield from _walk_folder(root, entry, above | {real})
         elif is_archive(entry.name):
             for file in archive_files(entry):  # named with the folder that the archive lies in
                 yield replace(file, name=name + file.name.removeprefix(fit_name(entry.name)))

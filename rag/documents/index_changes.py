@@ -3,22 +3,26 @@
 import fcntl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, delete, func, insert, select, text, update
+from sqlalchemy import Connection, delete, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from rag import db
 from rag.db.audit_trail import record
-from rag.documents.store_rows import Reads, delete_with, rows_with, update_with
+from rag.documents.store_rows import (
+    Reads,
+    chunk_from,
+    chunk_query,
+    delete_with,
+    rows_with,
+    update_with,
+)
 from rag.errors import StorageFailed
 from rag.records import Chunk
 
-_FIELDS = [field.name for field in fields(Chunk)]
-_PATH = _FIELDS.index("heading_path")
 LISTED = 2_000  # chunks at once
 
 
@@ -126,23 +130,6 @@ def _places(connection: Connection, chunk_ids: Iterable[str]) -> dict[str, str]:
     query = select(db.chunks.c.id, db.chunks.c.collection_id)
     rows = rows_with(connection, query, db.chunks.c.id, chunk_ids)
     return {row.id: row.collection_id for row in rows}
-
-
-def chunk_query() -> Select[Any]:
-    """Chunks with what their documents are called: what a Chunk has, in its order."""
-    of_documents = {
-        "document_name": db.documents.c.name.label("document_name"),
-        "document_title": db.documents.c.title.label("document_title"),
-    }
-    columns: list[Any] = [of_documents.get(name, db.chunks.c.get(name)) for name in _FIELDS]
-    return select(*columns).join_from(db.chunks, db.documents)
-
-
-def chunk_from(row: Row[Any]) -> Chunk:
-    """A chunk from a row of `chunk_query`."""
-    values = list(row)
-    values[_PATH] = tuple(values[_PATH])
-    return Chunk(*values)
 
 
 LOOKS = 100  # that others may be quicker in turn; each takes something

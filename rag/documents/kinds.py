@@ -330,7 +330,7 @@ def _spellings(cell: str) -> Iterator[str]:
     if double:
         outer, inner = double.groups()
         yield outer
-        if CJK.search(outer) or all(map(_is_code, inner.split())):
+        if CJK.search(outer) or all(map(_is_code_word, inner.split())):
             yield inner
 
 
@@ -385,7 +385,7 @@ def _strip_surrounding(words: Sequence[str]) -> list[str]:
 
 def _has_product_shape(words: Sequence[str]) -> bool:
     is_mixed = len(words) > 1 and any(map(MIXED_CASE.fullmatch, words))
-    if is_mixed or any(map(MARKED.search, words)) or any(map(_is_code, words)):
+    if is_mixed or any(map(MARKED.search, words)) or any(map(_is_code_word, words)):
         return True
     return any(
         CAPITALISED.fullmatch(first) and NUMBER.fullmatch(second) and not YEAR.fullmatch(second)
@@ -393,7 +393,7 @@ def _has_product_shape(words: Sequence[str]) -> bool:
     )
 
 
-def _is_code(word: str) -> bool:
+def _is_code_word(word: str) -> bool:
     """ "XR-500", "S10+", but not "2nd", "5th", "10GB" or "v2.1"."""
     if not CODE_SHAPE.fullmatch(word) or not word[0].isalpha():
         return False

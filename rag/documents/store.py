@@ -28,13 +28,15 @@ from rag.db.blobs import FolderBlobs, deletions_wait
 from rag.documents.chunking import document_id_for
 from rag.documents.document_lists import DocumentLists, document_from
 from rag.documents.files import IncomingFile
-from rag.documents.index_changes import IndexDebts, chunk_from, chunk_query
+from rag.documents.index_changes import IndexDebts
 from rag.documents.originals import Originals
 from rag.documents.reports import READER, stored_report
 from rag.documents.store_rows import (
     StoredDocument,
     batches,
+    chunk_from,
     chunk_ids_of,
+    chunk_query,
     mark_arrived,
     remove_chunks,
     rename_documents,

@@ -337,3 +337,24 @@ def _searched_heading(document_name: str, heading: str) -> str:
     stem = PurePosixPath(document_name).stem
     more = [word for word in NAME_WORD.findall(stem) if word.lower() not in words]
     return " ".join([heading, *more])
+
+
+_FIELDS = [field.name for field in fields(Chunk)]
+_PATH = _FIELDS.index("heading_path")
+
+
+def chunk_query() -> Select[Any]:
+    """Chunks with what their documents are called: what a Chunk has, in its order."""
+    of_documents = {
+        "document_name": db.documents.c.name.label("document_name"),
+        "document_title": db.documents.c.title.label("document_title"),
+    }
+    columns: list[Any] = [of_documents.get(name, db.chunks.c.get(name)) for name in _FIELDS]
+    return select(*columns).join_from(db.chunks, db.documents)
+
+
+def chunk_from(row: Row[Any]) -> Chunk:
+    """A chunk from a row of `chunk_query`."""
+    values = list(row)
+    values[_PATH] = tuple(values[_PATH])
+    return Chunk(*values)

@@ -140,7 +140,7 @@ def table_parts(rows: Sequence[Cells]) -> Iterator[str]:
     sample = body[:20]
     is_wide = _words(header) + sum(map(_words, sample)) / len(sample) > WIDE_ROW_WORDS
     write = _write_records if is_wide else _write_pipes
-    above = 0 if is_wide else _tokens(header) + RULE_TOKENS * len(header)
+    above = 0 if is_wide else _estimated_tokens(header) + RULE_TOKENS * len(header)
     for part in _groups(body, PART_WORDS, max(PART_TOKENS - above, FEWEST_TOKENS)):
         yield write(header, part)
 
@@ -149,7 +149,7 @@ def _groups(rows: Sequence[Cells], limit: int, tokens: float = math.inf) -> Iter
     part: list[Cells] = []
     for row in rows:
         words = sum(map(_words, part)) + _words(row)
-        size = sum(map(_tokens, part)) + _tokens(row)
+        size = sum(map(_estimated_tokens, part)) + _estimated_tokens(row)
         if part and (words > limit or size > tokens):
             opening = _opening(part)
             yield part[: len(part) - len(opening)]
@@ -165,7 +165,7 @@ def _opening(part: Sequence[Cells]) -> list[Cells]:
     return list(labels)[::-1]
 
 
-def _tokens(row: Cells) -> int:
+def _estimated_tokens(row: Cells) -> int:
     """About as many as an embedding model makes of it: figures are cut small."""
     return sum(1 + len(PIECE.findall(cell)) for cell in row)
 

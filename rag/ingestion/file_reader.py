@@ -66,7 +66,7 @@ class FileReader:
                 at_once=at_once,
                 patience=SLOW_SECONDS,
             )
-            for batch in _batches(read, reports):
+            for batch in _gather_batches(read, reports):
                 changes = self._store.replace_all(batch)
                 self._tables.remove(changes.removed_tables)
                 yield [document.document for document in batch], changes.added
@@ -174,7 +174,7 @@ def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:
     return replace(report, author=author, date=report.date or day_in(file.date))
 
 
-def _batches(
+def _gather_batches(
     read: Iterable[StoredDocument | Progress | None], reports: SimpleQueue[Progress]
 ) -> Iterator[list[StoredDocument]]:
     """What is stored together; who waits for a slow file has what there is."""

@@ -301,15 +301,15 @@ CURRENCIES: dict[str, str] = meanings(_WORDS["signs"])
 _SCALES: dict[str, int] = all_meanings("scales")
 
 
-def _letters(name: str) -> dict[str, int]:
+def _letter_values(name: str) -> dict[str, int]:
     """Of the sections of capitals, whose case tells."""
     groups = (group.split(":") for group in _WORDS[name].split(";"))
     return {letter.strip(): int(value) for value, some in groups for letter in some.split(",")}
 
 
-_LETTERS = _letters("letters")
-LETTERS_OF_MONEY = _letters("letters_of_money")
-_BEFORE_SIGN = _letters("before_signs")
+_LETTERS = _letter_values("letters")
+LETTERS_OF_MONEY = _letter_values("letters_of_money")
+_BEFORE_SIGN = _letter_values("before_signs")
 _CODES = frozenset(_WORDS["codes"].split())
 _SIGN = (
     rf"(?:\p{{Sc}}|[A-Z]{{1,2}}\$|(?:{any_of(_CODES)})(?!\p{{L}})"

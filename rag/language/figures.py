@@ -73,16 +73,16 @@ _CODE_BEFORE = re.compile(r"[^\W\d_][^\W_]*[-_/.]?$")
 def read_figures(text: str, language: Language | None = None) -> tuple[Figure, ...]:
     """The figures of a text in order; model codes, versions and addresses are none."""
     days = list(dates(text))
-    days += _beside(clocks(text), days)
-    amounts = _beside(_written(text, language or language_of(text)), days)
-    amounts += _beside(_spelled(text), [*days, *amounts])
+    days += _without_overlaps(clocks(text), days)
+    amounts = _without_overlaps(_written(text, language or language_of(text)), days)
+    amounts += _without_overlaps(_spelled(text), [*days, *amounts])
     amounts.sort(key=lambda figure: figure.start)
     joined = _with_ranges(text, _with_units_of_products(text, amounts))
-    bounded = (_bounded(text, figure) for figure in joined)
+    bounded = (_with_comparator(text, figure) for figure in joined)
     return tuple(sorted([*days, *bounded], key=lambda figure: figure.start))
 
 
-def _beside(figures: Iterable[Figure], taken: Sequence[Figure]) -> list[Figure]:
+def _without_overlaps(figures: Iterable[Figure], taken: Sequence[Figure]) -> list[Figure]:
     """Those that share no character with one that is taken."""
     return [
         figure
@@ -200,7 +200,7 @@ _BEFORE = re.compile(
 _BEHIND = re.compile(rf" (?P<words>{any_of(_COMPARATORS_BEHIND)})\b", re.IGNORECASE)
 
 
-def _bounded(text: str, figure: Figure) -> Figure:
+def _with_comparator(text: str, figure: Figure) -> Figure:
     """The figure with the comparator before or behind it, and what it is counted per."""
     before = _BEFORE.search(text[max(0, figure.start - 24) : figure.start])
     behind = _BEHIND.match(text, figure.end)

@@ -34,6 +34,8 @@ LEAST_FIGURES = 0.6  # of the rows, in a column whose sums tell which rows are t
 LEAST_ADDED = 5  # rows that a last one adds up in one column alone
 LEAST_SUM = 10  # smaller ones come about by chance
 MONEY = {sign.casefold() for sign in CURRENCIES.values()}  # which only the first row may bear
+ANY_YEAR = 2000  # makes a date of a day
+_CLOCK = re.compile(r"\d{1,2}(?:[:.h]\d\d\b|\s?[ap]\.?m\b)", re.IGNORECASE)
 FileRow = tuple[int, list[str]]  # with its number in the file
 
 
@@ -141,7 +143,7 @@ def _header_at(rows: Sequence[Sequence[str]]) -> int | None:
             below = list(zip_longest(*rows[index + 1 :], fillvalue=""))
             figures = sum(map(_is_value, row, below))
             is_pair = len(row) == 2 == len(below) and (
-                figures == 1 or _is_one_of_many(row[1], below[1])
+                figures == 1 or _is_one_of_many(row[1], below[1]) or _is_time(row[1], below[1])
             )
             is_row = is_pair or figures > sum(not is_blank(cell) for cell in row) / 2
             return None if is_row and not _are_years(row) else index
@@ -152,7 +154,16 @@ def _is_one_of_many(cell: str, below: Sequence[str]) -> bool:
     """Whether a figure stands above other things: `2.4 m` above `18 kg` and `grey` names none."""
     figures = [figure for other in below if (figure := parse_figure(other.strip()))]
     has_words = any(not is_blank(other) and not _is_figure(other) for other in below)
-    return _is_figure(cell) and (has_words or len(set(map(_unit, figures))) > 1)
+    return _is_figure(cell) and (has_words or len(set(map(_unit_word, figures))) > 1)
+
+
+def _is_time(cell: str, below: Sequence[str]) -> bool:
+    """Whether a day of the year or an hour of the day stands above others: `July 4`, `9:00`."""
+    return _has_time(cell) and any(map(_has_time, below))
+
+
+def _has_time(cell: str) -> bool:
+    return bool(_CLOCK.match(cell.strip())) or is_date(f"{cell} {ANY_YEAR}")
 
 
 def _is_value(cell: str, below: Sequence[str]) -> bool:
@@ -162,11 +173,11 @@ def _is_value(cell: str, below: Sequence[str]) -> bool:
     figure = parse_figure(cell.strip())
     if figure is None:  # a date: `31 Dec 2022` above 450 is a name
         return any(is_date(other.strip()) for other in below)
-    units = [_unit(quantity) for other in below if (quantity := parse_figure(other.strip()))]
-    return not units or _unit(figure) in MONEY or _unit(figure) in units
+    units = [_unit_word(quantity) for other in below if (quantity := parse_figure(other.strip()))]
+    return not units or _unit_word(figure) in MONEY or _unit_word(figure) in units
 
 
-def _unit(figure: Quantity) -> str:
+def _unit_word(figure: Quantity) -> str:
     return sign_of(figure.unit).casefold().removesuffix("s")
 
 
@@ -179,7 +190,7 @@ def _is_grouping(above: FileRow, header: FileRow) -> bool:
 def _are_years(row: Sequence[str]) -> bool:
     """Headers such as "Country, 2019, 2020, 2021" or "Crew, 1, 2, 3"."""
     figures = [cell.strip() for cell in row if _is_figure(cell)]
-    if _is_figure(row[0]) or len(set(figures)) < len(figures):
+    if not figures or _is_figure(row[0]) or len(set(figures)) < len(figures):
         return False
     counted = [str(number) for number in range(1, len(figures) + 1)]
     return all(map(YEAR.fullmatch, figures)) or (len(figures) > 2 and figures == counted)

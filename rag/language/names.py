@@ -7,7 +7,6 @@ from another.
 
 import re
 import unicodedata
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -161,25 +160,16 @@ _SENTENCE_END = '.!?:;•|>"“”‘(*#–—\n'
 _GENERATION = re.compile(r" \((?:\d{4}|(?:\d+(?:st|nd|rd|th) )?[Gg]en(?:eration)?\.?(?: \d+)?)\)")
 
 
-def find_names(text: str, lexicon: Lexicon | None = None) -> list[Name]:
-    """Names in a text: those of the lexicon, and whatever is shaped like a product name.
+def find_names(text: str) -> list[Name]:
+    """Whatever in a text is shaped like a product name.
 
     Generous on purpose: a name too many costs a few tokens, a name too few is lost. Shapes are
     model codes (`AX-5400`), versions (`v2.1.3`), runs of capitalised words with their numbers
     (`Aero 5 Pro Max`), and single capitalised words inside a sentence, except in texts that
     capitalise their nouns.
     """
-    plain = _plain(text)
-    names = lexicon.find(text) if lexicon is not None else []
-    shapes = [shape for shape in _shapes(plain) if not _inside(shape, names)]
-    spelled = [Name(text[shape.start : shape.end], shape.start, shape.end) for shape in shapes]
-    return sorted([*names, *spelled], key=lambda name: (name.start, name.end))
-
-
-def _inside(name: Name, names: Sequence[Name]) -> bool:
-    """Whether a known name (they are in order and do not overlap) covers this one."""
-    position = bisect_right(names, name.start, key=lambda other: other.start) - 1
-    return position >= 0 and names[position].end >= name.end
+    shapes = sorted(_shapes(_plain(text)), key=lambda shape: (shape.start, shape.end))
+    return [Name(text[shape.start : shape.end], shape.start, shape.end) for shape in shapes]
 
 
 @memoised
@@ -322,14 +312,14 @@ def asked_identifiers(question: str) -> list[list[Identifier]]:
     for place, first in enumerate(pieces):
         if first.start() < covered:
             continue
-        choices = list(_choices(text, pieces[place : place + LONGEST_JOIN]))
+        choices = list(_possible_codes(text, pieces[place : place + LONGEST_JOIN]))
         if choices:
             results.append([identifier for identifier, _ in choices])
             covered = choices[0][1]
     return results
 
 
-def _choices(text: str, pieces: list[re.Match[str]]) -> Iterator[tuple[Identifier, int]]:
+def _possible_codes(text: str, pieces: list[re.Match[str]]) -> Iterator[tuple[Identifier, int]]:
     for count in range(len(pieces), 0, -1):
         written = text[pieces[0].start() : pieces[count - 1].end()]
         gaps = {text[a.end() : b.start()] for a, b in pairwise(pieces[:count])}

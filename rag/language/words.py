@@ -143,7 +143,7 @@ def terms(text: str) -> frozenset[str]:
 
 
 @cache
-def _canonical() -> dict[str, str]:
+def _synonym_stems() -> dict[str, str]:
     return {
         stem(word, language.code): stem(group[0], language.code)
         for language in LANGUAGES
@@ -156,7 +156,7 @@ def _canonical() -> dict[str, str]:
 @cache
 def _groups() -> dict[str, frozenset[str]]:
     results = defaultdict[str, set[str]](set)
-    for word, one in _canonical().items():
+    for word, one in _synonym_stems().items():
         results[one] |= {one, word}
     return {one: frozenset(group) for one, group in results.items()}
 
@@ -170,11 +170,11 @@ def alike(word: str) -> frozenset[str]:
 
 def canonical(word: str) -> str:
     """The stem that stands for all stems of its group of synonyms."""
-    return _canonical().get(word, word)
+    return _synonym_stems().get(word, word)
 
 
 @cache
-def _near() -> dict[str, frozenset[str]]:
+def _related_words() -> dict[str, frozenset[str]]:
     """Both ways, in the stems that stand for their groups."""
     results = defaultdict[str, set[str]](set)
     lines = files("rag.language.languages").joinpath("en_related.txt").read_text(encoding="utf-8")
@@ -206,7 +206,7 @@ def _alternatives() -> dict[str, frozenset[str]]:
 
 def related(word: str) -> frozenset[str]:
     """The words that mean about the same."""
-    return _near().get(word, frozenset())
+    return _related_words().get(word, frozenset())
 
 
 @cache

@@ -68,18 +68,18 @@ def key_statements(sections: Sequence[Section], most: int) -> list[QuotedStretch
     """At most so many, in reading order."""
     results = [stretch for section in sections for stretch in statements_of(section)]
     words = [content_words(result.text) for result in results]
-    counts = Counter(word for each in words for word in each)
+    counts = Counter(word for statement in words for word in statement)
     total = sum(counts.values()) or 1
     worth = {word: count / total for word, count in counts.items()}
     chosen: list[int] = []
     while len(chosen) < min(most, len(results)):
-        quoted = {results[at].section for at in chosen}
-        left = (at for at in range(len(results)) if at not in chosen)
-        best = max(left, key=lambda at: _value(results[at], words[at], worth, quoted))
+        quoted = {results[index].section for index in chosen}
+        left = (index for index in range(len(results)) if index not in chosen)
+        best = max(left, key=lambda index: _value(results[index], words[index], worth, quoted))
         chosen.append(best)
         for word in set(words[best]):
             worth[word] = worth[word] ** 2
-    return [results[at] for at in sorted(chosen)]
+    return [results[index] for index in sorted(chosen)]
 
 
 def _value(
@@ -148,22 +148,24 @@ class LibraryAnswers:
         polite = courtesy(question) if self._is_without_model else None
         if polite is not None:
             kind, language = polite
-            own = Resolution(question, is_followup=False, method="unchanged")  # nothing is searched
-            return replace(_direct(Phrases(language).say(kind)), resolution=own)
+            unchanged = Resolution(
+                question, is_followup=False, method="unchanged"
+            )  # nothing is searched
+            return replace(_direct(Phrases(language).say(kind)), resolution=unchanged)
         texts = dict.fromkeys((question, resolution.query))
-        asked = next(filter(None, map(library_question, texts)), None)
-        if asked is None:
+        topic = next(filter(None, map(library_question, texts)), None)
+        if topic is None:
             return self._empty(session, question, resolution.talk)
-        speech = Phrases(asked.language)
-        if asked.kind is LibraryTopic.UNREAD:
-            return self._not_read(session, asked, speech)
+        speech = Phrases(topic.language)
+        if topic.kind is LibraryTopic.UNREAD:
+            return self._not_read(session, topic, speech)
         if self._documents.is_empty(session.readable()):
             return _direct(speech.say("empty"), declined=True)
-        if asked.kind in (LibraryTopic.CONTENTS, LibraryTopic.NEWEST):
-            return self._contents(session, asked, speech)
-        if asked.kind in (LibraryTopic.MENTIONS, LibraryTopic.TOPIC):
-            return self._mentioning(session, asked, speech)
-        return self._of_document(session, asked, speech)
+        if topic.kind in (LibraryTopic.CONTENTS, LibraryTopic.NEWEST):
+            return self._contents(session, topic, speech)
+        if topic.kind in (LibraryTopic.MENTIONS, LibraryTopic.TOPIC):
+            return self._mentioning(session, topic, speech)
+        return self._of_document(session, topic, speech)
 
     def readings(
         self, session: SessionHandle, question: str, resolution: Resolution
@@ -180,27 +182,30 @@ class LibraryAnswers:
     # ── What is in it ────────────────────────────────────────────────────────────────────────
 
     def _contents(
-        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, topic: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer:
         documents = self._documents.documents(session.readable())
-        if asked.kind is LibraryTopic.NEWEST:
+        if topic.kind is LibraryTopic.NEWEST:
             newest = sorted(documents, key=lambda document: document.ingested_at, reverse=True)
             return _direct(f"{speech.say('newest')}\n\n{speech.listed(newest[:MOST_NEWEST])}")
         size = speech.size(documents)
         n = speech.counted("document", len(documents))
-        said = [speech.say("contents", n=n, kinds=kinds_of(documents), size=size)]
-        said.append(speech.listed(documents))
+        paragraphs = [speech.say("contents", n=n, kinds=kinds_of(documents), size=size)]
+        paragraphs.append(speech.listed(documents))
         failed = self._unread(session.owner)
         if failed:
-            said += [speech.say("unread", n=speech.counted("file", len(failed))), _reasons(failed)]
-        return _direct("\n\n".join(said))
+            paragraphs += [
+                speech.say("unread", n=speech.counted("file", len(failed))),
+                _reasons(failed),
+            ]
+        return _direct("\n\n".join(paragraphs))
 
     def _not_read(
-        self, session: OwnedSession, asked: LibraryQuestion, speech: Phrases
+        self, session: OwnedSession, topic: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         failed = self._unread(session.owner)
-        if asked.subject:
-            failed = files_named(asked.subject, failed)
+        if topic.subject:
+            failed = files_named(topic.subject, failed)
             return _direct(_reasons(failed)) if failed else None
         if not failed:
             return _direct(speech.say("all_read"))
@@ -210,31 +215,31 @@ class LibraryAnswers:
     # ── Who mentions it ──────────────────────────────────────────────────────────────────────
 
     def _mentioning(
-        self, session: SourceRegister, asked: LibraryQuestion, speech: Phrases
+        self, session: SourceRegister, topic: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
         readable = session.readable()
         results = {
             asked_for: self._holding(asked_for, readable)
-            for asked_for in _sought_names(asked.subject)
+            for asked_for in _sought_names(topic.subject)
         }
         if len(results) > 1 and not all(results.values()):
-            results = {asked.subject: self._holding(_bare(asked.subject), readable)}
-        if asked.kind is LibraryTopic.TOPIC and not all(results.values()):
+            results = {topic.subject: self._holding(_without_article(topic.subject), readable)}
+        if topic.kind is LibraryTopic.TOPIC and not all(results.values()):
             return None
-        said: list[str] = []
+        paragraphs: list[str] = []
         sources: list[Source] = []
         for words, chunks in results.items():
-            told, cited_here = self._documents_holding(session, words, chunks, speech)
-            said.append(told)
+            paragraph, cited_here = self._documents_holding(session, words, chunks, speech)
+            paragraphs.append(paragraph)
             sources += cited_here
-        return _direct("\n\n".join(said), tuple(sources), declined=not any(results.values()))
+        return _direct("\n\n".join(paragraphs), tuple(sources), declined=not any(results.values()))
 
     def _holding(self, words: str, readable: Readable) -> dict[str, list[Chunk]]:
         """By the id of their document, in the order of its names."""
-        found = sorted(
+        chunks_found = sorted(
             self._mentions.everywhere(words, readable), key=lambda chunk: chunk.document_name
         )
-        of_each = groupby(found, key=lambda chunk: chunk.document_id)
+        of_each = groupby(chunks_found, key=lambda chunk: chunk.document_id)
         return {document_id: list(chunks) for document_id, chunks in of_each}
 
     def _documents_holding(
@@ -276,47 +281,47 @@ class LibraryAnswers:
     # ── One document ─────────────────────────────────────────────────────────────────────────
 
     def _of_document(
-        self, session: SessionHandle, asked: LibraryQuestion, speech: Phrases
+        self, session: SessionHandle, topic: LibraryQuestion, speech: Phrases
     ) -> DirectAnswer | None:
-        failed = files_named(asked.subject, self._unread(session.owner))
+        failed = files_named(topic.subject, self._unread(session.owner))
         if failed:
             return _direct(_reasons(failed), declined=True)
-        found = self._stretches_of(session, asked)
-        if not found:
+        stretches = self._stretches_of(session, topic)
+        if not stretches:
             return None
-        if len(found) > 1:
-            if len(found) > MOST_TO_CHOOSE:
+        if len(stretches) > 1:
+            if len(stretches) > MOST_TO_CHOOSE:
                 return None
-            choice = speech.listed([each.document for each in found], MOST_LISTED)
+            choice = speech.listed([stretch.document for stretch in stretches], MOST_LISTED)
             return _direct(f"{speech.say('which')}\n\n{choice}", declined=True)
-        if asked.kind is LibraryTopic.SUMMARY:
-            return self._summary(session, found[0], speech) or self._about(
-                session, found[0], speech
+        if topic.kind is LibraryTopic.SUMMARY:
+            return self._summary(session, stretches[0], speech) or self._about(
+                session, stretches[0], speech
             )
-        return self._about(session, found[0], speech)
+        return self._about(session, stretches[0], speech)
 
     def _stretches_of(
-        self, session: SessionHandle, asked: LibraryQuestion
+        self, session: SessionHandle, topic: LibraryQuestion
     ) -> list[DocumentStretch]:
         """The documents, or sections of them, that the subject may be."""
         readable = session.readable()
-        if _THIS.fullmatch(asked.subject):
+        if _THIS.fullmatch(topic.subject):
             return self._whole(self._spoken_of(session), readable)
         documents = self._documents.documents(readable)
-        named = documents_named(asked.subject, documents)
+        named = documents_named(topic.subject, documents)
         if named:
             return self._whole(named, readable)
-        both = section_and_document(asked.subject)
+        both = section_and_document(topic.subject)
         if both is not None:
             heading, document = both
             named = documents_named(document, documents) or documents_hinted(document, documents)
             if _THIS.fullmatch(document):
                 named = self._spoken_of(session)
-            parts = (part_called(heading, *self._read(each, readable)) for each in named)
+            parts = (part_called(heading, *self._read(candidate, readable)) for candidate in named)
             return [part for part in parts if part is not None]
-        if asked.kind is not LibraryTopic.SUMMARY:
+        if topic.kind is not LibraryTopic.SUMMARY:
             return []
-        return self._whole(documents_hinted(asked.subject, documents), readable)
+        return self._whole(documents_hinted(topic.subject, documents), readable)
 
     def _whole(self, documents: Sequence[Document], readable: Readable) -> list[DocumentStretch]:
         return [DocumentStretch(*self._read(document, readable)) for document in documents]
@@ -341,17 +346,19 @@ class LibraryAnswers:
         pages = max((section.page or 0 for section in sections), default=0)
         count = ("page", pages) if pages > 1 else ("section", len(sections))
         facts = speech.facts(document, speech.counted(*count))
-        said = [f"{label_of(document)}: {facts}."]
-        first = [each for section in sections[:3] for each in statements_of(section)]
+        paragraphs = [f"{label_of(document)}: {facts}."]
+        first = [statement for section in sections[:3] for statement in statements_of(section)]
         quoted, sources = self._quoted(
-            session, document, [replace(each, heading="") for each in first[:FIRST_STATEMENTS]]
+            session,
+            document,
+            [replace(statement, heading="") for statement in first[:FIRST_STATEMENTS]],
         )
         if quoted:
-            said += [speech.say("begins"), "\n".join(quoted)]
+            paragraphs += [speech.say("begins"), "\n".join(quoted)]
         headings = outline(document, sections)
         if headings:
-            said += [speech.say("outline"), headings]
-        return _direct("\n\n".join(said), sources)
+            paragraphs += [speech.say("outline"), headings]
+        return _direct("\n\n".join(paragraphs), sources)
 
     def _summary(
         self, session: SourceRegister, stretch: DocumentStretch, speech: Phrases
@@ -374,10 +381,12 @@ class LibraryAnswers:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.readable())
         places = [(statement, _chunk_at(chunks, statement)) for statement in statements]
-        held = [(each, chunk) for each, chunk in places if chunk is not None]
-        sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in held)))
+        placed = [(quotable, chunk) for quotable, chunk in places if chunk is not None]
+        sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in placed)))
         numbers = {source.chunk_id: source.number for source in sources}
-        entries = [f"- {_quotation(each, numbers[chunk.id])}" for each, chunk in held]
+        entries = [
+            f"- {_cited_quotation(quotable, numbers[chunk.id])}" for quotable, chunk in placed
+        ]
         return entries, tuple(sources)
 
 
@@ -385,7 +394,7 @@ def _direct(text: str, sources: tuple[Source, ...] = (), *, declined: bool = Fal
     return DirectAnswer(text, sources, made_by=LIBRARY, declined=declined)
 
 
-def _quotation(statement: QuotedStretch, number: int) -> str:
+def _cited_quotation(statement: QuotedStretch, number: int) -> str:
     """Below its heading, which may be the question that it answers; without the list's sign."""
     words = cited(in_words(neutralise(_SIGN.sub("", statement.text))), number)
     heading = in_words(neutralise(statement.heading))
@@ -400,13 +409,13 @@ def _sought_names(subject: str) -> list[str]:
     """What is looked for: the subject, or each of two that are named; quotes hold it together."""
     if subject[0] in _QUOTES and not set(_QUOTES) & set(subject[1:-1]):
         return [subject.strip(_QUOTES)]
-    return [_bare(part) for part in _EITHER.split(subject)]
+    return [_without_article(part) for part in _EITHER.split(subject)]
 
 
-def _bare(subject: str) -> str:
+def _without_article(subject: str) -> str:
     return _ARTICLE.sub("", subject.strip(f" {_QUOTES}"), count=1)
 
 
 def _chunk_at(chunks: Sequence[Chunk], statement: QuotedStretch) -> Chunk | None:
     of_section = (chunk for chunk in chunks if chunk.section_index == statement.section)
-    return next((each for each in of_section if each.end > statement.start), None)
+    return next((candidate for candidate in of_section if candidate.end > statement.start), None)

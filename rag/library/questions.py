@@ -113,8 +113,8 @@ class Phrases:
     def facts(self, document: Document, *more: str) -> str:
         """Its kind, size and date, in one line."""
         added = self.say("added", date=self.date(document.ingested_at))
-        told = (kind_in_words(document.media_type), size_in_words(document.size_bytes), *more)
-        return " · ".join((*told, added))
+        parts = (kind_in_words(document.media_type), size_in_words(document.size_bytes), *more)
+        return " · ".join((*parts, added))
 
     def entry(self, document: Document, *more: str) -> str:
         return f"- {label_of(document)}: {self.facts(document, *more)}"
@@ -161,12 +161,12 @@ def outline(document: Document, sections: Sequence[Section]) -> str:
     deepest = max(map(len, first), default=1)
     while deepest > base and sum(len(path) <= deepest for path in first) > MOST_HEADINGS:
         deepest -= 1
-    kept = [path for path in first if len(path) <= deepest]
+    shown = [path for path in first if len(path) <= deepest]
     lines = [
         f"{'  ' * (len(path) - base)}- {link(document, first[path], path[-1])}"
-        for path in kept[:MOST_HEADINGS]
+        for path in shown[:MOST_HEADINGS]
     ]
-    return "\n".join([*lines, *(["- …"] if len(kept) > MOST_HEADINGS else [])])
+    return "\n".join([*lines, *(["- …"] if len(shown) > MOST_HEADINGS else [])])
 
 
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -226,7 +226,7 @@ def documents_hinted(subject: str, documents: Iterable[Document]) -> list[Docume
 def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Document]]:
     wanted = words_of(subject)
     return (
-        [(_likeness(wanted, _names_of(document)), document) for document in documents]
+        [(_share_of_name(wanted, _names_of(document)), document) for document in documents]
         if wanted
         else []
     )
@@ -234,31 +234,36 @@ def _scored(subject: str, documents: Iterable[Document]) -> list[tuple[float, Do
 
 def files_named(text: str, files: Sequence[N]) -> list[N]:
     """The files whose names stand in a text, with their ending or without."""
-    said = f" {' '.join(_SEPARATORS.sub(' ', text.casefold()).split())} "
-    return [file for file in files if any(f" {name} " in said for name in _spoken(file.name))]
+    words = f" {' '.join(_SEPARATORS.sub(' ', text.casefold()).split())} "
+    return [
+        file for file in files if any(f" {name} " in words for name in _spoken_names(file.name))
+    ]
 
 
-def _spoken(name: str) -> list[str]:
+def _spoken_names(name: str) -> list[str]:
     """`lease-scan.pdf` is "lease scan pdf" or "lease scan"; one word alone may mean anything."""
     path = PurePosixPath(name)
-    told = [
-        " ".join(_SEPARATORS.sub(" ", each.casefold()).split()) for each in (path.name, path.stem)
+    forms = [
+        " ".join(_SEPARATORS.sub(" ", form.casefold()).split()) for form in (path.name, path.stem)
     ]
-    return [each for each in told if " " in each]
+    return [form for form in forms if " " in form]
 
 
 def _names_of(document: Document) -> list[NameWords]:
     path = PurePosixPath(document.name)
-    told = (document.title, path.stem, path.name, document.name)
-    return [words_of(each) for each in told]
+    names = (document.title, path.stem, path.name, document.name)
+    return [words_of(name) for name in names]
 
 
-def _likeness(wanted: NameWords, names: Sequence[NameWords]) -> float:
+def _share_of_name(wanted: NameWords, names: Sequence[NameWords]) -> float:
     """2 for a whole name, else the share of a name that is said, if all that is said is of it."""
     if wanted in names:
         return 2.0
-    said = set(wanted)
-    return max((len(said) / len(set(name)) for name in names if said <= set(name)), default=0.0)
+    wanted_words = set(wanted)
+    return max(
+        (len(wanted_words) / len(set(name)) for name in names if wanted_words <= set(name)),
+        default=0.0,
+    )
 
 
 # ── Sections ─────────────────────────────────────────────────────────────────────────────────
@@ -333,9 +338,9 @@ class Remarks:
         notices = []
         if sources and (missing := self._unnamed(question, session.readable())):
             notices.append(Notice(NoticeKind.OTHER_PRODUCT, _UNNAMED.format(missing)))
-        said = other_language(question, sources) if self._knows_english_only else ""
-        if said and not self._repeats(session, said):
-            notices.append(Notice(NoticeKind.OTHER_LANGUAGE, said))
+        remark = other_language(question, sources) if self._knows_english_only else ""
+        if remark and not self._repeats(session, remark):
+            notices.append(Notice(NoticeKind.OTHER_LANGUAGE, remark))
         if not is_sure:
             failed = files_named(question, self._unread(session.owner))
             notices += [Notice(NoticeKind.UNREAD, file.reason) for file in failed]
@@ -368,17 +373,17 @@ def other_language(question: str, sources: Sequence[Source]) -> str:
 
     "" where that is not sure.
     """
-    asked = spoken(question)
+    question_code = spoken(question)
     read = Counter(spoken(f"{source.document_title} {source.passage}") for source in sources)
-    speech = next((language for language in LANGUAGES if language.code == asked), ENGLISH)
-    if not asked or not read or (asked == "en" and read[asked]):
+    speech = next((language for language in LANGUAGES if language.code == question_code), ENGLISH)
+    if not question_code or not read or (question_code == "en" and read[question_code]):
         return ""
-    if read[asked]:
-        return speech.speech["unknown_language"].format(found=speech.called[asked])
-    found = read.most_common(1)[0][0]
-    if not found:
+    if read[question_code]:
+        return speech.speech["unknown_language"].format(found=speech.called[question_code])
+    passages_code = read.most_common(1)[0][0]
+    if not passages_code:
         return ""
-    names = {"asked": speech.called[asked], "found": speech.called[found]}
+    names = {"asked": speech.called[question_code], "found": speech.called[passages_code]}
     return speech.speech["other_language"].format(**names)
 
 

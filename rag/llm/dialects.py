@@ -269,7 +269,7 @@ class ServerDialect:
         if limit and limit < min(self.max_tokens_limit or sys.maxsize, _tokens_in(body)):
             self.max_tokens_limit = limit
             return True
-        sent = _sent(body)
+        sent = _sent_options(body)
         for key, wording in _REFUSALS:
             if key in sent and wording.search(text):
                 self.refused |= {key} - insisted
@@ -280,14 +280,14 @@ class ServerDialect:
         self, error: Any, body: Mapping[str, Any], insisted: frozenset[str] = frozenset()
     ) -> "ServerDialect | None":
         """For a refusal that names nothing we know: habits that ask for the bare minimum."""
-        options = _sent(body) & _OPTIONAL - self.refused - insisted
+        options = _sent_options(body) & _OPTIONAL - self.refused - insisted
         status = getattr(error, "status_code", None)
         if status not in (400, 422) or says_too_long(error_text(error)) or not options:
             return None
         return replace(self, refused=self.refused | options)
 
 
-def _sent(body: Mapping[str, Any]) -> set[str]:
+def _sent_options(body: Mapping[str, Any]) -> set[str]:
     """Names of options, of what messages hold, and "system" for that role."""
     messages = body.get("messages", ())
     keys = {key for message in messages for key in (*message, message["role"])}

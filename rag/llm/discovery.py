@@ -117,7 +117,7 @@ def models_at(
             httpx.Client(timeout=seconds, trust_env=False, follow_redirects=False) as client,
             client.stream("GET", address, headers=headers) as response,
         ):
-            content = _bounded(response)
+            content = _read_bounded(response)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         raise ModelUnavailable(
             f"No model server answers at {base_url} ({error}). Check the address, and that it runs."
@@ -135,7 +135,7 @@ def models_at(
     return names
 
 
-def _bounded(response: "httpx.Response") -> bytes:
+def _read_bounded(response: "httpx.Response") -> bytes:
     content = b""
     for piece in response.iter_bytes():
         content += piece

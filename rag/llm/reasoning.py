@@ -73,7 +73,7 @@ _CONTROL = (
 )
 
 
-def _tokens(not_alone: str, half: str) -> "regex.Pattern[str]":
+def _control_tokens(not_alone: str, half: str) -> "regex.Pattern[str]":
     control = _CONTROL.replace(_NOT_ALONE, not_alone)
     return regex.compile(
         f"(?P<channel>{_CHANNEL})|(?P<opens>(?i:{_OPENS}))|(?P<closes>(?i:{_CLOSES}))"
@@ -82,8 +82,8 @@ def _tokens(not_alone: str, half: str) -> "regex.Pattern[str]":
     )
 
 
-TOKENS = _tokens(_NOT_ALONE, "")
-TOKENS_AT_END = _tokens("", r"|<[|｜][\w▁]{0,30}$")  # also one that was cut
+TOKENS = _control_tokens(_NOT_ALONE, "")
+TOKENS_AT_END = _control_tokens("", r"|<[|｜][\w▁]{0,30}$")  # also one that was cut
 _KINDS = ("channel", "call", "opens", "closes", "bytes", "ends", "other", "head", "control")
 CLOSE = regex.compile(rf"(?i:{_CLOSES}|</details>|<\|end\|>)")
 # Some models call in the middle of a thought, and never end it.

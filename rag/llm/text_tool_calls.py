@@ -53,11 +53,11 @@ def calls_of(mark: str, body: str, names: Collection[str]) -> list[ToolCall]:
     match = regex.search(r"^<\|channel\|>(?P<name>[\w.-]+)", mark)
     if match is not None:
         return [ToolCall("", match["name"], body.strip())]
-    calls = calls_in(mark + body, names) or _calls(_from_json(body))
+    calls = calls_in(mark + body, names) or _as_tool_calls(_from_json(body))
     return calls or [ToolCall("", UNREADABLE, "{}")]
 
 
-def _calls(written: Iterable[tuple[str, str]]) -> list[ToolCall]:
+def _as_tool_calls(written: Iterable[tuple[str, str]]) -> list[ToolCall]:
     return [ToolCall("", name, arguments) for name, arguments in written]
 
 
@@ -73,7 +73,7 @@ def calls_in(text: str, names: Collection[str]) -> list[ToolCall]:
         values = _values_behind(behind)
         if values is not None:
             results.append((name, json.dumps(values, ensure_ascii=False, default=str)))
-    return _calls(results)
+    return _as_tool_calls(results)
 
 
 def _any_of(names: Collection[str]) -> str:
@@ -274,7 +274,7 @@ class LineCalls:
             length = len(text)
         calls = calls_in(text[:length], self._names)
         if match["json"] and not calls and _ANY.match(text):
-            calls = _calls(_from_json(text[:length]))
+            calls = _as_tool_calls(_from_json(text[:length]))
         return LineCall(length=length, calls=tuple(calls)) if calls else None
 
     @staticmethod

@@ -83,8 +83,8 @@ class LibraryApi:
 
     def post(self, path: str, asker: Asker, **body: Any) -> Any:
         """Without what is None."""
-        given = {key: value for key, value in body.items() if value is not None}
-        return self._call("POST", path, asker, json=given)
+        fields = {key: value for key, value in body.items() if value is not None}
+        return self._call("POST", path, asker, json=fields)
 
     def delete(self, path: str, asker: Asker) -> None:
         self._call("DELETE", path, asker)
@@ -104,10 +104,10 @@ class LibraryApi:
 
 def _problem(answer: httpx.Response) -> str:
     try:
-        told = answer.json()
+        problem = answer.json()
     except ValueError:
         return f"The server answered with status {answer.status_code}."
-    detail = told.get("detail") if isinstance(told, dict) else None
+    detail = problem.get("detail") if isinstance(problem, dict) else None
     return str(detail or f"The server answered with status {answer.status_code}.")
 
 
@@ -230,7 +230,7 @@ class _Tools:
 
         `filters` leave out all other documents; `list_facets` has their values.
         """
-        found = self._post(
+        hits = self._post(
             caller,
             "/search",
             query=query,
@@ -238,8 +238,8 @@ class _Tools:
             collections=_one(collection),
             filters=filters and filters.model_dump(exclude_defaults=True),
         )
-        results = {"results": [self._result(hit) for hit in found["hits"]]}
-        return results | ({"filtered": found["filtered"]} if found.get("filtered") else {})
+        results = {"results": [self._result(hit) for hit in hits["hits"]]}
+        return results | ({"filtered": hits["filtered"]} if hits.get("filtered") else {})
 
     def list_facets(self, caller: Caller, collection: str | None = None) -> dict[str, Any]:
         """By what the documents can be filtered, with how many have each value."""
@@ -298,17 +298,17 @@ class _Tools:
             "citations": answer["citations"],
             "unsourced": answer["unsourced"],
             "figures": answer["figures"],
-            "notices": [each["text"] for each in answer["notices"]],
+            "notices": [notice["text"] for notice in answer["notices"]],
             "sources": [
                 {
-                    "n": each["n"],
-                    "document": each["document"],
-                    "title": each["title"],
-                    "locator": each["locator"],
-                    "text": each["text"],
-                    "url": f"{self._library.url}/sessions/{session}/sources/{each['n']}",
+                    "n": source["n"],
+                    "document": source["document"],
+                    "title": source["title"],
+                    "locator": source["locator"],
+                    "text": source["text"],
+                    "url": f"{self._library.url}/sessions/{session}/sources/{source['n']}",
                 }
-                for each in answer["sources"]
+                for source in answer["sources"]
             ],
         }
 
@@ -364,8 +364,8 @@ class _Tools:
         both the library is searched for every statement, and the text comes back with citations
         whose numbers are a list of this reply's own (`numbers` says whose they are).
         """
-        given = [{"n": n, "text": source} for n, source in enumerate(sources or (), start=1)]
-        named = {"sources": given or None, "session_id": session or None}
+        numbered = [{"n": n, "text": source} for n, source in enumerate(sources or (), start=1)]
+        named = {"sources": numbered or None, "session_id": session or None}
         return dict(self._post(caller, "/check", text=text, **named))
 
     def query_table(
@@ -382,8 +382,8 @@ class _Tools:
         """
         if plan and table:
             plan = plan | {"table": table}
-        asked = {"question": question or None, "plan": plan or None}
-        return dict(self._post(caller, "/tables/query", **asked))
+        request = {"question": question or None, "plan": plan or None}
+        return dict(self._post(caller, "/tables/query", **request))
 
     def list_tables(self, caller: Caller) -> dict[str, Any]:
         """The tables of the documents: ids, columns and where they stand, for `query_table`."""
@@ -395,8 +395,8 @@ class _Tools:
         """The documents, by name; a thousand at once."""
         named = {"collection": collection} if collection else {}
         page = self._get(caller, "/documents", limit=MOST_LISTED, offset=offset, **named)
-        kept = ("id", "name", "title", "media_type", "ingested_at", "collection_id")
-        documents = [{key: each[key] for key in kept} for each in page["documents"]]
+        keys = ("id", "name", "title", "media_type", "ingested_at", "collection_id")
+        documents = [{key: document[key] for key in keys} for document in page["documents"]]
         return {"documents": documents, "total": page["total"]}
 
     def list_collections(self, caller: Caller) -> dict[str, Any]:
@@ -410,8 +410,8 @@ class _Tools:
 
     def source(self, session_id: str, number: str, caller: Caller) -> str:
         path = f"/sessions/{_segment(session_id)}/sources/{_segment(number)}"
-        found = self._resource(caller, path)
-        return f"[{found['n']}] {found['title']}, {found['locator']}\n\n{found['passage']}"
+        source = self._resource(caller, path)
+        return f"[{source['n']}] {source['title']}, {source['locator']}\n\n{source['passage']}"
 
     def _resource(self, caller: Caller, path: str) -> Any:
         try:
@@ -430,13 +430,13 @@ class _Tools:
 
     def _document(self, document_id: str, caller: Caller, start: int) -> dict[str, Any]:
         path = f"/documents/{_segment(document_id)}/text"
-        found = self._get(caller, path, start=start, limit=FETCHED_CHARS)
+        document = self._get(caller, path, start=start, limit=FETCHED_CHARS)
         return {
             "id": document_id,
-            "title": found["title"],
-            "text": found["text"],
+            "title": document["title"],
+            "text": document["text"],
             "url": self._url(document_id),
-            "metadata": {"document": found["document"], "next": found["next"]},
+            "metadata": {"document": document["document"], "next": document["next"]},
         }
 
     def _result(self, hit: dict[str, Any]) -> dict[str, Any]:
@@ -454,8 +454,8 @@ class _Tools:
         return f"{self._library.url}/documents/{document_id}{place}"
 
 
-def _title(found: dict[str, Any]) -> str:
-    return " › ".join(dict.fromkeys((found["title"], *found["heading_path"])))
+def _title(document: dict[str, Any]) -> str:
+    return " › ".join(dict.fromkeys((document["title"], *document["heading_path"])))
 
 
 def _one(collection: str | None) -> list[str] | None:
@@ -486,8 +486,8 @@ class GuardedApp:
                 refused = await anyio.to_thread.run_sync(self._refusal, asker)
             if refused is not None:
                 challenge = {"WWW-Authenticate": "Bearer"} if refused.status == 401 else {}
-                told = {"error": str(refused)}
-                answer = JSONResponse(told, status_code=refused.status, headers=challenge)
+                problem = {"error": str(refused)}
+                answer = JSONResponse(problem, status_code=refused.status, headers=challenge)
                 await answer(scope, receive, send)
                 return
             MutableHeaders(scope=scope)[CLIENT] = address  # whatever came under this name

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import accumulate, pairwise, takewhile
-from typing import TypeVar
 
 from rag.errors import TooLarge
 from rag.records import (
@@ -18,7 +17,7 @@ from rag.records import (
     Session,
     Summary,
 )
-from rag.seams import OwnedSession, SessionTranscript, TokenCounter
+from rag.seams import SessionTranscript, TokenCounter
 
 MESSAGE_TOKENS = 4  # what the chat format adds to each message, and once to the whole
 SUMMARY_TITLE = "Previous conversation summary:"
@@ -130,16 +129,19 @@ def assemble(
     """
     fixed = [ChatMessage(Role.SYSTEM, parts.system), ChatMessage(Role.USER, parts.question)]
     purse = _TokenAllowance(budget_tokens - MESSAGE_TOKENS, count)
-    if not purse.take(fixed):
+    if not purse.swap((), fixed):
         needed = sum(message_tokens(message, count) for message in fixed) + MESSAGE_TOKENS
         raise TooLarge(
             f"The question needs {needed:,} tokens, the model can be sent {budget_tokens:,}. "
             "Shorten the question, or use a model with a larger window."
         )
-    system = _with_summaries(fixed[0], parts.summaries, purse)
-    question = _with_requested(fixed[1], parts.requested, purse)
+    system, question = fixed
+    if parts.summaries:
+        system = _with_summaries(system, parts.summaries, purse)
+    if parts.requested:
+        question = _with_requested(question, parts.requested, purse)
     most = len(parts.recent) if most_pairs is None else min(most_pairs, len(parts.recent))
-    newest = _recent(parts, most, purse)
+    newest = _recent(parts, most, purse) if most else []
     messages = [message for pair in newest for message in pair.messages]
     return Context(
         messages=(system, *messages, question),
@@ -168,20 +170,14 @@ class _TokenAllowance:
         self.left = tokens
         self._count = count
 
-    def take(self, messages: Sequence[ChatMessage]) -> bool:
-        """Pay for all of them, or for none."""
-        return self.swap((), messages)
-
     def swap(self, old: Sequence[ChatMessage], new: Sequence[ChatMessage]) -> bool:
         """Give messages back and pay for others, or do neither."""
-        cost = self._cost(new) - self._cost(old)
+        cost = sum(message_tokens(message, self._count) for message in new)
+        cost -= sum(message_tokens(message, self._count) for message in old)
         if cost > self.left:
             return False
         self.left -= cost
         return True
-
-    def _cost(self, messages: Sequence[ChatMessage]) -> int:
-        return sum(message_tokens(message, self._count) for message in messages)
 
 
 def _with_summaries(
@@ -232,18 +228,16 @@ def _recent(parts: ContextParts, most: int, purse: _TokenAllowance) -> list[Pair
 def _newest(pairs: Sequence[Pair], most: int, purse: _TokenAllowance) -> list[Pair]:
     """Walk back from the newest and stop at the first that does not fit: no holes."""
     newest: list[Pair] = []
-    for pair in reversed(pairs[len(pairs) - most :] if most else []):
-        if not purse.take(pair.messages):
+    for pair in reversed(pairs[len(pairs) - most :]):
+        if not purse.swap((), pair.messages):
             break
         newest.insert(0, pair)
     return newest
 
 
 SYSTEM_MESSAGES = 4  # of a client that are read at most
-OPEN_TURNS = 256  # whose state is remembered
 REMEMBERED_SESSIONS = 1024  # whose instructions are
 MOST_REMEMBERED = 20_000  # characters of instructions; longer ones are read in each turn
-KeptValue = TypeVar("KeptValue")
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,31 +252,6 @@ class State:
     matches: tuple[int, ...] = ()  # messages that its last search found
     instructions: str = ""  # the system messages with which an imported transcript begins
     window: int = 0  # of the model when the turn's context was put together first
-
-
-class OpenTurns:
-    """States of sessions as their open turns found them, so that a turn reads them once."""
-
-    def __init__(self) -> None:
-        self._states: dict[str, State] = {}
-
-    def keep(self, session: OwnedSession, state: State) -> None:
-        """Remember until the turn ends; of turns that never ended, the oldest is forgotten."""
-        _keep(self._states, session.id, state, OPEN_TURNS)
-
-    def forget(self, session: OwnedSession) -> State | None:
-        """What was remembered, if anything."""
-        return self._states.pop(session.id, None)
-
-    def of(self, session: OwnedSession, message_count: int) -> State | None:
-        """The state of the turn that ends with this many messages."""
-        state = self._states.get(session.id)
-        return state if state and state.session.message_count == message_count else None
-
-    def ended(self, session: OwnedSession, added: tuple[Message, Message]) -> State | None:
-        """The state with what the turn added to it."""
-        state = self.forget(session)
-        return state and replace(state, recent=(*state.recent, *pairs_of(added)))
 
 
 class Instructions:
@@ -304,13 +273,7 @@ class Instructions:
         text = "\n".join(message.content for message in leading)
         is_settled = len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES
         if is_settled and len(text) <= MOST_REMEMBERED:
-            _keep(self._known, session.id, text, REMEMBERED_SESSIONS)
+            self._known[session.id] = text
+            for oldest in list(self._known)[: max(0, len(self._known) - REMEMBERED_SESSIONS)]:
+                self._known.pop(oldest, None)
         return text
-
-
-def _keep(cache: dict[str, KeptValue], key: str, value: KeptValue, most: int) -> None:
-    """Of what was kept, the oldest is forgotten."""
-    cache.pop(key, None)
-    cache[key] = value
-    for oldest in list(cache)[: max(0, len(cache) - most)]:
-        cache.pop(oldest, None)

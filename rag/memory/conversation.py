@@ -313,7 +313,7 @@ class ConversationMemory:
             draft = self._written(session, evidence, draft)
         with self._brought_up_to(session, overview.session.message_count) as cached:
             past = _since(cached.past, overview.forgotten, active)
-            summary = _summary(session, past, end, room, draft)
+            summary = _judged_summary(session, past, end, room, draft)
         replaced = [older.id for older in active if older.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
 
@@ -360,7 +360,7 @@ class ConversationMemory:
             draft = self._written(session, evidence, draft)
         with self._brought_up_to(session, count) as cached:
             cached.past.first = start  # a compaction says anew where its own begins
-            summary = _summary(session, cached.past, end, Room(most, 2 * most), draft)
+            summary = _judged_summary(session, cached.past, end, Room(most, 2 * most), draft)
         session.add_requested_summary(summary, epoch=epoch)
         return summary
 
@@ -385,7 +385,7 @@ class ConversationMemory:
             past = _since(cached.past, overview.forgotten, overview.summaries)
             draft = corrected(draft, original, flat(text), past.evidence(past.first, past.covered))
             room = Room(max(summary.tokens, LEAST_ROOM), max(4 * summary.tokens, LEAST_ROOM))
-            made = _summary(session, past, past.covered, room, draft)
+            made = _judged_summary(session, past, past.covered, room, draft)
         ids = [summary.id for summary in overview.summaries if summary.id is not None]
         return made if session.add_summary(made, epoch=epoch, replaces=ids) else None
 
@@ -479,7 +479,7 @@ def _since(past: History, forgotten: int, active: Sequence[Summary]) -> History:
     return past
 
 
-def _summary(
+def _judged_summary(
     session: SessionMemory, past: History, end: int, room: Room, draft: SummaryDraft
 ) -> Summary:
     """With the titles of documents, and how statements are judged by now."""

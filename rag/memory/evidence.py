@@ -191,7 +191,7 @@ class TurnEvidence:
         text = self.messages[message].text
         is_answer = self.messages[message].role != Role.USER
         question, needs_question = self.question(message), sentence.leans
-        if is_answer and size(text) <= WHOLE and _is_prose(text):
+        if is_answer and size(text) <= WHOLE and _has_sentences_only(text):
             quoted = flat(text)
             needs_question = any(s.leans for s in self.sentences(message))
         elif is_answer and sentence.paragraph:
@@ -206,7 +206,7 @@ class TurnEvidence:
         return f"{question} → {quoted}" if question and needs_question else quoted
 
 
-def _is_prose(text: str) -> bool:
+def _has_sentences_only(text: str) -> bool:
     """No code: on one line its numbers would count."""
     return all(statement.kind == "sentence" for statement in read_statements(text))
 

@@ -243,7 +243,7 @@ class History:
         """The paragraphs that bear on a question, best first; read as far as they are wanted."""
         before = min(before, len(self.said))
         best = self.index.best(question, before=before, meanings=meanings)
-        for some in _batches(best):
+        for some in _split_numbers(best):
             messages = {position // PLACES for position in some}
             self.said.load({message + step for message in messages for step in (-1, 0, 1)})
             for position in some:
@@ -254,7 +254,7 @@ class History:
                     yield position
 
     def _newest(self, before: int) -> Iterator[int]:
-        for some in _batches(reversed(range(min(before, len(self.said))))):
+        for some in _split_numbers(reversed(range(min(before, len(self.said))))):
             self.said.load([*some, some[-1] - 1])
             for message in some:
                 yield from self._newest_of(message)
@@ -417,7 +417,7 @@ def _words(text: str) -> tuple[str, ...]:
     return telling(text, language_of(text))
 
 
-def _batches(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
+def _split_numbers(numbers: Iterable[int]) -> Iterator[tuple[int, ...]]:
     left = iter(numbers)
     while batch := tuple(islice(left, READ_AT_ONCE)):
         yield batch
@@ -427,11 +427,11 @@ def _names(text: str, lexicon: Lexicon) -> tuple[str, ...]:
     """The product names that a text holds: those of the lexicon, and codes of models."""
     products = [name.text for name in lexicon.find(text)] if lexicon.names else []
     parts = (part for name in find_names(text) for part in UNSPACED.split(name.text))
-    codes = [code for part in parts if _is_code(code := part.strip(" ,"))]
+    codes = [code for part in parts if _is_model_code(code := part.strip(" ,"))]
     return tuple(dict.fromkeys([*products, *codes]))
 
 
-def _is_code(name: str) -> bool:
+def _is_model_code(name: str) -> bool:
     """`AX-5400`, `7590AX`: letters and figures in one word, most of it in capitals."""
     has_both = any(map(str.isdigit, name)) and any(map(str.isupper, name))
     return " " not in name and has_both and not any(map(str.islower, name[:2]))

@@ -147,7 +147,7 @@ def _parts(text: str) -> list[_ParagraphPart]:
     over: list[_Over] = []
     parts: list[_ParagraphPart] = []
     for block in _blocks(text):
-        level = _level(text, block)
+        level = _heading_level(text, block)
         over = [head for head in over if head[0] < level]
         for part in _cut(text, block, tuple(over)):
             part.is_over = level < _TEXT
@@ -178,7 +178,7 @@ def _blocks(text: str) -> Iterator[list[Sentence]]:
     """Paragraphs, lists, tables, blocks of code; a heading is one of its own."""
     block: list[Sentence] = []
     for sentence in read_sentences(text):
-        if block and not _goes_on(text, block, sentence):
+        if block and not _belongs_to_block(text, block, sentence):
             yield block
             block = []
         block.append(sentence)
@@ -186,7 +186,7 @@ def _blocks(text: str) -> Iterator[list[Sentence]]:
         yield block
 
 
-def _goes_on(text: str, block: list[Sentence], unit: Sentence) -> bool:
+def _belongs_to_block(text: str, block: list[Sentence], unit: Sentence) -> bool:
     """Whether a sentence, entry, row or line belongs to a block."""
     kind, gap = block[0].kind, text[block[-1].end : unit.start]
     is_next = gap.count("\n") <= 1
@@ -203,7 +203,7 @@ def _goes_on(text: str, block: list[Sentence], unit: Sentence) -> bool:
     return is_next and not is_bold and kind == unit.kind == "sentence" and block[-1].kind == kind
 
 
-def _level(text: str, block: list[Sentence]) -> int:
+def _heading_level(text: str, block: list[Sentence]) -> int:
     """Of a heading, or of what leads in."""
     words = text[block[0].start : block[-1].end]
     if block[0].kind == "heading":

@@ -142,7 +142,7 @@ class HistoryTrimmer:
             self._summarise_if_due(transcript)
             if transcript.summary is None:
                 return Trimmed([dict(message) for message in messages], False, None)
-            sent = _sent(transcript, whole, self._limits)
+            sent = _messages_to_send(transcript, whole, self._limits)
             transcript.sent(sent[0]["content"])
             return Trimmed(sent, True, transcript.summary.report)
         finally:
@@ -188,7 +188,9 @@ class HistoryTrimmer:
         if transcript.writing is not None and transcript.writing.draft is not None:  # it came late
             transcript.draft, transcript.writing = transcript.writing.draft, None
             if transcript.summary is not None:
-                transcript.summary = _summary(transcript, transcript.covered, transcript.room)
+                transcript.summary = _bounded_summary(
+                    transcript, transcript.covered, transcript.room
+                )
         planned = _plan(transcript, self._limits)
         if planned is None:
             return
@@ -203,7 +205,7 @@ class HistoryTrimmer:
                 transcript.draft = transcript.writing.draft or transcript.draft
                 transcript.writing = None
         transcript.room = room
-        transcript.summary = _summary(transcript, end, room)
+        transcript.summary = _bounded_summary(transcript, end, room)
 
 
 def _languages_of(embed: Embed) -> "KnownLanguages":
@@ -234,7 +236,7 @@ class SummaryWriting:
         return self._ended.wait(seconds)
 
 
-def _summary(transcript: Transcript, end: int, room: Room) -> Summary:
+def _bounded_summary(transcript: Transcript, end: int, room: Room) -> Summary:
     most = UNFOLDED_SHARE if transcript.is_unfolded else LINES_SHARE
     return summarise(transcript, end, replace(room, lines=most), transcript.draft)
 
@@ -287,7 +289,7 @@ def _system_tokens(transcript: Transcript, limits: _TrimLimits) -> int:
 # ── What is sent ─────────────────────────────────────────────────────────────────────────────
 
 
-def _sent(
+def _messages_to_send(
     transcript: Transcript, messages: list[MessageDict], limits: _TrimLimits
 ) -> list[dict[str, Any]]:
     """One system message with the summary, then the newest turns, user and assistant in turn.
@@ -300,7 +302,7 @@ def _sent(
     summary = f"{SUMMARY_TITLE}\n{transcript.summary.text}"
     system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
     turns = [i for i in range(transcript.covered, len(messages)) if i not in transcript.systems]
-    sent = _in_turn([messages[index] for index in turns])
+    sent = _join_neighbours([messages[index] for index in turns])
     if sent and sent[-1].get("role") == Role.USER:
         taken = REPLY_TOKENS + OPENING_TOKENS + transcript.summary.tokens
         taken += sum(transcript.tokens(index, index + 1) for index in [*systems, *turns])
@@ -332,7 +334,7 @@ def _kept_systems(transcript: Transcript, limits: _TrimLimits) -> list[int]:
     return [*range(transcript.leading), *fitting, *newer]
 
 
-def _in_turn(messages: list[MessageDict]) -> list[dict[str, Any]]:
+def _join_neighbours(messages: list[MessageDict]) -> list[dict[str, Any]]:
     """The messages, those of one side that follow each other joined into one."""
     joined: list[dict[str, Any]] = []
     for message in messages:

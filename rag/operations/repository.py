@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO, cast
 
 from rag.db.blobs import PART, Blobs, FolderBlobs, blocks, open_blobs
 from rag.errors import SetupError, UserError
@@ -85,7 +85,7 @@ class BackupRepository:
                     f"Backup {chosen} was made by version {values['version']} of Groundnote, which "
                     "is newer than this one. Install that one to restore it."
                 )
-            if values.pop("checksum") != _digest(values):
+            if values.pop("checksum") != _hash_values(values):
                 raise ValueError("its checksum is another")
             del values["format"]
             for part in ("database", "files"):
@@ -100,7 +100,7 @@ class BackupRepository:
     def write_manifest(self, manifest: BackupManifest) -> None:
         """The last file of a backup."""
         values = {"format": FORMAT, **asdict(manifest)}
-        packed = gzip.compress(json.dumps(values | {"checksum": _digest(values)}).encode())
+        packed = gzip.compress(json.dumps(values | {"checksum": _hash_values(values)}).encode())
         self.blobs.write(f"{MANIFESTS}{manifest.id}{ENDING}", [packed])
 
     def lacking(self, manifest: BackupManifest, *, reads: bool = False) -> list[str]:
@@ -113,8 +113,11 @@ class BackupRepository:
         ]
 
     def _is_whole(self, name: str, file: FileRecord) -> bool:
-        with suppress(OSError, zipfile.BadZipFile), self.blobs.open(name) as content:
-            return hashlib.file_digest(cast("Any", content), "sha256").hexdigest() == file.checksum
+        digest = hashlib.sha256()
+        with suppress(OSError, zipfile.BadZipFile):
+            for block in blocks(self.blobs.open(name)):  # stores of others have no `readinto`
+                digest.update(block)
+            return digest.hexdigest() == file.checksum
         return False
 
     @contextmanager
@@ -163,7 +166,7 @@ class BackupRepository:
         return True
 
 
-def _digest(values: Mapping[str, object]) -> str:
+def _hash_values(values: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 

@@ -287,7 +287,7 @@ class Snapshot:
         if self.path is not None:
             yield SQLITE_NAME, _compressed(blocks(self.path.open("rb")))
             return
-        for table, columns in _columns_of(self.connection).items():
+        for table, columns in _columns_by_table(self.connection).items():
             copy = f"COPY (SELECT {_names(columns)} FROM {_names([table])}) TO STDOUT"
             header = ",".join(columns).encode() + b"\n"
             yield f"{table}{TABLE_ENDING}", _compressed(_copied(self.connection, copy, header))
@@ -429,7 +429,7 @@ def _follow_sequences(connection: Connection) -> None:
                 )
 
 
-def _columns_of(connection: Connection) -> dict[str, list[str]]:
+def _columns_by_table(connection: Connection) -> dict[str, list[str]]:
     results: dict[str, list[str]] = {}
     for table, column in connection.execute(_COLUMNS):
         if not table.startswith(INDEX_TABLES):

@@ -63,9 +63,6 @@ class ContextConfig:
     recent_message_count: int = 10  # messages: five question-answer pairs
     share: tuple[str, ...] = ()  # ids of sessions of the same owner that are read as well
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "share", tuple(self.share))  # stored as JSON
-
 
 @dataclass(frozen=True, slots=True)
 class ContextPreferences:
@@ -102,6 +99,7 @@ class Session:
     family: str | None = None  # those that share one register
     model: str | None = None  # that was picked for it; None: the one that answers everybody
     client_id: str | None = None  # what a client that chose one calls it
+    source_count: int = 0  # the highest number of a source; a branch has its family's as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,8 +215,8 @@ class SummaryReport:
     @property
     def citations_lost(self) -> int:
         """Neither in the summary nor to be brought back: 0, or it is a fault."""
-        found = self.citations_in_summary + self.citations_brought_back
-        return max(0, self.citations_required - found)
+        reachable = self.citations_in_summary + self.citations_brought_back
+        return max(0, self.citations_required - reachable)
 
     @property
     def names_brought_back(self) -> int:

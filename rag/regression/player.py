@@ -172,11 +172,13 @@ def numbers_in(text: str) -> set[int]:
 def stands_beside(text: str, words: str, numbers: Iterable[int]) -> bool:
     """Whether the words stand in one line, or one table with its lead-in, with such a number."""
     wanted = set(numbers)
-    return any(holds(block, words) and wanted & numbers_in(block) for block in _together(text))
+    return any(
+        holds(block, words) and wanted & numbers_in(block) for block in _lines_and_tables(text)
+    )
 
 
-def _together(text: str) -> Iterator[str]:
-    """Lines, and tables with the line before them."""
+def _lines_and_tables(text: str) -> Iterator[str]:
+    """Tables with the line before them."""
     lead, rows = "", list[str]()
     for line in [*text.splitlines(), ""]:
         yield line
@@ -276,7 +278,7 @@ class Player:
             Check(number, *outcome) for outcome in self._answer_checks(turn, last_event, number)
         ]
         streamed = "".join(event.text for event in outcome_events if isinstance(event, Text))
-        source_count = self._session.source_count()
+        source_count = self._session.read().source_count
         checks.append(
             Check(
                 number,

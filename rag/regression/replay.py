@@ -240,7 +240,7 @@ class Libraries:
             digest.update(hashlib.sha256(path.read_bytes()).digest())
         for section in (self._settings.documents, self._settings.embedding, self._settings.tables):
             digest.update(section.model_dump_json().encode())
-        digest.update(_code())
+        digest.update(_digest_of_code())
         return digest.hexdigest()[:24]
 
     def _forget_old(self, used: Path) -> None:
@@ -256,7 +256,7 @@ def without_model(settings: Settings) -> Settings:
     return settings.model_copy(update={"llm": llm})
 
 
-def _code() -> bytes:
+def _digest_of_code() -> bytes:
     """Another version of us may read documents in another way."""
     digest = hashlib.sha256()
     for folder in READS:

@@ -248,15 +248,14 @@ def as_json(replays: Sequence[Replay]) -> dict[str, Any]:
                 "passed": replay.passed,
                 "error": replay.error,
                 "checks": [asdict(check) for check in replay.checks],
-                "turns": [_turn(turn) for turn in replay.turns],
+                "turns": [
+                    {key: value for key, value in asdict(turn).items() if key != "checks"}
+                    for turn in replay.turns
+                ],
             }
             for replay in replays
         ],
     }
-
-
-def _turn(turn: PlayedTurn) -> dict[str, Any]:
-    return {key: value for key, value in asdict(turn).items() if key != "checks"}
 
 
 def as_junit(replays: Sequence[Replay]) -> bytes:

@@ -9,7 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -153,7 +153,7 @@ class Configured(Strict):
 
     def changed(self, config: ContextConfig) -> ContextConfig:
         """The configuration with these changes."""
-        return ContextConfig(**(_fields(config) | self.model_dump(exclude_none=True)))
+        return replace(config, **self.model_dump(exclude_none=True))
 
 
 class SettingsStep(Strict):
@@ -247,10 +247,6 @@ def documents_of(script: Script, path: Path) -> Path:
             return folder.resolve()
     looked = ", ".join(str(folder) for folder in near)
     raise UserError(f'{path}: there is no folder of documents "{script.documents}" ({looked}).')
-
-
-def _fields(config: ContextConfig) -> dict[str, Any]:
-    return {name: getattr(config, name) for name in ContextConfig.__dataclass_fields__}
 
 
 ENDINGS = (".json", ".yaml", ".yml")
@@ -419,9 +415,8 @@ def _is_side(problem: Mapping[str, Any]) -> bool:
 
 
 def _place_and_message(problem: Mapping[str, Any], source: ScriptFile) -> tuple[KeyPath, str]:
-    """Where a problem is, and what."""
     place, value = _place(problem["loc"], source.data, problem["type"])
-    return place, _message(problem, value, place, source.data)
+    return place, _problem_text(problem, value, place, source.data)
 
 
 def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any]:
@@ -440,7 +435,7 @@ def _place(loc: Sequence[str | int], data: Any, kind: str) -> tuple[KeyPath, Any
     return tuple(place), data
 
 
-def _message(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
+def _problem_text(problem: Mapping[str, Any], value: Any, place: KeyPath, data: Any) -> str:
     kind, limits = problem["type"], problem.get("ctx", {})
     if kind == "extra_forbidden":
         return "there is no such key here" + _nearest(place, data)
@@ -515,7 +510,8 @@ def _check_turns(script: Script, source: ScriptFile) -> None:
                 raise source.error((*place, key), message)
         if isinstance(turn, Add) and (turn.add.text is None) == (turn.add.file is None):
             raise source.error((*place, "add"), 'it needs either "text" or "file"')
-        if isinstance(turn, Regenerate) and not _answers(script.turns[:index]):
+        is_first = not any(isinstance(earlier, Ask) for earlier in script.turns[:index])
+        if isinstance(turn, Regenerate) and is_first:
             raise source.error((*place, "regenerate"), "nothing was asked before")
 
 
@@ -545,7 +541,3 @@ def _check_earlier(
 def _speaking(turns: Iterable[ScriptTurn]) -> list[int]:
     spoken = (Ask, Regenerate, Import)
     return [number for number, turn in enumerate(turns, start=1) if isinstance(turn, spoken)]
-
-
-def _answers(turns: Iterable[ScriptTurn]) -> bool:
-    return any(isinstance(turn, Ask) for turn in turns)

@@ -34,7 +34,7 @@ def as_markdown(session: Session, messages: Sequence[Message], sources: Sequence
         parts.append(f"*From question {turn} on, this is another version of a conversation.*")
     cited: set[int] = set()
     for message in paced(messages, weight=8):
-        parts.append(_message(message, by_number))
+        parts.append(_exported_message(message, by_number))
         if message.role == Role.ASSISTANT:
             cited.update(cited_numbers(message.content))
     parts += [_footnote(by_number[number]) for number in sorted(cited & by_number.keys())]
@@ -47,7 +47,7 @@ def file_name(session: Session, extension: str) -> str:
     return f"{words or 'conversation'}.{extension}"
 
 
-def _message(message: Message, by_number: Mapping[int, Source]) -> str:
+def _exported_message(message: Message, by_number: Mapping[int, Source]) -> str:
     if message.role == Role.ASSISTANT:
         text = _footnoted(standalone(with_warnings(outgoing(message))), by_number)
         if message.status is MessageStatus.COMPLETE:

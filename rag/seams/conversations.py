@@ -171,9 +171,6 @@ class SourceRegister(OwnedSession, Protocol):
     def sources(self, numbers: Sequence[int] | None = None) -> list[Source]:
         """By number, with their present state; numbers that are not registered are left out."""
 
-    def source_count(self) -> int:
-        """The highest number that is taken; below it there may be some that are not its own."""
-
     def reserve_numbers(self, highest: int) -> None:
         """Give new sources numbers above this one only."""
 
@@ -223,7 +220,7 @@ class SessionMemory(SessionTranscript, SourceRegister, Protocol):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         """Those that are saved."""
 
-    def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
+    def vectors_besides(self, indices: Collection[int], since: int = 0) -> dict[int, Any]:
         """Those of other messages from one on; costs little where these are new or none."""
 
     def words_until(self) -> tuple[int, bytes]:

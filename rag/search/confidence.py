@@ -153,9 +153,9 @@ class QuestionBackground:
         with reading(self._engine) as connection:
             now = versions(connection, readable)
             with self._lock:
-                held = self._held.get(readable.ids)
-            if held is not None and held[0] == now:
-                return held[1]
+                sample = self._held.get(readable.ids)
+            if sample is not None and sample[0] == now:
+                return sample[1]
             # Ids come of the content: their order is none of the library's.
             query = select(chunks.c.id).where(inside(chunks.c.collection_id, readable))
             ids = list(connection.scalars(query.order_by(chunks.c.id).limit(SAMPLE)))

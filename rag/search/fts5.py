@@ -83,9 +83,9 @@ class Fts5Words:
         """FTS5 scores each term, and they add up."""
         if not plan.rare:
             return {}
-        match = _match(" OR ", [term.term for term in plan.rare], readable)
-        found = connection.execute(self._SCORES, {"match": match, "limit": limit})
-        return {row: float(scored) for row, scored in found.all()}
+        match = _match_expression(" OR ", [term.term for term in plan.rare], readable)
+        rows = connection.execute(self._SCORES, {"match": match, "limit": limit})
+        return {row: float(scored) for row, scored in rows.all()}
 
     def _ranked(
         self,
@@ -103,9 +103,9 @@ class Fts5Words:
         rows = sorted(scores, key=lambda row: (-scores[row], row))[:most]
         together: dict[int, None] = {}
         for terms in plan.together():
-            match = _match(" AND ", terms, readable)
-            found = connection.execute(self._TOGETHER, {"match": match, "limit": most})
-            together |= dict.fromkeys(found.scalars())
+            match = _match_expression(" AND ", terms, readable)
+            matching = connection.execute(self._TOGETHER, {"match": match, "limit": most})
+            together |= dict.fromkeys(matching.scalars())
             if len(together) >= most:
                 break
         weighed = plan.common if readable.ids is None else plan.all
@@ -122,30 +122,35 @@ class Fts5Words:
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
-        asked = ({"match": _match("", [term], readable), "most": most} for term in terms)
-        return [int(connection.execute(self._FREQUENCY, each).scalar_one()) for each in asked]
+        queries = (
+            {"match": _match_expression("", [term], readable), "most": most} for term in terms
+        )
+        return [
+            int(connection.execute(self._FREQUENCY, parameters).scalar_one())
+            for parameters in queries
+        ]
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
         connection.execute(self._VOCABULARY)
-        found = connection.execute(self._WORDS)
-        return {row.term: row.doc for row in found if row.term}  # a lone accent leaves nothing
+        rows = connection.execute(self._WORDS)
+        return {row.term: row.doc for row in rows if row.term}  # a lone accent leaves nothing
 
     def holding(
         self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
-        asked = {"match": _match("", [term], readable), "limit": limit}
-        rows = connection.execute(self._TOGETHER, asked).scalars().all()
-        found = connection.execute(self._IDS, {"keys": rows})
-        return [row.id for row in sorted(found, key=lambda row: row.row)]
+        parameters = {"match": _match_expression("", [term], readable), "limit": limit}
+        rows = connection.execute(self._TOGETHER, parameters).scalars().all()
+        ids = connection.execute(self._IDS, {"keys": rows})
+        return [row.id for row in sorted(ids, key=lambda row: row.row)]
 
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        found = connection.execute(self._TEXTS_OF, {"keys": list(chunk_ids)}).all()
+        rows = connection.execute(self._TEXTS_OF, {"keys": list(chunk_ids)}).all()
         stems = _Stems(self.stemmer, terms)
-        for row in found:
+        for row in rows:
             stems.read(row.row, row.heading, row.text)
-        return rows_of_terms(stems.of_term, stems.places(), {row.row: row.id for row in found})
+        return rows_of_terms(stems.of_term, stems.places(), {row.row: row.id for row in rows})
 
     def tokens(self, term: Term) -> Sequence[str]:
         return term.tokens
@@ -164,10 +169,10 @@ class Fts5Words:
         for statement in self._APART:
             connection.exec_driver_sql(statement)
         connection.execute(self._FILL, {"collection": collection_id, "first": first_row})
-        found = connection.exec_driver_sql(self._WORDS_OF).all()
+        rows = connection.exec_driver_sql(self._WORDS_OF).all()
         for statement in self._DROP:
             connection.exec_driver_sql(statement)
-        for word, places in found:
+        for word, places in rows:
             yield word, np.sort(np.fromstring(places, dtype=np.int64, sep=","))
 
 
@@ -186,14 +191,14 @@ class _Stems:
         stems = (stem for stems in self.of_term.values() for stem in stems if stem)
         self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
 
-    def read(self, row: int, heading: str, told: str) -> int:
+    def read(self, row: int, heading: str, body: str) -> int:
         """Note where the terms stand; returns the length.
 
         Of two places, which is right behind the other is all that counts. So only words that may
         be terms are looked at.
         """
-        heading, told = plain(heading), plain(told)
-        for part, first in ((heading, row << 16), (told, row << 16 | IN_TEXT)):
+        heading, body = plain(heading), plain(body)
+        for part, first in ((heading, row << 16), (body, row << 16 | IN_TEXT)):
             place, end = first, 0
             for match in self._words.finditer(part):
                 position = match.start()
@@ -205,10 +210,10 @@ class _Stems:
             for letters in self._letters:
                 for match in re.finditer(letters, part):
                     self._found[letters].append(first + min(match.start(), IN_TEXT - 1))
-        return len(heading) + len(told)
+        return len(heading) + len(body)
 
     def places(self) -> dict[str, Positions]:
-        return {stem: np.unique(np.array(found)) for stem, found in self._found.items()}
+        return {stem: np.unique(np.array(positions)) for stem, positions in self._found.items()}
 
     def _stem(self, word: str) -> str:
         if word not in self._known:
@@ -218,14 +223,14 @@ class _Stems:
 
 def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:
     """What begins so, up to a word's end; a beginning of fewer letters is all of a word."""
-    each = (
+    patterns = (
         re.escape(letters) + ("" if len(letters) == _BEGINNING else r"(?![^\W_])")
         for letters in sorted(beginnings)
     )
-    return re.compile(rf"(?:{'|'.join(each) or '(?!)'})[^\W_]*")
+    return re.compile(rf"(?:{'|'.join(patterns) or '(?!)'})[^\W_]*")
 
 
-def _match(joined: str, terms: Sequence[Term], readable: Readable) -> str:
+def _match_expression(joined: str, terms: Sequence[Term], readable: Readable) -> str:
     """Chunks with the terms; the index finds them only where the asker may read."""
     words = f"{{heading text}} : ({joined.join(map(_fts5, terms))})"
     if readable.ids is None:

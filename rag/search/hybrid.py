@@ -132,7 +132,7 @@ class HybridRetriever:
             return []
         scores = self._scores(query, readable, before, only)
         best = self._by_names(query, ranked(scores.total), readable)
-        found = self._read(query, best, readable, limit, before.documents)
+        hits_read = self._read(query, best, readable, limit, before.documents)
         hits = [
             replace(
                 hit,
@@ -140,7 +140,7 @@ class HybridRetriever:
                     scores.nearness.get(hit.chunk.id, 0.0), scores.coverage.get(hit.chunk.id, 0.0)
                 ),
             )
-            for hit in found
+            for hit in hits_read
         ]
         return self._with_steps(hits, readable)[:limit]
 
@@ -169,11 +169,11 @@ class HybridRetriever:
         A document that is called by another product says little of this one.
         """
         names = typed_names(tuple(self._documents.lexicon(readable)))
-        asked = _names_in(query, names)
-        if not asked:
+        products = _names_in(query, names)
+        if not products:
             return best
         chunks = self._documents.chunks([key for key, _ in best[:NAMED_AMONG]], readable)
-        gains = {key: NAMED * _naming(asked, chunk, names) for key, chunk in chunks.items()}
+        gains = {key: NAMED * _naming(products, chunk, names) for key, chunk in chunks.items()}
         return ranked({key: score + gains.get(key, 0.0) for key, score in best})
 
     def _scores(
@@ -220,17 +220,17 @@ class HybridRetriever:
         """
         texts, weights = _led(query, before)
         rows = self._embedder.embed(texts)
-        own, vector = _unit(rows[0]), _mixed(rows, weights)
+        question_vector, vector = _normalise(rows[0]), _mixed(rows, weights)
         [nearest] = self._index.nearest(vector[None], readable, limit=limit)
         if wanted and not nearest:
             raise IndexAway("The vector index is empty beside a full database; it is rebuilt.")
         second, others = self._second_standing(texts, weights, readable)
         keys = list(dict.fromkeys((*(key for key, _ in nearest), *others, *wanted)))
-        known = self._index.vectors(keys)
+        vectors = self._index.vectors(keys)
         lowest = dict.fromkeys(keys, min((cosine for _, cosine in nearest), default=0.0))
-        cosines = lowest | {key: float(row @ vector) for key, row in known.items()}
+        cosines = lowest | {key: float(row @ vector) for key, row in vectors.items()}
         spread = self._background.spread(vector, readable).steadied(self.usual)
-        alone = lowest | {key: float(row @ own) for key, row in known.items()}
+        alone = lowest | {key: float(row @ question_vector) for key, row in vectors.items()}
         nearness = {key: self.usual.nearness(cosine) for key, cosine in alone.items()}
         return _averaged(spread.standardised(cosines), second(keys)), nearness
 
@@ -271,11 +271,11 @@ class HybridRetriever:
         best = max(standing, key=lambda key: standing[key] + COVERAGE * coverage[key])
         first, second = max(nearness.values()), self._second_nearness(query, readable)
         nearness_of_second = None if second is None else second.nearness
-        found = certainty(first, nearness_of_second, coverage[best])
-        if second is None or found is not Certainty.NOTHING or second.is_language_known:
-            return Confidence(found, named.missing)
-        found = across_languages(second.nearness, second.standing)
-        return Confidence(found, named.missing, is_other_language=True)
+        level = certainty(first, nearness_of_second, coverage[best])
+        if second is None or level is not Certainty.NOTHING or second.is_language_known:
+            return Confidence(level, named.missing)
+        level = across_languages(second.nearness, second.standing)
+        return Confidence(level, named.missing, is_other_language=True)
 
     def _second_nearness(self, query: str, readable: Readable) -> _SecondNearness | None:
         rows = self._second.questions([query]) if self._second is not None else None
@@ -287,12 +287,12 @@ class HybridRetriever:
         best = max(nearest.of_chunk.values())
         spread = nearest.spread or self._second.spread(rows[0], readable)
         chunks = self._documents.chunks(list(nearest.of_chunk), readable).values()
-        held = {word for chunk in chunks for word in words_of(chunk.embedded_text)}
+        library_words = {word for chunk in chunks for word in words_of(chunk.embedded_text)}
         words = [word for word in words_of(query) if not word.isdigit()]
         return _SecondNearness(
             self._second.usual.nearness(best),
             spread.nearness(best),
-            sum(word in held for word in words) >= LITTLE * len(words),
+            sum(word in library_words for word in words) >= LITTLE * len(words),
         )
 
     def by_words(
@@ -309,17 +309,17 @@ class HybridRetriever:
             return []
         query = self._respelled(query, readable)
         best = ranked(self._by_words(query, readable, before))
-        found = self._read("", best, readable, limit, before.documents)
-        [coverage] = self._lexical.coverages([query], readable, [hit.chunk.id for hit in found])
-        hits = [replace(hit, relevance=coverage[hit.chunk.id]) for hit in found]
+        read = self._read("", best, readable, limit, before.documents)
+        [coverage] = self._lexical.coverages([query], readable, [hit.chunk.id for hit in read])
+        hits = [replace(hit, relevance=coverage[hit.chunk.id]) for hit in read]
         return self._with_steps(hits, readable)[:limit]
 
     def _by_words(self, query: str, readable: Readable, before: EarlierTopics) -> dict[str, float]:
         """Scores by the words of a query, and less by those of what was said before it."""
         texts, weights = _led(query, before)
-        found = self._lexical.searches(texts, readable, limit=CANDIDATES)
+        results = self._lexical.searches(texts, readable, limit=CANDIDATES)
         total: dict[str, float] = {}
-        for weight, scores in zip(weights, found, strict=True):
+        for weight, scores in zip(weights, results, strict=True):
             for key, score in scores:
                 total[key] = total.get(key, 0.0) + weight * score
         return dict(ranked(total)[:CANDIDATES])
@@ -360,32 +360,34 @@ class HybridRetriever:
         return [*(best[place] for place in order), *rest]
 
 
-def _unit(vector: Vector) -> Vector:
+def _normalise(vector: Vector) -> Vector:
     return vector / max(float(np.linalg.norm(vector)), 1e-9)
 
 
 def _mixed(rows: NDArray[np.float32], weights: Sequence[float]) -> Vector:
-    return _unit(np.asarray(weights, dtype=np.float32) @ rows)
+    return _normalise(np.asarray(weights, dtype=np.float32) @ rows)
 
 
 def _averaged(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
     """Both opinions count alike; where there is one alone, it stands for both."""
-    return {key: (each + second[key]) / 2 if key in second else each for key, each in first.items()}
+    return {
+        key: (score + second[key]) / 2 if key in second else score for key, score in first.items()
+    }
 
 
-def _naming(asked: set[str], chunk: Chunk, names: TypedNames) -> float:
+def _naming(products: set[str], chunk: Chunk, names: TypedNames) -> float:
     """1 for what holds all products asked for, and half as much for a title of theirs.
 
     1 down is what names none of them in a document that is called by one that begins alike.
     """
-    titled, held = _names_in(chunk.document_title, names), _names_in(chunk.embedded_text, names)
-    if asked & titled:
+    titled, named = _names_in(chunk.document_title, names), _names_in(chunk.embedded_text, names)
+    if products & titled:
         return 1.5
-    if asked <= held:
+    if products <= named:
         return 1.0
-    families = {name.split()[0] for name in asked}
+    families = {name.split()[0] for name in products}
     is_sibling = any(name.split()[0] in families for name in titled)
-    return -1.0 if is_sibling and not asked & (titled | held) else 0.0
+    return -1.0 if is_sibling and not products & (titled | named) else 0.0
 
 
 def _names_in(text: str, names: TypedNames) -> set[str]:
@@ -403,8 +405,8 @@ def _either(query: str) -> str:
 
 def _led(query: str, before: EarlierTopics) -> tuple[list[str], list[float]]:
     """A question and what leads its search, with their weights."""
-    said = [(_either(text), weight) for text, weight in before.said if text.strip()]
-    return [query, *(text for text, _ in said)], [1.0, *(weight for _, weight in said)]
+    earlier = [(_either(text), weight) for text, weight in before.said if text.strip()]
+    return [query, *(text for text, _ in earlier)], [1.0, *(weight for _, weight in earlier)]
 
 
 def _candidates(

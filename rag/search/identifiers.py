@@ -41,33 +41,33 @@ class IdentifierIndex:
 
     def look_up(self, question: str, readable: Readable) -> Identified:
         """What the codes of a question point at; nothing for one that is everywhere."""
-        asked = asked_identifiers(question)
-        if not asked or readable.ids == frozenset():
+        wanted = asked_identifiers(question)
+        if not wanted or readable.ids == frozenset():
             return NONE
         with reading(self._engine) as connection:
             most = max(FEW, int(SHARE * _size(connection, readable)))
             holders = _holders(
-                connection, {identifier.code for one in asked for identifier in one}, readable
+                connection, {identifier.code for one in wanted for identifier in one}, readable
             )
             exact: set[str] = set()
             near: set[str] = set()
             missing = []
-            for choices in asked:
-                known = [holders[choice.code] for choice in choices if choice.code in holders]
-                if known:
-                    exact.update(known[0] if len(known[0]) <= most else ())
+            for choices in wanted:
+                exact_ids = [holders[choice.code] for choice in choices if choice.code in holders]
+                if exact_ids:
+                    exact.update(exact_ids[0] if len(exact_ids[0]) <= most else ())
                     continue
-                like = _near(connection, choices, readable)
-                found = _holders(connection, like, readable)
-                near.update(chunk_id for ids in found.values() for chunk_id in ids)
-                shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in found)
+                like = _similar_codes(connection, choices, readable)
+                similar = _holders(connection, like, readable)
+                near.update(chunk_id for ids in similar.values() for chunk_id in ids)
+                shown = tuple(like[code] for code in list(like)[:NEAR_SHOWN] if code in similar)
                 missing.append(MissingIdentifier(choices[0].written, shown))
         return Identified(frozenset(exact), frozenset(near - exact), tuple(missing))
 
 
 def _size(connection: Connection, readable: Readable) -> int:
-    found = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, readable))
-    return int(connection.execute(found).scalar_one())
+    count = select(func.count()).select_from(chunks).where(inside(chunks.c.collection_id, readable))
+    return int(connection.execute(count).scalar_one())
 
 
 def _holders(
@@ -93,7 +93,7 @@ def _holders(
     return dict(results)
 
 
-def _near(
+def _similar_codes(
     connection: Connection, choices: Sequence[Identifier], readable: Readable
 ) -> Mapping[str, str]:
     """Codes that a slip or two make of one that was asked for, the nearest first, as written."""
@@ -121,7 +121,7 @@ def _near(
             if distance <= slips:
                 results.setdefault(row.code, (distance, row.written))
     least = min((distance for distance, _ in results.values()), default=0)
-    best = {code: each for code, each in results.items() if each[0] == least}
+    best = {code: slip for code, slip in results.items() if slip[0] == least}
     return {code: best[code][1] for code in sorted(best)}
 
 
@@ -167,13 +167,13 @@ class NameMentions:
     def everywhere(self, words: str, readable: Readable) -> list[Chunk]:
         """Every chunk that holds these words: a name as it is written, others in any form."""
         chunks = self._chunks(words, readable, ALL_CHUNKS)
-        known = {name.casefold(): name for name in self._lexicon(readable)}
-        name = words if words.isupper() else known.get(words.casefold())
+        names = {name.casefold(): name for name in self._lexicon(readable)}
+        name = words if words.isupper() else names.get(words.casefold())
         return chunks if name is None else [chunk for chunk in chunks if _holds(chunk, name)]
 
     def _chunks(self, name: str, readable: Readable, limit: int) -> list[Chunk]:
-        found = self._words.holding(name, readable, limit=limit)
-        return list(self.documents.chunks(found, readable).values())
+        ids = self._words.holding(name, readable, limit=limit)
+        return list(self.documents.chunks(ids, readable).values())
 
 
 def _told_apart(links: Sequence[DocumentLink]) -> list[DocumentLink]:

@@ -45,10 +45,10 @@ def ids_in_file(directory: Path, *, embedding: str) -> set[str] | None:
     ):
         if dict(reader.execute(_FORM)) != FORM:
             return None
-        found = reader.execute(_COLLECTION, (COLLECTION,)).fetchall()
-        if len(found) != 1:
+        rows = reader.execute(_COLLECTION, (COLLECTION,)).fetchall()
+        if len(rows) != 1:
             return None
-        collection_id, segment, taken_over = found[0]
+        collection_id, segment, taken_over = rows[0]
         if reader.execute(_MADE_BY, (collection_id,)).fetchall() != [(embedding,)]:
             return None
         if reader.execute(_WAITING, (taken_over, collection_id)).fetchone():

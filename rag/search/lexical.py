@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
+from math import prod
 
 from sqlalchemy import Connection, Engine, select, text
 
@@ -19,6 +20,7 @@ from rag.search.query import Term, Vocabulary, plain, terms_of, words_of
 from rag.search.tsvector import TsvectorWords
 from rag.search.word_cache import CachedWords, CollectionWords, Lexemes
 from rag.search.word_index import (
+    MOST_COUNTED,
     MOST_SCORED,
     SHARE_OF_TIME,
     Plan,
@@ -67,11 +69,11 @@ class LexicalIndex:
         if not any(map(terms_of, queries)) or limit <= 0 or readable.ids == frozenset():
             return [[] for _ in queries]
         with reading(self.engine) as connection:
-            own = self._held.words_of(connection, readable)
-            if own is not None:
-                return [own.search(self._lexemes(connection, q), limit) for q in queries]
-            known = self._knowing(connection)
-            plans = [Plan.of(self._weighed(connection, known, q, readable)) for q in queries]
+            cached = self._held.words_of(connection, readable)
+            if cached is not None:
+                return [cached.search(self._lexemes(connection, q), limit) for q in queries]
+            vocabulary = self._knowing(connection)
+            plans = [Plan.of(self._weighed(connection, vocabulary, q, readable)) for q in queries]
             look = partial(self._words.search, connection)
             return [look(plan, readable, limit) if plan.all else [] for plan in plans]
 
@@ -81,20 +83,20 @@ class LexicalIndex:
         if not term.tokens or readable.ids == frozenset():
             return []
         with reading(self.engine) as connection:
-            own = self._held.words_of(connection, readable)
-            if own is not None:
-                return own.holding(self._words.lexemes(connection, [term]), limit)
+            cached = self._held.words_of(connection, readable)
+            if cached is not None:
+                return cached.holding(self._words.lexemes(connection, [term]), limit)
             return self._words.holding(connection, term, readable, limit)
 
     def is_known(self, word: str, readable: Readable) -> bool:
         """Whether some text holds a word, in any form or but for a slip of the keyboard."""
         with reading(self.engine) as connection:
-            own = self._held.words_of(connection, readable)
-            if own is not None:
-                is_held = bool(own.holding(self._lexemes(connection, word), 1))
+            cached = self._held.words_of(connection, readable)
+            if cached is not None:
+                is_held = bool(cached.holding(self._lexemes(connection, word), 1))
             else:
                 is_held = any(self._words.frequencies(connection, terms_of(word), readable, 1))
-            return is_held or bool(self._slips(connection, own, word.lower(), readable))
+            return is_held or bool(self._slips(connection, cached, word.lower(), readable))
 
     def respelled(
         self, query: str, readable: Readable, is_word: Callable[[str], bool] = lambda word: False
@@ -105,8 +107,8 @@ class LexicalIndex:
         are unknown: it is another language's.
         """
         with reading(self.engine) as connection:
-            own = self._held.words_of(connection, readable)
-            slips = self._slips(connection, own, query, readable)
+            cached = self._held.words_of(connection, readable)
+            slips = self._slips(connection, cached, query, readable)
         for word, meant in slips.items():
             if is_word(word):
                 continue
@@ -130,49 +132,53 @@ class LexicalIndex:
         if not any(map(terms_of, queries)) or not chunk_ids:
             return [dict.fromkeys(chunk_ids, 0.0) for _ in queries]
         with reading(self.engine) as connection:
-            own = self._held.words_of(connection, readable)
-            if own is None:
-                known = self._knowing(connection)
-                return [self._covered(connection, known, q, readable, chunk_ids) for q in queries]
-            asked = [self._lexemes(connection, query) for query in queries]
-            return [own.coverage(each, chunk_ids) for each in asked]
+            cached = self._held.words_of(connection, readable)
+            if cached is None:
+                vocabulary = self._knowing(connection)
+                return [
+                    self._covered(connection, vocabulary, q, readable, chunk_ids) for q in queries
+                ]
+            lexemes = [self._lexemes(connection, query) for query in queries]
+            return [cached.coverage(of_query, chunk_ids) for of_query in lexemes]
 
     def _covered(
         self,
         connection: Connection,
-        known: _KnownWords,
+        vocabulary: _KnownWords,
         query: str,
         readable: Readable,
         chunk_ids: Sequence[str],
     ) -> dict[str, float]:
-        terms = self._weighed(connection, known, query, readable)
+        terms = self._weighed(connection, vocabulary, query, readable)
         weights = [term.weight for term in terms]
         visible = _visible(connection, chunk_ids, readable)
         holders = self._words.holders(connection, [term.term for term in terms], visible)
-        held = dict.fromkeys(chunk_ids, 0.0)
+        covered = dict.fromkeys(chunk_ids, 0.0)
         for weight, of_term in zip(weights, holders, strict=True):
             for chunk_id in of_term:
-                held[chunk_id] += weight
-        return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in held.items()}
+                covered[chunk_id] += weight
+        return {chunk_id: weight / (sum(weights) or 1.0) for chunk_id, weight in covered.items()}
 
     def _lexemes(self, connection: Connection, query: str) -> Lexemes:
         return self._words.lexemes(connection, terms_of(query))
 
     def _slips(
-        self, connection: Connection, own: CollectionWords | None, query: str, readable: Readable
+        self, connection: Connection, cached: CollectionWords | None, query: str, readable: Readable
     ) -> dict[str, str]:
         """Mistyped words of a query, with what is meant as some text has it."""
-        vocabulary = (own or self._knowing(connection)).vocabulary
+        vocabulary = (cached or self._knowing(connection)).vocabulary
 
         @cache
         def count_readable(stem: str) -> int:
             return self._words.frequencies(connection, [Term((stem,))], readable, MOST_SCORED)[0]
 
-        is_all = own is not None or readable.ids is None
+        is_all = cached is not None or readable.ids is None
         count = vocabulary.chunk_count if is_all else count_readable
         likely = vocabulary.likely(query, count)
         meant = {
-            word: vocabulary.nearest(word, self._written(connection, own, stems, readable), count)
+            word: vocabulary.nearest(
+                word, self._written(connection, cached, stems, readable), count
+            )
             for word, stems in likely.items()
         }
         return {word: other for word, other in meant.items() if other}
@@ -180,55 +186,67 @@ class LexicalIndex:
     def _written(
         self,
         connection: Connection,
-        own: CollectionWords | None,
+        cached: CollectionWords | None,
         stems: Sequence[str],
         readable: Readable,
     ) -> set[str]:
         """The words of these stems, as some texts have them."""
-        found: dict[str, None] = {}
+        ids: dict[str, None] = {}
         for term in [Term((stem,)) for stem in stems]:
-            if own is not None:
-                found |= dict.fromkeys(own.holding({term: term.tokens}, WRITTEN))
+            if cached is not None:
+                ids |= dict.fromkeys(cached.holding({term: term.tokens}, WRITTEN))
             else:
-                found |= dict.fromkeys(self._words.holding(connection, term, readable, WRITTEN))
-        query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(found))
+                ids |= dict.fromkeys(self._words.holding(connection, term, readable, WRITTEN))
+        query = select(chunks.c.heading, chunks.c.text).where(chunks.c.id.in_(ids))
         texts = [f"{row.heading} {row.text}" for row in connection.execute(query)]
-        words = {word for said in texts for word in words_of(said)}
+        words = {word for passage in texts for word in words_of(passage)}
         return {word for word in words if stem_of(plain(word), self._words.stemmer) in stems}
 
     def _weighed(
-        self, connection: Connection, known: _KnownWords, query: str, readable: Readable
+        self, connection: Connection, vocabulary: _KnownWords, query: str, readable: Readable
     ) -> list[WeighedTerm]:
         """What to look up, with its frequencies: those of a library's words are known.
 
         All others are counted, and everything is for who may not read every collection.
         """
         is_open = readable.ids is None
-        size = known.size if is_open else chunk_count(connection, readable)
+        size = vocabulary.size if is_open else chunk_count(connection, readable)
         terms = terms_of(query)
-        of_word = {term: self._count_by_vocabulary(known, term) for term in terms if is_open}
-        uncounted = [term for term in terms if of_word.get(term) is None]
+        weighed = {
+            term: self._by_vocabulary(vocabulary, term) if is_open else None for term in terms
+        }
+        uncounted = [term for term in terms if weighed[term] is None]
         counts = self._words.frequencies(connection, uncounted, readable, MOST_SCORED + 1)
-        counted = dict(zip(uncounted, counts, strict=True))
-        frequencies = {term: counted.get(term, of_word.get(term) or 0) for term in terms}
-        return [WeighedTerm(term, count, idf(size, count)) for term, count in frequencies.items()]
+        for term, count in zip(uncounted, counts, strict=True):
+            weighed[term] = WeighedTerm(term, count, idf(size, count))
+        return list(filter(None, weighed.values()))
 
-    def _count_by_vocabulary(self, known: _KnownWords, term: Term) -> int | None:
-        tokens = self._words.tokens(term)
-        return None if term.is_prefix or len(tokens) > 1 else known.vocabulary.count(tokens[0])
+    def _by_vocabulary(self, library: _KnownWords, term: Term) -> WeighedTerm | None:
+        """As rare as the rarest of its letters, where it stands for several that are all common.
+
+        To count these one beside the other, each chunk that holds them would be read.
+        """
+        counts = [library.vocabulary.count(token) for token in self._words.tokens(term)]
+        numbers = [count for count in counts if count is not None]
+        if term.is_prefix or len(numbers) < len(counts):
+            return None
+        if len(counts) > 1 and min(numbers) <= MOST_COUNTED:
+            return None
+        together = library.size * prod(count / library.size for count in numbers)
+        return WeighedTerm(term, min(numbers), idf(library.size, round(together)))
 
     # ── What is known of the library's words ─────────────────────────────────────────────────
 
     def _knowing(self, connection: Connection) -> _KnownWords:
         """What is known by now; read beside the query, which does not wait."""
         newest = int(connection.execute(_NEWEST).scalar_one() or 0)
-        known = self._known
-        if known is None or (known.newest != newest and self._is_time(known)):
+        current = self._known
+        if current is None or (current.newest != newest and self._is_time(current)):
             threading.Thread(target=self._read_beside, name="words", daemon=True).start()
-        return known or _KnownWords(newest, newest, Vocabulary({}, self._words.stemmer))
+        return current or _KnownWords(newest, newest, Vocabulary({}, self._words.stemmer))
 
-    def _is_time(self, known: _KnownWords) -> bool:
-        return time.monotonic() - known.read_at > known.seconds / SHARE_OF_TIME
+    def _is_time(self, words: _KnownWords) -> bool:
+        return time.monotonic() - words.read_at > words.seconds / SHARE_OF_TIME
 
     def _read_beside(self) -> None:
         if self._reading.acquire(blocking=False):

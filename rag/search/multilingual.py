@@ -159,7 +159,7 @@ class MultilingualVectors:
         with self._lock:
             self._held[collection_id] = vectors
             self._held.move_to_end(collection_id)
-            while sum(len(each.rows) for each in self._held.values()) > MOST_HELD:
+            while sum(len(collection.rows) for collection in self._held.values()) > MOST_HELD:
                 self._held.popitem(last=False)
         return vectors
 
@@ -208,9 +208,9 @@ class MultilingualVectors:
 
     def progress(self) -> tuple[int, int]:
         """How many chunks have a vector, and how many there are."""
-        own = select(func.count()).where(second_vectors.c.model == self._embedder.name)
+        counted = select(func.count()).where(second_vectors.c.model == self._embedder.name)
         with reading(self._engine) as connection:
-            done = int(connection.execute(own).scalar_one())
+            done = int(connection.execute(counted).scalar_one())
             total = connection.execute(select(func.count()).select_from(chunks)).scalar_one()
         return done, int(total)
 

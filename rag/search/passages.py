@@ -76,15 +76,15 @@ def _blocks(text: str, first: int, last: int) -> Iterator[tuple[int, int]]:
     kind, start, end, is_apart = "", 0, 0, False
     lead: int | None = None  # where a line begins that what follows belongs to
     for line in _LINE.finditer(text, text.rfind("\n", 0, first) + 1, last):
-        said = line.group().rstrip()
-        own = _kind(said, kind)
-        if own != kind or not own or (own == "table" and is_apart):
+        content = line.group().rstrip()
+        line_kind = _kind(content, kind)
+        if line_kind != kind or not line_kind or (line_kind == "table" and is_apart):
             if kind:
                 yield start, end
-            kind, start = own, line.start() if lead is None else lead
-        end = line.start() + len(said)
+            kind, start = line_kind, line.start() if lead is None else lead
+        end = line.start() + len(content)
         is_apart = line.group().endswith("\n\n")  # a long table has its header again behind a gap
-        lead = line.start() if said.endswith((":", "：")) and not own else None
+        lead = line.start() if content.endswith((":", "：")) and not line_kind else None
     if kind:
         yield start, end
 
@@ -159,20 +159,24 @@ def merged(
     unless the better one already holds the other's chunk. `read` gives a hit its passage: only
     those are read that may be among the best, or be a part of one.
     """
-    kept: list[Hit] = []
+    passages: list[Hit] = []
     for hit in hits:
-        same = [place for place, each in enumerate(kept) if section_of(each) == section_of(hit)]
-        if len(kept) >= limit and not same:
+        same = [
+            place
+            for place, passage in enumerate(passages)
+            if section_of(passage) == section_of(hit)
+        ]
+        if len(passages) >= limit and not same:
             continue
-        own = hit if read is None else read(hit, texts)
+        fresh = hit if read is None else read(hit, texts)
         for place in same:
-            joined = _joined(kept[place], own, texts)
+            joined = _joined(passages[place], fresh, texts)
             if joined is not None:
-                kept[place] = joined
+                passages[place] = joined
                 break
         else:
-            kept.append(own)
-    return kept[:limit]
+            passages.append(fresh)
+    return passages[:limit]
 
 
 def section_of(hit: Hit) -> tuple[str, int]:
@@ -212,7 +216,7 @@ def arranged(hits: Sequence[Hit]) -> list[Hit]:
     """The same, in order: contrasts together, documents in turn, contents pages last."""
     contents = [hit for hit in hits if is_contents(hit.chunk.text)]
     passages = [hit for hit in hits if hit not in contents] if contents else hits
-    results = _in_turn(passages)
+    results = _spread_documents(passages)
     for hit in results[:BESIDE]:
         other = next((passage for passage in passages if _contrasts(hit, passage)), None)
         if other is not None and results.index(other) > results.index(hit) + 1:
@@ -226,34 +230,34 @@ def is_step(chunk: Chunk) -> bool:
     return _counted(chunk) is not None
 
 
-def with_steps(hits: Sequence[Hit], found: Hit, near: Sequence[Chunk]) -> list[Hit]:
+def with_steps(hits: Sequence[Hit], step: Hit, near: Sequence[Chunk]) -> list[Hit]:
     """A step among the others of its procedure, in their order; `near`: the chunks around it.
 
     Sections are its steps if their headings stand under one, begin alike and count on, and all
     together are no longer than a passage: chapters and paragraphs of a law are.
     """
-    run = _run_of(found.chunk, near)
+    run = _run_of(step.chunk, near)
     firsts = [chunks[0] for chunks in run.values()]
     if len(run) < 2 or sum(count_words(c.text) for c in chain(*run.values())) > MAX_PASSAGE_WORDS:
         return [*hits]
-    place = [*run].index(found.chunk.section_index)
+    place = [*run].index(step.chunk.section_index)
     start = max(0, place - BEFORE)
-    own = {(hit.chunk.document_id, hit.chunk.section_index): hit for hit in reversed(hits)}
+    by_section = {(hit.chunk.document_id, hit.chunk.section_index): hit for hit in reversed(hits)}
     steps = [
-        own.get((chunk.document_id, chunk.section_index))
-        or Hit(chunk, found.score, chunk.text, chunk.start, chunk.end, found.relevance)
+        by_section.get((chunk.document_id, chunk.section_index))
+        or Hit(chunk, step.score, chunk.text, chunk.start, chunk.end, step.relevance)
         for chunk in firsts[start : start + MOST_STEPS]
     ]
     others = [hit for hit in hits if hit not in steps]
-    place = len([hit for hit in hits[: hits.index(found)] if hit not in steps])
+    place = len([hit for hit in hits[: hits.index(step)] if hit not in steps])
     return [*others[:place], *steps, *others[place:]]
 
 
 def _run_of(chunk: Chunk, near: Sequence[Chunk]) -> dict[int, list[Chunk]]:
     """The chunks of the sections that count up to its own and on from it, by section."""
     sections: dict[int, list[Chunk]] = {}
-    for each in near:
-        sections.setdefault(each.section_index, []).append(each)
+    for neighbour in near:
+        sections.setdefault(neighbour.section_index, []).append(neighbour)
     if chunk.section_index not in sections:  # the document was read anew meanwhile
         return {}
     order = sorted(sections)
@@ -301,7 +305,7 @@ def _page_of_entry(line: str) -> int | None:
     return int(digits) if is_entry and 1 <= len(digits) <= MOST_DIGITS else None
 
 
-def _in_turn(hits: Sequence[Hit]) -> list[Hit]:
+def _spread_documents(hits: Sequence[Hit]) -> list[Hit]:
     """A document that has had its share gives way to others that match about as well."""
     counts: Counter[str] = Counter()
     worth: list[tuple[float, int, Hit]] = []
@@ -311,7 +315,7 @@ def _in_turn(hits: Sequence[Hit]) -> list[Hit]:
         over = max(0, counts[hit.chunk.document_id] - CROWD + 1)
         worth.append((lowest - CROWDED * over, -place, hit))
         counts[hit.chunk.document_id] += 1
-    return [hit for *_, hit in sorted(worth, key=lambda each: each[:2], reverse=True)]
+    return [hit for *_, hit in sorted(worth, key=lambda ranked: ranked[:2], reverse=True)]
 
 
 def _contrasts(hit: Hit, other: Hit) -> bool:

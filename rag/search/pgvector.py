@@ -97,7 +97,7 @@ class PgVectorIndex:
         with self._there(writing) as connection:
             if connection is not None:
                 self._check_model(connection)
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             _make_extension(connection)
 
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
@@ -122,13 +122,13 @@ class PgVectorIndex:
 
     def _change(self, statement: str, chunk_ids: Sequence[str]) -> None:
         """Of whichever model: a process that knows the old one alone tells the next as well."""
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             for table in (TABLE, NEXT):
                 if _built(connection, table) is not None:
                     connection.execute(text(statement.format(table)), {"ids": list(chunk_ids)})
 
     def clear(self) -> None:
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             connection.execute(text(f"DROP TABLE IF EXISTS {TABLE}, {NEXT}"))
 
     def nearest(
@@ -184,13 +184,13 @@ class PgVectorIndex:
 
     def built(self) -> dict[str, Any] | None:
         """What the vectors were made by; None where there are none."""
-        with _translated(), reading(self._engine) as connection:
+        with _translate_database_errors(), reading(self._engine) as connection:
             return _built(connection, self._table)
 
     @contextmanager
     def _there(self, opening: Opening = reading) -> Iterator[Connection | None]:
         """A transaction in which nothing takes the table's place; None where there is none."""
-        with _translated(), opening(self._engine) as connection:
+        with _translate_database_errors(), opening(self._engine) as connection:
             if _built(connection, self._table) is None:
                 yield None
             else:
@@ -211,7 +211,7 @@ class PgVectorIndex:
         """Where it is not there yet; its graph too, unless it is filled before it answers."""
         if self.built() is not None:
             return
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             connection.execute(text(_ALONE))
             if _built(connection, self._table) is not None:
                 return
@@ -228,7 +228,7 @@ class PgVectorIndex:
 
     def successor(self) -> "PgVectorIndex":
         """One that is filled while this one answers; what was begun with this model goes on."""
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             built = _built(connection, NEXT)
             if built is not None and built["embedding"] != self._embedding:
                 connection.execute(text(f"DROP TABLE {NEXT}"))
@@ -240,17 +240,17 @@ class PgVectorIndex:
         if built is None:  # there was nothing to be put into it
             self.clear()
             return
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             if built["dimensions"] <= MOST_DIMENSIONS:
                 connection.execute(text(_GRAPH.format(NEXT)))
-        with _translated(), writing(self._engine) as connection:
+        with _translate_database_errors(), writing(self._engine) as connection:
             for statement in _TAKE_OVER:
                 connection.execute(text(statement))
 
 
 def _built(connection: Connection, table: str) -> dict[str, Any] | None:
-    found = connection.scalar(_BUILT, {"name": table})
-    return None if found is None else dict(json.loads(found))
+    description = connection.scalar(_BUILT, {"name": table})
+    return None if description is None else dict(json.loads(description))
 
 
 def _make_extension(connection: Connection) -> None:
@@ -274,7 +274,7 @@ def _check_version(version: str) -> None:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translate_database_errors() -> Iterator[None]:
     """What PostgreSQL says, for people."""
     try:
         yield
@@ -292,8 +292,8 @@ def _translated() -> Iterator[None]:
 
 
 def _lacks_extension(error: DBAPIError) -> bool:
-    said = str(error.orig)
-    return "extension" in said and ("vector" in said or "permission" in said)
+    message = str(error.orig)
+    return "extension" in message and ("vector" in message or "permission" in message)
 
 
 def _text(vector: NDArray[np.float32]) -> str:
@@ -347,9 +347,9 @@ class ChangingIndex:
             count += len(there)
             copied.append(hash(frozenset(before.items())))
         # Who moved some meanwhile may have told the old one alone: another process, of before.
-        for ids, known in zip_longest(batches(), copied):
+        for ids, digest in zip_longest(batches(), copied):
             now = places(ids or ())
-            if hash(frozenset(now.items())) != known:
+            if hash(frozenset(now.items())) != digest:
                 self._new.move(now)
         self._old.clear()
         return count

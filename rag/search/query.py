@@ -139,13 +139,13 @@ class Vocabulary:
         """In how many chunks of all collections a stem is."""
         return self._counts.get(stem, 0)
 
-    def likely(self, query: str, held: CountChunks) -> dict[str, list[str]]:
+    def likely(self, query: str, count_chunks: CountChunks) -> dict[str, list[str]]:
         """Words of a query that are none of the library's, with stems that each may stand for."""
         words = [term.tokens[0] for term in terms_of(query) if term.tokens[0].isalpha()]
         unknown = [
             word
             for word in words
-            if not any(held(stem_of(each, self._rules)) for each in (word, plain(word)))
+            if not any(count_chunks(stem_of(form, self._rules)) for form in (word, plain(word)))
         ]
         if len(unknown) > max(1, len(words) // 3):
             return {}  # another language's words, or of another subject
@@ -155,7 +155,7 @@ class Vocabulary:
             for word in unknown
             if word not in names
             and len(word) >= SHORTEST
-            and (stems := list(islice(filter(held, self._likest(word)), MOST_LIKELY)))
+            and (stems := list(islice(filter(count_chunks, self._likest(word)), MOST_LIKELY)))
         }
 
     def _likest(self, word: str) -> list[str]:
@@ -168,22 +168,24 @@ class Vocabulary:
         slips = _slips_in(word)
         distances = process.cdist(heads, stems, scorer=OSA.distance, score_cutoff=slips)
         least = distances.min(axis=0)
-        found = [(int(least[n]), -len(stems[n]), stems[n]) for n in np.flatnonzero(least <= slips)]
-        return [stem for *_, stem in sorted(found)[:MOST_TRIED]]
+        candidates = [
+            (int(least[n]), -len(stems[n]), stems[n]) for n in np.flatnonzero(least <= slips)
+        ]
+        return [stem for *_, stem in sorted(candidates)[:MOST_TRIED]]
 
-    def nearest(self, word: str, written: Iterable[str], held: CountChunks) -> str:
+    def nearest(self, word: str, written: Iterable[str], count_chunks: CountChunks) -> str:
         """The one that slips of the keyboard make of it, or of its stem; "" where none does.
 
         Of those that are alike, the one that most of the asker's chunks have.
         """
-        own = stem_of(word, self._rules)
+        own_stem = stem_of(word, self._rules)
         results = []
         for other in written:
             whole, stem = OSA.distance(word, other), stem_of(other, self._rules)
             is_like = whole <= _slips_in(word) and len(word) >= TYPO_LETTERS
-            slips = OSA.distance(own, stem)
-            if is_like or (len(own) >= TYPO_LETTERS and slips <= _slips_in(own)):
-                results.append((min(whole, slips), whole, -held(stem), other))
+            slips = OSA.distance(own_stem, stem)
+            if is_like or (len(own_stem) >= TYPO_LETTERS and slips <= _slips_in(own_stem)):
+                results.append((min(whole, slips), whole, -count_chunks(stem), other))
         return min(results, default=("",))[-1]
 
 

@@ -97,73 +97,81 @@ class TsvectorWords:
         self, connection: Connection, plan: Plan, readable: Readable, limit: int
     ) -> list[tuple[str, float]]:
         deep = RANKED if plan.common else DEPTH
-        found = self._candidates(connection, plan, readable, deep * limit)
+        candidates = self._candidates(connection, plan, readable, deep * limit)
         lexemes = self.lexemes(connection, [term.term for term in plan.all])
-        asked = {"ids": [each.id for each in found.values()]}
-        places = _places(connection.execute(self._WRITTEN, asked), lexemes)
-        lengths = {row: each.length for row, each in found.items()}
+        parameters = {"ids": [candidate.id for candidate in candidates.values()]}
+        places = _places(connection.execute(self._WRITTEN, parameters), lexemes)
+        lengths = {row: candidate.length for row, candidate in candidates.items()}
         scores = score(plan.all, lexemes, places, lengths)
         best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
-        return [(found[row].id, scored) for row, scored in best]
+        return [(candidates[row].id, scored) for row, scored in best]
 
     def frequencies(
         self, connection: Connection, terms: Sequence[Term], readable: Readable, most: int
     ) -> list[int]:
-        asked = {"queries": [_tsquery(term) for term in terms], "most": most}
-        return list(connection.execute(_open(self._FREQUENCIES, readable), asked).scalars())
+        parameters = {"queries": [_tsquery(term) for term in terms], "most": most}
+        return list(
+            connection.execute(
+                _readable_statement(self._FREQUENCIES, readable), parameters
+            ).scalars()
+        )
 
     def vocabulary(self, connection: Connection) -> dict[str, int]:
-        with writing(connection.engine) as own:  # the other sees what was when it began
-            own.execute(self._COUNTING)
-            newest = int(own.scalar(self._NEWEST))
-            if not _is_counted(own.scalar(self._COUNTED), newest):
-                own.execute(self._TABLE)
+        with writing(connection.engine) as writer:  # the other sees what was when it began
+            writer.execute(self._COUNTING)
+            newest = int(writer.scalar(self._NEWEST))
+            if not _is_counted(writer.scalar(self._COUNTED), newest):
+                writer.execute(self._TABLE)
                 began = time.monotonic()
                 for statement in self._COUNT:
-                    own.execute(text(statement))
+                    writer.execute(text(statement))
                 again = time.time() + _rest_after(time.monotonic() - began)
                 state = json.dumps({"newest": newest, "again": again})
-                own.exec_driver_sql(f"COMMENT ON TABLE chunk_word_counts IS '{state}'")
-            return {row.word: row.chunks for row in own.execute(self._WORDS)}
+                writer.exec_driver_sql(f"COMMENT ON TABLE chunk_word_counts IS '{state}'")
+            return {row.word: row.chunks for row in writer.execute(self._WORDS)}
 
     def places(
         self, connection: Connection, collection_id: str, first_row: int
     ) -> Iterator[tuple[str, Positions]]:
-        asked = {"collection": collection_id, "first": first_row}
-        for row in connection.execute(self._WORDS_OF, asked):
+        parameters = {"collection": collection_id, "first": first_row}
+        for row in connection.execute(self._WORDS_OF, parameters):
             yield row.lexeme, np.array(row.places, dtype=np.int64)
 
     def holders(
         self, connection: Connection, terms: Sequence[Term], chunk_ids: Sequence[str]
     ) -> list[list[str]]:
-        found = connection.execute(self._WRITTEN, {"ids": list(chunk_ids)}).all()
+        rows = connection.execute(self._WRITTEN, {"ids": list(chunk_ids)}).all()
         lexemes = self.lexemes(connection, terms)
-        return rows_of_terms(lexemes, _places(found, lexemes), {row.row: row.id for row in found})
+        return rows_of_terms(lexemes, _places(rows, lexemes), {row.row: row.id for row in rows})
 
     def tokens(self, term: Term) -> Sequence[str]:
-        return _tokens(term)
+        return _unaccented_tokens(term)
 
     def holding(
         self, connection: Connection, term: Term, readable: Readable, limit: int
     ) -> list[str]:
-        asked = {"query": _tsquery(term), "limit": limit}
-        return list(connection.execute(_open(self._HOLDING, readable), asked).scalars())
+        parameters = {"query": _tsquery(term), "limit": limit}
+        return list(
+            connection.execute(_readable_statement(self._HOLDING, readable), parameters).scalars()
+        )
 
     def _candidates(
         self, connection: Connection, plan: Plan, readable: Readable, most: int
     ) -> dict[int, Row[Any]]:
         """Ids and lengths of chunks that may be among the best, by row."""
-        asked = {
+        parameters = {
             "queries": [_tsquery(term.term) for term in plan.rare],
             "weights": [term.weight for term in plan.rare],
         }
-        rows = connection.execute(_open(self._CANDIDATES, readable), {**asked, "limit": most})
+        rows = connection.execute(
+            _readable_statement(self._CANDIDATES, readable), {**parameters, "limit": most}
+        )
         results = {row.row: row for row in rows}
         together: dict[int, Row[Any]] = {}
         for terms in plan.together() if plan.common else ():
             query = " & ".join(map(_tsquery, terms))
             rows = connection.execute(
-                _open(self._TOGETHER, readable), {"query": query, "limit": most}
+                _readable_statement(self._TOGETHER, readable), {"query": query, "limit": most}
             )
             together |= {row.row: row for row in rows}
             if len(together) >= most:
@@ -171,11 +179,11 @@ class TsvectorWords:
         return results | together
 
     def lexemes(self, connection: Connection, terms: Sequence[Term]) -> dict[Term, list[str]]:
-        tokens = sorted({token for term in terms for token in _tokens(term)})
+        tokens = sorted({token for term in terms for token in _unaccented_tokens(term)})
         rows = connection.execute(self._LEXEMES, {"tokens": tokens})
         of_token: dict[str, list[str]] = {row.token: row.lexemes for row in rows}
         return {
-            term: [lexeme for token in _tokens(term) for lexeme in of_token[token]]
+            term: [lexeme for token in _unaccented_tokens(term) for lexeme in of_token[token]]
             for term in terms
         }
 
@@ -187,8 +195,8 @@ def _rest_after(counting: float) -> float:
 
 def _is_counted(state: str | None, newest: int) -> bool:
     """Whether the words were counted with the newest chunk, or so lately that it costs too much."""
-    known = json.loads(state or "{}")
-    return bool(known) and (known["newest"] == newest or time.time() < known["again"])
+    counted = json.loads(state or "{}")
+    return bool(counted) and (counted["newest"] == newest or time.time() < counted["again"])
 
 
 def _places(
@@ -196,23 +204,27 @@ def _places(
 ) -> dict[str, Positions]:
     """Where these stand, of columns such as `'aero':1A,7B 'batteri':3B`."""
     wanted = {lexeme for of_term in lexemes.values() for lexeme in of_term}
-    each = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
+    pattern = re.compile(rf"'({'|'.join(map(re.escape, wanted)) or '(?!)'})':([\dA-D,]+)")
     results: dict[str, list[tuple[int, str]]] = {}
     for row in written:
-        for lexeme, told in each.findall(row.words):
-            results.setdefault(lexeme, []).append((row.row, told))
-    return {lexeme: _numbered(told) for lexeme, told in results.items()}
+        for lexeme, positions in pattern.findall(row.words):
+            results.setdefault(lexeme, []).append((row.row, positions))
+    return {lexeme: _numbered(positions) for lexeme, positions in results.items()}
 
 
-def _numbered(told: Sequence[tuple[int, str]]) -> Positions:
+def _numbered(pairs: Sequence[tuple[int, str]]) -> Positions:
     """Of rows and the places there."""
-    rows = np.repeat([row for row, _ in told], [each.count(",") + 1 for _, each in told])
-    at = np.fromstring(",".join(each for _, each in told).translate(_AS_NUMBERS), sep=",")
-    in_text = np.where(at % 1, 0, IN_TEXT)
-    return np.sort(rows.astype(np.int64) << 16 | at.astype(np.int64) | in_text)
+    rows = np.repeat(
+        [row for row, _ in pairs], [positions.count(",") + 1 for _, positions in pairs]
+    )
+    places = np.fromstring(
+        ",".join(positions for _, positions in pairs).translate(_AS_NUMBERS), sep=","
+    )
+    in_text = np.where(places % 1, 0, IN_TEXT)
+    return np.sort(rows.astype(np.int64) << 16 | places.astype(np.int64) | in_text)
 
 
-def _open(statement: str, readable: Readable) -> TextClause:
+def _readable_statement(statement: str, readable: Readable) -> TextClause:
     """The statement over what the asker may read."""
     if readable.ids is None:
         return text(statement.format(inside=""))
@@ -221,10 +233,10 @@ def _open(statement: str, readable: Readable) -> TextClause:
 
 
 def _tsquery(term: Term) -> str:
-    return f"({' <-> '.join(_tokens(term))})"
+    return f"({' <-> '.join(_unaccented_tokens(term))})"
 
 
-def _tokens(term: Term) -> list[str]:
+def _unaccented_tokens(term: Term) -> list[str]:
     """They hold letters, numbers and marks only: nothing in them is an operator."""
     tokens = term.tokens[0] if term.is_letters else term.tokens
     return [token.translate(_WITHOUT_ACCENTS) for token in tokens]

@@ -50,9 +50,9 @@ class CachedVectors:
     @classmethod
     def of(cls, ids: Sequence[str], vectors: Matrix, read_at: float) -> "CachedVectors":
         """Of vectors of length 1."""
-        known = list(ids)
-        rows = {chunk_id: row for row, chunk_id in enumerate(known)}
-        return cls(known, rows, vectors.astype(np.float16), len(known), read_at)
+        all_ids = list(ids)
+        rows = {chunk_id: row for row, chunk_id in enumerate(all_ids)}
+        return cls(all_ids, rows, vectors.astype(np.float16), len(all_ids), read_at)
 
     def with_more(self, ids: Sequence[str], vectors: Matrix) -> "CachedVectors":
         """Those and more; where there is room, none is copied."""
@@ -81,7 +81,7 @@ class CachedVectors:
         would be shared out to threads that spin.
         """
         wanted = [np.ascontiguousarray(vector * _BACK, dtype=np.float32) for vector in vectors]
-        found = np.empty((len(vectors), self.count), np.float32)
+        results = np.empty((len(vectors), self.count), np.float32)
         bits = self.halves.view(np.int16)
         piece = np.empty((min(AT_ONCE, self.count), bits.shape[1]), np.int32)
         for start in range(0, self.count, AT_ONCE):
@@ -90,9 +90,9 @@ class CachedVectors:
             np.copyto(floats, bits[start:end])
             np.left_shift(floats, _MOVED, out=floats)
             np.bitwise_and(floats, _SIGN_AND_REST, out=floats)
-            for vector, cosines in zip(wanted, found, strict=True):
+            for vector, cosines in zip(wanted, results, strict=True):
                 np.matmul(floats.view(np.float32), vector, out=cosines[start:end])
-        return found
+        return results
 
     def vector(self, chunk_id: str) -> NDArray[np.float32]:
         """Of one that is there."""
@@ -135,21 +135,21 @@ class ExactVectors:
         """For each vector, best first; None if they are too many, or are still being read."""
         wanted: list[CollectionScope] = [None] if readable.ids is None else [*sorted(readable.ids)]
         most = self._most_of_all if readable.ids is None else self._most
-        sizes = {each: self._size(each) for each in wanted} if most else {}
+        sizes = {scope: self._size(scope) for scope in wanted} if most else {}
         if not most or sum(sizes.values()) > most or self._are_coming(sizes):
             return None
-        held = [found for found in map(self._of, wanted) if found.count]
-        if not held:
+        parts = [vectors_of for vectors_of in map(self._of, wanted) if vectors_of.count]
+        if not parts:
             return [[] for _ in vectors]
-        cosines = np.concatenate([each.cosines(vectors) for each in held], axis=1)
-        ids = list(chain.from_iterable(each.ids[: each.count] for each in held))
+        cosines = np.concatenate([part.cosines(vectors) for part in parts], axis=1)
+        ids = list(chain.from_iterable(part.ids[: part.count] for part in parts))
         return [_best(ids, row, limit) for row in cosines]
 
     def _are_coming(self, sizes: Mapping[CollectionScope, int]) -> bool:
         """Whether some are being read; many that are not here are begun with."""
         with self._lock:
             new = [size for size in sizes if size not in self._held]
-            if sum(sizes[each] for each in new) > self._waited_for and not self._coming:
+            if sum(sizes[scope] for scope in new) > self._waited_for and not self._coming:
                 self._coming.update(new)
                 bring = threading.Thread(target=self._bring, args=(new,), daemon=True)
                 bring.start()
@@ -168,9 +168,12 @@ class ExactVectors:
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]] | None:
         """Of length 1; None unless all are held."""
         with self._lock:
-            held = [*self._held.values()]
+            cached = [*self._held.values()]
         results = {
-            key: vectors.vector(key) for vectors in held for key in chunk_ids if key in vectors.rows
+            key: vectors.vector(key)
+            for vectors in cached
+            for key in chunk_ids
+            if key in vectors.rows
         }
         return results if len(results) == len(chunk_ids) else None
 
@@ -184,19 +187,19 @@ class ExactVectors:
 
     def _of(self, collection: CollectionScope) -> CachedVectors:
         with self._lock:
-            held, writes = self._held.get(collection), self._writes
-            if held is not None and time.monotonic() - held.read_at < self._fresh_seconds:
+            cached, writes = self._held.get(collection), self._writes
+            if cached is not None and time.monotonic() - cached.read_at < self._fresh_seconds:
                 self._held.move_to_end(collection)
-                return held
+                return cached
         ids, vectors = self._read(collection)
-        held = CachedVectors.of(ids, unit(vectors) if ids else vectors, time.monotonic())
+        cached = CachedVectors.of(ids, unit(vectors) if ids else vectors, time.monotonic())
         with self._lock:
             self._sizes[collection] = len(ids)
             if ids and self._writes == writes:  # else it may be of before
-                self._held[collection] = held
+                self._held[collection] = cached
                 self._held.move_to_end(collection)
                 self._forget_oldest()
-        return held
+        return cached
 
     def _forget_oldest(self) -> None:
         total = sum(vectors.count for vectors in self._held.values())
@@ -210,13 +213,15 @@ class ExactVectors:
         with self._lock:
             self._drop(chunk_ids)
             for collection in {*collections, None}:
-                at = [place for place, each in enumerate(collections) if collection in (each, None)]
+                places = [
+                    place for place, other in enumerate(collections) if collection in (other, None)
+                ]
                 if collection in self._sizes:
-                    self._sizes[collection] += len(at)
-                held = self._held.get(collection)
-                if held is not None:
-                    ids = [chunk_ids[place] for place in at]
-                    self._held[collection] = held.with_more(ids, vectors[at])
+                    self._sizes[collection] += len(places)
+                cached = self._held.get(collection)
+                if cached is not None:
+                    ids = [chunk_ids[place] for place in places]
+                    self._held[collection] = cached.with_more(ids, vectors[places])
 
     def move(self, collections: Mapping[str, str]) -> None:
         with self._lock:
@@ -249,4 +254,4 @@ def _best(ids: Sequence[str], cosines: NDArray[np.float32], limit: int) -> list[
     least = -np.partition(-cosines, limit)[limit] if limit < len(ids) else -np.inf
     near = np.flatnonzero(cosines >= least)
     best = near[np.argsort(-cosines[near], kind="stable")[:limit]]
-    return [(ids[at], cosine) for at, cosine in zip(best, cosines[best].tolist(), strict=True)]
+    return [(ids[row], cosine) for row, cosine in zip(best, cosines[best].tolist(), strict=True)]

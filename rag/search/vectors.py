@@ -97,7 +97,7 @@ class ChromaIndex:
             for start in range(0, len(ids), step):
                 there = collection.get(ids=ids[start : start + step], include=[])["ids"]
                 if there:
-                    places = [{PLACE: collections[each]} for each in there]
+                    places = [{PLACE: collections[key]} for key in there]
                     collection.update(ids=there, metadatas=places)
 
         with self._lock:
@@ -122,30 +122,30 @@ class ChromaIndex:
             exact = self._exact.nearest(vectors, readable, limit=limit)
             if exact is not None:
                 return exact
-            found = collection.query(
+            reply = collection.query(
                 query_embeddings=vectors,
                 n_results=limit,
                 include=["distances"],
                 where=None if readable.ids is None else {PLACE: {"$in": sorted(readable.ids)}},
             )
             return [
-                [(key, 1.0 - float(distance)) for key, distance in zip(*each, strict=True)]
-                for each in zip(found["ids"], found["distances"], strict=True)
+                [(key, 1.0 - float(distance)) for key, distance in zip(*pair, strict=True)]
+                for pair in zip(reply["ids"], reply["distances"], strict=True)
             ]
 
         none: list[list[tuple[str, float]]] = [[] for _ in vectors]
         return self._use(query, none) if limit > 0 and readable.ids != frozenset() else none
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-        held = self._exact.vectors(chunk_ids)
-        if held is None:
+        cached = self._exact.vectors(chunk_ids)
+        if cached is None:
             return dict(zip(*self._read(ids=list(chunk_ids)), strict=True))
-        return held
+        return cached
 
     def _read(self, **which: Any) -> tuple[list[str], Matrix]:
         none: dict[str, Any] = {"ids": [], "embeddings": np.empty((0, 0))}
-        found = self._use(lambda chunks: chunks.get(include=["embeddings"], **which), none)
-        return found["ids"], np.asarray(found["embeddings"], dtype=np.float32)
+        chunk_rows = self._use(lambda chunks: chunks.get(include=["embeddings"], **which), none)
+        return chunk_rows["ids"], np.asarray(chunk_rows["embeddings"], dtype=np.float32)
 
     def _count_in(self, place: str | None) -> int:
         if place is None:
@@ -336,8 +336,8 @@ class SharedIndex:
     def nearest(
         self, vectors: Matrix, readable: Readable, *, limit: int
     ) -> list[list[tuple[str, float]]]:
-        found = self._index.call("nearest", vectors, readable, seconds=QUERY_SECONDS, limit=limit)
-        return list(found)
+        nearest = self._index.call("nearest", vectors, readable, seconds=QUERY_SECONDS, limit=limit)
+        return list(nearest)
 
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
         return dict(self._index.call("vectors", chunk_ids, seconds=QUERY_SECONDS))

@@ -52,7 +52,7 @@ class CollectionWords:
 
     def __init__(self, parts: Mapping[str, CachedCollection], stemmer: str) -> None:
         self._parts = [part.places for part in parts.values() if part.places]
-        chunks = sorted(each for part in parts.values() for each in part.chunks.items())
+        chunks = sorted(chunk for part in parts.values() for chunk in part.chunks.items())
         self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
         self._ids = [chunk_id for _, chunk_id in chunks]
         self._at = {chunk_id: index for index, chunk_id in enumerate(self._ids)}
@@ -63,40 +63,44 @@ class CollectionWords:
             rows = places >> 16
             is_new = np.diff(rows, prepend=-1) != 0
             is_new[firsts] = True
-            held = np.add.reduceat(is_new, firsts, dtype=int).tolist()
-            counts.update(dict(zip(part, held, strict=True)))
+            counted = np.add.reduceat(is_new, firsts, dtype=int).tolist()
+            counts.update(dict(zip(part, counted, strict=True)))
             lengths += np.bincount(np.searchsorted(self._rows, rows), minlength=len(chunks))
         self._lengths = lengths / max(float(lengths.mean()) if chunks else 0.0, 1.0)
         self.vocabulary = Vocabulary(counts, stemmer)
 
-    def search(self, asked: Lexemes, limit: int) -> list[tuple[str, float]]:
+    def search(self, query: Lexemes, limit: int) -> list[tuple[str, float]]:
         """BM25, best first."""
         scores = np.zeros(len(self._ids))
-        for term, lexemes in asked.items():
+        for term, lexemes in query.items():
             counts = self._counts(term, lexemes)
             scores += self._idf(counts) * saturated(counts, self._lengths)
-        found = np.flatnonzero(scores)
-        best = found[np.argsort(-scores[found], kind="stable")[:limit]]
-        return [(self._ids[at], float(scores[at])) for at in best]
+        hits = np.flatnonzero(scores)
+        best = hits[np.argsort(-scores[hits], kind="stable")[:limit]]
+        return [(self._ids[hit], float(scores[hit])) for hit in best]
 
-    def coverage(self, asked: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
+    def coverage(self, query: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the terms that it holds, weighed by how rare they are."""
-        known = [chunk_id for chunk_id in chunk_ids if chunk_id in self._at]
-        at, held, total = [self._at[each] for each in known], np.zeros(len(known)), 0.0
-        for term, lexemes in asked.items():
+        present = [chunk_id for chunk_id in chunk_ids if chunk_id in self._at]
+        indices, weights, total = (
+            [self._at[chunk_id] for chunk_id in present],
+            np.zeros(len(present)),
+            0.0,
+        )
+        for term, lexemes in query.items():
             counts = self._counts(term, lexemes)
             weight = self._idf(counts)
             total += weight
-            held += weight * (counts[at] > 0)
-        shares = dict(zip(known, (held / (total or 1.0)).tolist(), strict=True))
+            weights += weight * (counts[indices] > 0)
+        shares = dict(zip(present, (weights / (total or 1.0)).tolist(), strict=True))
         return {chunk_id: shares.get(chunk_id, 0.0) for chunk_id in chunk_ids}
 
-    def holding(self, asked: Lexemes, limit: int) -> list[str]:
+    def holding(self, query: Lexemes, limit: int) -> list[str]:
         """Chunks that hold any of the terms, the oldest first."""
-        found = np.zeros(len(self._ids))
-        for term, lexemes in asked.items():
-            found += self._counts(term, lexemes)
-        return [self._ids[at] for at in np.flatnonzero(found)[:limit]]
+        counts = np.zeros(len(self._ids))
+        for term, lexemes in query.items():
+            counts += self._counts(term, lexemes)
+        return [self._ids[hit] for hit in np.flatnonzero(counts)[:limit]]
 
     def _idf(self, counts: PerRow) -> float:
         return idf(len(self._ids), int(np.count_nonzero(counts)))
@@ -130,15 +134,15 @@ class CachedWords:
         """None for more than is held."""
         now = versions(connection, readable)
         with self._lock:
-            known = self._sets.get(readable.ids)
-        if known is None or known[0] != now:
-            known = now, self._made(connection, readable, now)
+            words = self._sets.get(readable.ids)
+        if words is None or words[0] != now:
+            words = now, self._made(connection, readable, now)
         with self._lock:
-            self._sets[readable.ids] = known
+            self._sets[readable.ids] = words
             self._sets.move_to_end(readable.ids)
             while len(self._sets) > SETS_KEPT:
                 self._sets.popitem(last=False)
-        return known[1]
+        return words[1]
 
     def _made(
         self, connection: Connection, readable: Readable, now: Mapping[str, int]
@@ -157,7 +161,7 @@ class CachedWords:
         with self._lock:
             self._held[collection_id] = collection
             self._held.move_to_end(collection_id)
-            while sum(len(each.chunks) for each in self._held.values()) > MOST_HELD:
+            while sum(len(cached.chunks) for cached in self._held.values()) > MOST_HELD:
                 gone, _ = self._held.popitem(last=False)
                 for chosen in [set_ for set_ in self._sets if set_ is None or gone in set_]:
                     del self._sets[chosen]
@@ -182,8 +186,10 @@ class CachedWords:
         if places and len(old) < len(before):
             places = _in_rows(places, old)
         if fresh is not None:
-            for word, at in self._words.places(connection, collection_id, fresh):
-                places[word] = np.concatenate([places[word], at]) if word in places else at
+            for word, positions in self._words.places(connection, collection_id, fresh):
+                places[word] = (
+                    np.concatenate([places[word], positions]) if word in places else positions
+                )
         return CachedCollection(version, chunks, places)
 
 
@@ -198,5 +204,5 @@ def _in_rows(places: Mapping[str, Positions], rows: Sequence[int]) -> dict[str, 
     joined, firsts = _joined(places)
     stays = np.isin(joined >> 16, np.array(rows, dtype=np.int64))
     counts = np.add.reduceat(stays, firsts, dtype=np.int64)
-    kept = np.split(joined[stays], np.cumsum(counts)[:-1])
-    return {word: each for word, each in zip(places, kept, strict=True) if len(each)}
+    pieces = np.split(joined[stays], np.cumsum(counts)[:-1])
+    return {word: piece for word, piece in zip(places, pieces, strict=True) if len(piece)}

@@ -21,6 +21,7 @@ HEADING_WEIGHT = 2.0  # a word in a heading counts as so many in the text
 SHARE_OF_TIME = 0.01  # that reading the words of a large library may take
 MOST_WORDS = 200_000  # of a vocabulary
 MOST_SCORED = 2_500  # chunks that the rare terms of one query may hold, summed
+MOST_COUNTED = 1_000  # chunks of a phrase's rarest letter: each is read to count the phrase
 RANKED = 2  # times the limit: of rare terms' chunks, and again of common ones', that all terms rank
 LEAST = 0.05  # of the heaviest term's weight: what nearly every chunk holds decides nothing
 TOGETHER = 4  # common terms that are looked up as one
@@ -54,8 +55,8 @@ class Plan:
     def of(cls, weighed: Iterable[WeighedTerm]) -> "Plan":
         rare, scored = [], 0
         every = sorted(weighed, key=lambda term: term.frequency)
-        least = LEAST * max((each.weight for each in every if each.frequency), default=0.0)
-        ordered = [each for each in every if each.weight >= least]
+        least = LEAST * max((term.weight for term in every if term.frequency), default=0.0)
+        ordered = [term for term in every if term.weight >= least]
         for term in ordered:
             scored += term.frequency
             if scored > MOST_SCORED:
@@ -119,8 +120,8 @@ class WordIndex(Protocol):
 
 def chunk_count(connection: Connection, readable: Readable, most: int | None = None) -> int:
     """Of the collections; no more than `most` are counted."""
-    found = select(chunks.c.row).where(inside(chunks.c.collection_id, readable)).limit(most)
-    return int(connection.execute(select(func.count()).select_from(found.subquery())).scalar_one())
+    rows = select(chunks.c.row).where(inside(chunks.c.collection_id, readable)).limit(most)
+    return int(connection.execute(select(func.count()).select_from(rows.subquery())).scalar_one())
 
 
 def idf(size: int, frequency: int) -> float:
@@ -136,12 +137,12 @@ def score(
 ) -> dict[int, float]:
     """BM25 over these terms, by row (Robertson and Zaragoza, 2009); lengths are of the rows."""
     rows = np.array(sorted(lengths), dtype=np.int64)
-    told = np.array([lengths[row] for row in rows.tolist()], dtype=np.float64)
-    relative = told / max(float(told.mean()) if len(told) else 0.0, 1.0)
+    sizes = np.array([lengths[row] for row in rows.tolist()], dtype=np.float64)
+    relative = sizes / max(float(sizes.mean()) if len(sizes) else 0.0, 1.0)
     scores = np.zeros(len(rows))
     for term in weighed:
-        found = _of_term(lexemes[term.term], places)
-        scores += term.weight * saturated(counts_in(rows, found), relative)
+        stands = _of_term(lexemes[term.term], places)
+        scores += term.weight * saturated(counts_in(rows, stands), relative)
     return dict(zip(rows.tolist(), scores.tolist(), strict=True))
 
 
@@ -161,8 +162,8 @@ def in_a_row(places: Sequence[Positions]) -> Positions:
     """Where these begin to stand one after the other."""
     starts, *rest = places or [NOWHERE]
     for step, later in enumerate(rest, start=1):
-        at = np.searchsorted(later, starts + step)
-        starts = starts[np.append(later, -1)[at] == starts + step]
+        next_places = np.searchsorted(later, starts + step)
+        starts = starts[np.append(later, -1)[next_places] == starts + step]
     return starts
 
 

@@ -102,10 +102,10 @@ def make(
             family=family,
         )
     )
-    known = connection.execute(
+    existing = connection.execute(
         select(messages.c.details).where(its, messages.c.index == index)
     ).first()
-    highest = None if known is None else known.details.get("known_sources")
+    highest = None if existing is None else existing.details.get("known_sources")
     for table in (sources, table_results):
         shown = true() if highest is None else table.c.number <= highest
         _copy(connection, table, parent.id, branch_id, shown)
@@ -162,7 +162,7 @@ def versions_of(session: Session, everyone: Sequence[Session]) -> list[Versions]
             others.setdefault(_shared(by_id, session.id, other.id), []).append(other)
     versions = []
     for index in sorted(others):
-        same = [one for at, ones in others.items() if at > index for one in ones]
+        same = [one for place, ones in others.items() if place > index for one in ones]
         ways = [[session, *same]]
         for other in others[index]:
             for way in ways[1:]:

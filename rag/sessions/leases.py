@@ -90,7 +90,7 @@ class Leases:
             if not self._held:
                 self._is_beating = False
                 return False
-            due = [(place, held) for place, held in self._held.items() if self._is_due(held)]
+            due = [pair for pair in self._held.items() if self._is_due(pair[1])]
         for place, lease in due:
             try:
                 self._renew(place, lease)
@@ -228,12 +228,12 @@ def ask_to_stop(engine: Engine, session_id: str, owner: str, index: int) -> bool
     """Tell the process that writes an answer to end it; False if none is known to write it."""
     mine = select(sessions.c.id).where(sessions.c.id == session_id, sessions.c.owner == owner)
     with writing(engine) as connection:
-        asked = connection.execute(
+        row = connection.execute(
             update(running_answers)
             .where(running_answers.c.session_id.in_(mine), running_answers.c.index == index)
             .values(is_stopped=True)
         )
-        return asked.rowcount > 0
+        return row.rowcount > 0
 
 
 def _is_answer(place: AnswerKey) -> ColumnElement[bool]:

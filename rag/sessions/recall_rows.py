@@ -114,18 +114,18 @@ def vectors_of(connection: Connection, key: SessionKey, indices: Sequence[int]) 
 
 
 def vectors_besides(
-    connection: Connection, key: SessionKey, known: Collection[int], since: int
+    connection: Connection, key: SessionKey, indices: Collection[int], since: int
 ) -> dict[int, Any]:
-    """Those of messages from one on that are not known; raises NotFound.
+    """Those of messages from one on beside these; raises NotFound.
 
-    Mostly these are the newest: what is older is counted, and listed only if it is not all known.
+    Mostly these are the newest: what is older is counted, and listed only if these are not all.
     """
-    last = max(known, default=since - 1)
+    last = max(indices, default=since - 1)
     newer = _arrays(fetch_rows(connection, key, _BEHIND, last=last))
-    if fetch_rows(connection, key, _COUNTED, last=last, since=since)[0][0] == len(known):
+    if fetch_rows(connection, key, _COUNTED, last=last, since=since)[0][0] == len(indices):
         return newer
     every = (index for (index,) in fetch_rows(connection, key, _INDICES, last=last, since=since))
-    return newer | vectors_of(connection, key, [index for index in every if index not in known])
+    return newer | vectors_of(connection, key, [index for index in every if index not in indices])
 
 
 def _arrays(rows: Sequence[Any]) -> dict[int, Any]:

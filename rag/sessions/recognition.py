@@ -66,7 +66,7 @@ class FingerprintTable:
     def remember(self, session: OwnedSession, index: int, keys: Iterable[str]) -> None:
         """Know the answer at this index again."""
         table = answer_fingerprints
-        own = {"owner": session.owner, "session_id": session.id, "index": index}
+        row = {"owner": session.owner, "session_id": session.id, "index": index}
         wanted = sorted(set(keys))
         with writing(self._engine) as connection:
             connection.execute(
@@ -77,11 +77,11 @@ class FingerprintTable:
                 )
             )
             if wanted:
-                connection.execute(insert(table), [own | {"key": key} for key in wanted])
+                connection.execute(insert(table), [row | {"key": key} for key in wanted])
 
     def find(self, owner: str, keys: Sequence[str]) -> list[tuple[str, str, int]]:
         """Key, session and index of what is known; of the conversations used last."""
-        table, found = answer_fingerprints, list[tuple[str, str, int]]()
+        table, matches = answer_fingerprints, list[tuple[str, str, int]]()
         query = (
             select(table.c.key, table.c.session_id, table.c.index)
             .join(sessions, sessions.c.id == table.c.session_id)
@@ -92,8 +92,8 @@ class FingerprintTable:
             for start in range(0, len(keys), MOST_KEYS):
                 some = table.c.key.in_(keys[start : start + MOST_KEYS])
                 rows = connection.execute(query.where(table.c.owner == owner, some))
-                found += [(key, session_id, index) for key, session_id, index in rows]
-        return found
+                matches += [(key, session_id, index) for key, session_id, index in rows]
+        return matches
 
     def copy(
         self,
@@ -109,10 +109,10 @@ class FingerprintTable:
         )
         if moved is not None:
             query = query.where(table.c.index.in_(moved))
-        own = {"owner": fork.owner, "session_id": fork.id}
+        row = {"owner": fork.owner, "session_id": fork.id}
         with writing(self._engine) as connection:
             rows = [
-                own | {"key": key, "index": index if moved is None else moved[index]}
+                row | {"key": key, "index": index if moved is None else moved[index]}
                 for key, index in connection.execute(query)
             ]
             if rows:
@@ -136,8 +136,8 @@ class FingerprintTable:
         query = select(table.c.session_id, table.c.index)
         with reading(self._engine) as connection:
             rows = connection.execute(query.where(table.c.owner == owner, table.c.hash == key))
-            found = rows.first()
-        return None if found is None else (str(found[0]), int(found[1]))
+            row = rows.first()
+        return None if row is None else (str(row[0]), int(row[1]))
 
     def forget(self, session: OwnedSession, key: str) -> None:
         """Nobody went on from there after all."""
@@ -155,22 +155,22 @@ def name_key(name: str) -> str:
 
 def calls_key(question: str, call_ids: Iterable[str]) -> str:
     """Of calls of tools that wait for their results."""
-    told = "\0".join([storable(question).strip(), *call_ids])
-    return sha256(f"\0calls\0{told}".encode()).hexdigest()
+    text = "\0".join([storable(question).strip(), *call_ids])
+    return sha256(f"\0calls\0{text}".encode()).hexdigest()
 
 
-def quoted(message: ImportedMessage, known: Container[int] = ()) -> ImportedMessage:
+def quoted(message: ImportedMessage, registered: Container[int] = ()) -> ImportedMessage:
     """What a client says that somebody answered: a number that is not known there is text."""
     if message.role != Role.ASSISTANT:
         return message
-    text, kept, at = canonical(in_words(message.content)), list[str](), 0
+    text, pieces, position = canonical(in_words(message.content)), list[str](), 0
     for marker in find_markers(text):
-        ours = [number for number in marker.numbers if number in known]
-        others = [str(number) for number in marker.numbers if number not in known]
-        told = marker_text(ours) + (f"({', '.join(others)})" if others else "")
-        kept += [text[at : marker.start], told]
-        at = marker.end
-    return replace(message, content="".join(kept) + text[at:])
+        ours = [number for number in marker.numbers if number in registered]
+        others = [str(number) for number in marker.numbers if number not in registered]
+        spelled = marker_text(ours) + (f"({', '.join(others)})" if others else "")
+        pieces += [text[position : marker.start], spelled]
+        position = marker.end
+    return replace(message, content="".join(pieces) + text[position:])
 
 
 def reserve_numbers(
@@ -180,9 +180,9 @@ def reserve_numbers(
 
     `beside` is the highest in what it puts beside its question.
     """
-    highest = session.source_count()
-    told = (cited_numbers(message.content) for message in past if message.role == Role.ASSISTANT)
-    shown = [n for numbers in told for n in numbers if highest < n <= highest + HIGHEST_JUMP]
+    highest = session.read().source_count
+    cited = (cited_numbers(message.content) for message in past if message.role == Role.ASSISTANT)
+    shown = [n for numbers in cited for n in numbers if highest < n <= highest + HIGHEST_JUMP]
     if max([*shown, beside]) > highest:
         session.reserve_numbers(max([*shown, beside]))
 
@@ -203,6 +203,8 @@ class ConversationFinder:
 
         Where it is not to be shared, it is a branch in any case.
         """
+        if not past:
+            return self.begin(past)
         matches = [self._opened(match_) for match_ in self._matches(past)[:MOST_SESSIONS]]
         matches.sort(key=lambda candidate: candidate.state.last_used_at, reverse=True)
         if not matches:
@@ -225,13 +227,13 @@ class ConversationFinder:
 
     def waiting_for(self, key: str) -> FoundSession | None:
         """The session whose last answer made these calls, for who brings the results first."""
-        known = self.table.session_of_key(self.owner, key)
-        if known is None:
+        conversation = self.table.session_of_key(self.owner, key)
+        if conversation is None:
             return None
-        session = self.store.open(known[0], owner=self.owner)
-        if session.read().message_count != known[1]:
+        session = self.store.open(conversation[0], owner=self.owner)
+        if session.read().message_count != conversation[1]:
             return None
-        claim = _claim_key(session.id, known[1], key)
+        claim = _claim_key(session.id, conversation[1], key)
         if not self.table.name(session, claim, index=0):
             return None
         return FoundSession(session, Recognised.ANSWERS, claim=claim)
@@ -273,7 +275,7 @@ class ConversationFinder:
 
     def _matches(self, past: Sequence[ImportedMessage]) -> list["_Match"]:
         """Sessions that hold most of the request's answers, its newest among them."""
-        places = [at for at, message in enumerate(past) if message.role == Role.ASSISTANT]
+        places = [n for n, message in enumerate(past) if message.role == Role.ASSISTANT]
         looked_up: dict[str, list[_Sighting]] = {}
         for place in places[-MOST_ANSWERS:]:
             question = _question_of(past, place)
@@ -283,7 +285,7 @@ class ConversationFinder:
         for key, session_id, index in self.table.find(self.owner, list(looked_up)):
             for evidence in looked_up[key]:
                 results.setdefault(session_id, []).append(replace(evidence, index=index))
-        matches = [_match(session_id, evidence) for session_id, evidence in results.items()]
+        matches = [_match_places(session_id, evidence) for session_id, evidence in results.items()]
         matches = [match_ for match_ in matches if match_.holds]
         newest = max((match_.last for match_ in matches), default=0)
         matches = [match_ for match_ in matches if match_.last == newest]
@@ -323,7 +325,7 @@ class _Match:
         return self.is_strong or len(self.indices) > 1
 
 
-def _match(session_id: str, evidence: Sequence[_Sighting]) -> _Match:
+def _match_places(session_id: str, evidence: Sequence[_Sighting]) -> _Match:
     """Places and indices in the same order, from the newest answer on."""
     indices: dict[int, int] = {}
     below = max(sighting.index for sighting in evidence) + 1
@@ -370,8 +372,10 @@ class _Candidate:
         rest = past[self.match.last + 1 :]
         if rest and not self._since:
             cited = {n for message in rest for n in cited_numbers(message.content)}
-            known = {source.number for source in self.session.sources(sorted(cited))}
-            self.session.append([quoted(message, known) for message in rest], [], fills_gaps=False)
+            registered = {source.number for source in self.session.sources(sorted(cited))}
+            self.session.append(
+                [quoted(message, registered) for message in rest], [], fills_gaps=False
+            )
 
 
 def _question_of(past: Sequence[ImportedMessage], place: int) -> str:
@@ -403,14 +407,14 @@ def copy_of(
         title, chosen = read.title if rest else "", read.collections
         copy = store.create(parent.owner, title=title, config=read.config, collections=chosen)
         brought = sources
-    known = {source.number for source in sources}
+    registered = {source.number for source in sources}
     if rest or brought:
-        copy.append([quoted(message, known) for message in rest], brought, fills_gaps=False)
+        copy.append([quoted(message, registered) for message in rest], brought, fills_gaps=False)
     return copy
 
 
 def _sources_before(parent: SessionHandle, count: int) -> list[Source]:
     """Those that were there when the next question came."""
     following = parent.messages(count, count + 1)
-    known = following[0].known_sources if following else None
-    return [source for source in parent.sources() if known is None or source.number <= known]
+    highest = following[0].known_sources if following else None
+    return [source for source in parent.sources() if highest is None or source.number <= highest]

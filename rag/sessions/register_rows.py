@@ -7,14 +7,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from rag.citations.markers import cited_numbers
 from rag.citations.register import assign_numbers, brought_source
 from rag.db import chunks, documents, earlier_chunks, sessions, sources, table_results, tables
 from rag.errors import Conflict, UserError
-from rag.records import NOTHING, ImportedMessage, Readable, Role, Source
-from rag.sessions.rows import IS_MINE, OWNED, SessionKey, fetch_rows, source_columns, source_from
+from rag.records import NOTHING, ImportedMessage, Readable, Role, Session, Source
+from rag.sessions.rows import OWNED, SessionKey, fetch_rows, source_columns, source_from
 
 HIGHEST_IMPORTED = 9_999
 PLACEHOLDER = "This source was not brought along when the conversation was imported."
@@ -47,65 +47,59 @@ _RESULT = select(table_results.c.content).where(
     table_results.c.number == bindparam("number"),
     OWNED,
 )
-_its = sessions.alias("its")
-_COUNTED = select(sessions.c.source_count).where(IS_MINE)
 
 
-def register(connection: Connection, key: SessionKey, shown: Sequence[Source]) -> None:
+def register(
+    connection: Connection, key: SessionKey, session: Session, shown: Sequence[Source]
+) -> None:
     """Give new sources the next free numbers, in order; the caller holds the session's row lock."""
     wanted = [source.chunk_id for source in shown]
-    known = {
+    registered = {
         source.chunk_id: source.number for source in of_chunks(connection, key, NOTHING, wanted)
     }
-    taken = source_count(connection, key)
-    elsewhere = _numbers_in_family(connection, key, wanted)
-    numbers = assign_numbers(elsewhere | known, wanted, taken=taken)
+    elsewhere = _numbers_in_family(connection, session, wanted) if session.family else {}
+    numbers = assign_numbers(elsewhere | registered, wanted, taken=session.source_count)
     first = {source.chunk_id: source for source in reversed(shown)}
     fresh = [
-        replace(first[id_], number=number) for id_, number in numbers.items() if id_ not in known
+        replace(first[id_], number=number)
+        for id_, number in numbers.items()
+        if id_ not in registered
     ]
-    add(connection, key.id, fresh)
+    _add(connection, session, fresh)
 
 
-def add(connection: Connection, session_id: str, fresh: Sequence[Source]) -> None:
+def _add(connection: Connection, session: Session, fresh: Sequence[Source]) -> None:
     """Insert sources with the numbers that they have."""
     if not fresh:
         return
     connection.execute(
         insert(sources),
-        [source_columns(source) | {"session_id": session_id} for source in fresh],
+        [source_columns(source) | {"session_id": session.id} for source in fresh],
     )
-    reserve(connection, session_id, max(source.number for source in fresh))
+    reserve(connection, session, max(source.number for source in fresh))
 
 
-def reserve(connection: Connection, session_id: str, highest: int) -> None:
+def reserve(connection: Connection, session: Session, highest: int) -> None:
     """Take the numbers up to this one, whether they have a source or not."""
     is_lower = sessions.c.source_count < highest
-    is_it = (sessions.c.id == session_id) | sessions.c.family.in_(_family_of(session_id))
+    is_it = sessions.c.id == session.id
+    if session.family:
+        is_it |= sessions.c.family == session.family
     connection.execute(update(sessions).where(is_it, is_lower).values(source_count=highest))
 
 
-def _family_of(session_id: str) -> Select[Any]:
-    return select(_its.c.family).where(_its.c.id == session_id)
-
-
 def _numbers_in_family(
-    connection: Connection, key: SessionKey, chunk_ids: Sequence[str] | None = None
+    connection: Connection, session: Session, chunk_ids: Sequence[str] | None = None
 ) -> dict[str, int]:
     """The numbers that chunks have in any branch."""
     query = (
         select(sources.c.chunk_id, sources.c.number)
         .join(sessions, sessions.c.id == sources.c.session_id)
-        .where(sessions.c.family.in_(_family_of(key.id)), sessions.c.owner == key.owner)
+        .where(sessions.c.family == session.family, sessions.c.owner == session.owner)
     )
     if chunk_ids is not None:
         query = query.where(sources.c.chunk_id.in_(chunk_ids))
     return {row.chunk_id: row.number for row in connection.execute(query)}
-
-
-def source_count(connection: Connection, key: SessionKey) -> int:
-    """The highest number that is taken."""
-    return int(fetch_rows(connection, key, _COUNTED)[0].source_count)
 
 
 def read(
@@ -153,6 +147,7 @@ def result(connection: Connection, key: SessionKey, number: int) -> dict[str, An
 def bring(
     connection: Connection,
     key: SessionKey,
+    session: Session,
     cited: Collection[int] | None,
     brought: Sequence[Source],
 ) -> None:
@@ -161,9 +156,10 @@ def bring(
     A cited number without a source, or a skipped one, gets a placeholder: it stays taken, opens,
     and says what it is. Where nothing is told of what is cited, gaps stay.
     """
-    count = source_count(connection, key)
+    count = session.source_count
     taken = {source.number: source for source in read(connection, key, NOTHING)} if count else {}
-    in_branches = {n: id_ for id_, n in _numbers_in_family(connection, key).items()}
+    in_family = _numbers_in_family(connection, session) if session.family else {}
+    in_branches = {n: id_ for id_, n in in_family.items()}
     for source in brought:
         rival = taken.get(source.number)
         if rival is not None and rival.chunk_id != source.chunk_id:
@@ -195,7 +191,7 @@ def bring(
         wanted |= set(range(count + 1, highest + 1))
     wanted -= {n for n in in_branches if n not in by_number}  # there it is no placeholder
     fresh = [by_number.get(n) or _placeholder(n) for n in sorted(wanted - taken.keys())]
-    add(connection, key.id, fresh)
+    _add(connection, session, fresh)
 
 
 def cited_in(messages: Iterable[ImportedMessage]) -> set[int]:

@@ -69,12 +69,13 @@ def session_from(row: Any) -> Session:
         created_at=as_utc(row.created_at),
         last_used_at=as_utc(row.last_used_at),
         message_count=row.message_count,
-        config=ContextConfig(**row.config),
+        config=ContextConfig(**row.config | {"share": tuple(row.config.get("share", ()))}),
         collections=tuple(row.collections or ()),
         expires_at=None if row.expires_at is None else as_utc(row.expires_at),
         parent=row.parent,
         branch_index=row.branch_index,
         family=row.family,
+        source_count=row.source_count,
         model=row.model,
         client_id=row.client_id,
     )
@@ -83,8 +84,8 @@ def session_from(row: Any) -> Session:
 def details_of(message: Message) -> dict[str, Any]:
     """The `details` column of a message."""
     if message.role != Role.ASSISTANT:
-        known = message.known_sources
-        return {} if known is None else {"known_sources": known}
+        known_sources = message.known_sources
+        return {} if known_sources is None else {"known_sources": known_sources}
     return {
         "answer": None if message.answer is None else asdict(message.answer) | {"text": None},
         "resolved_query": message.resolved_query,
@@ -124,7 +125,7 @@ def _answer_from(stored: dict[str, Any] | None, text: str) -> Answer | None:
         return None
     card = stored.get("card")
     if card is not None and "parts" in card:  # as earlier versions stored them
-        card = {**card, "passages": [each for part in card["parts"] for each in part["passages"]]}
+        card = card | {"passages": [one for part in card["parts"] for one in part["passages"]]}
     return _ANSWER.validate_python(stored | {"text": text, "card": card})
 
 
@@ -155,7 +156,7 @@ def summary_from(row: Any) -> Summary:
         required_names=tuple(row.required["names"]),
         report=_REPORT.validate_python(row.report),
         tokens=row.tokens,
-        quotations=tuple(Quotation(*each) for each in row.required.get("quotations", ())),
+        quotations=tuple(Quotation(*quotation) for quotation in row.required.get("quotations", ())),
         lines=_LINES.validate_python(row.required.get("lines", ())),
         model_lines=_LINES.validate_python(row.required.get("model_lines", ())),
         written_to=row.required.get("written_to", 0),
@@ -184,10 +185,10 @@ class SessionKey:
 
 
 def fetch_rows(
-    connection: Connection, key: SessionKey, /, query: Executable, **asked: Any
+    connection: Connection, key: SessionKey, /, query: Executable, **conditions: Any
 ) -> Sequence[Any]:
     """The rows of a statement that holds one of the conditions. Raises NotFound."""
-    rows = connection.execute(query, key.asking(**asked)).all()
+    rows = connection.execute(query, key.asking(**conditions)).all()
     if not rows:
         check(connection, key)
     return rows

@@ -64,7 +64,7 @@ class _OwnedRows:
         self,
         engine: Engine,
         key: SessionKey,
-        held: leases.Leases,
+        registry: leases.Leases,
         readable: CollectionsOf,
         *,
         clock: leases.Clock,
@@ -72,16 +72,9 @@ class _OwnedRows:
         self._engine = engine
         self._clock = clock
         self._key = key
-        self._leases = held
+        self.id, self.owner = key.id, key.owner
+        self._leases = registry
         self._readable = readable
-
-    @property
-    def id(self) -> str:
-        return self._key.id
-
-    @property
-    def owner(self) -> str:
-        return self._key.owner
 
     @contextmanager
     def _reading(self) -> Iterator[tuple[Connection, Session]]:
@@ -114,12 +107,12 @@ class _OwnedRows:
     def _look(
         self,
         read: Callable[Concatenate[Connection, SessionKey, Arguments], Returned],
-        *asked: Arguments.args,
+        *arguments: Arguments.args,
         **named: Arguments.kwargs,
     ) -> Returned:
         """By one statement that asks for the owner itself."""
         with self._engine.connect() as connection:
-            return read(connection, self._key, *asked, **named)
+            return read(connection, self._key, *arguments, **named)
 
     def _set(self, **values: Any) -> None:
         with self._writing() as (connection, _):
@@ -214,7 +207,7 @@ class SqlTranscript(_OwnedRows):
         spelled = [transcript.canonical_message(message) for message in paced(messages)]
         with self._numbering() as (connection, session):
             cited = register_rows.cited_in(spelled) if fills_gaps else None
-            register_rows.bring(connection, self._key, cited, sources)
+            register_rows.bring(connection, self._key, session, cited, sources)
             transcript.bring(connection, self._key, spelled, now=self._clock())
             return session.message_count
 
@@ -227,12 +220,12 @@ class SqlRegister(_OwnedRows):
 
     def register_sources(self, sources: Sequence[Source]) -> list[Source]:
         wanted = list(dict.fromkeys(source.chunk_id for source in sources))
-        known = self._of_chunks(wanted)
-        if len(known) < len(wanted):
-            with self._numbering() as (connection, _):
-                register_rows.register(connection, self._key, sources)
-            known = self._of_chunks(wanted)
-        return [known[chunk_id] for chunk_id in wanted]
+        registered = self._of_chunks(wanted)
+        if len(registered) < len(wanted):
+            with self._numbering() as (connection, session):
+                register_rows.register(connection, self._key, session, sources)
+            registered = self._of_chunks(wanted)
+        return [registered[chunk_id] for chunk_id in wanted]
 
     def _of_chunks(self, chunk_ids: Sequence[str]) -> dict[str, Source]:
         readable = self._readable(self.owner)
@@ -250,12 +243,9 @@ class SqlRegister(_OwnedRows):
         readable = self._readable(self.owner)
         return self._look(register_rows.read, readable, numbers)
 
-    def source_count(self) -> int:
-        return self._look(register_rows.source_count)
-
     def reserve_numbers(self, highest: int) -> None:
-        with self._numbering() as (connection, _):
-            register_rows.reserve(connection, self.id, highest)
+        with self._numbering() as (connection, session):
+            register_rows.reserve(connection, session, highest)
 
 
 class SqlMemory(_OwnedRows):
@@ -319,8 +309,8 @@ class SqlMemory(_OwnedRows):
     def vectors(self, indices: Sequence[int]) -> dict[int, Any]:
         return self._look(recall_rows.vectors_of, indices)
 
-    def vectors_besides(self, known: Collection[int], since: int = 0) -> dict[int, Any]:
-        return self._look(recall_rows.vectors_besides, known, since)
+    def vectors_besides(self, indices: Collection[int], since: int = 0) -> dict[int, Any]:
+        return self._look(recall_rows.vectors_besides, indices, since)
 
     def words_until(self) -> tuple[int, bytes]:
         return self._look(recall_rows.newest_block)

@@ -140,8 +140,8 @@ def reserve(
 
     The row lock orders writers. A session without a title gets this one. Raises NotFound.
     """
-    asked = key.asking(added=count, turns=turns, now=now, new_title=title)
-    place = connection.execute(_RESERVED, asked).one_or_none()
+    parameters = key.asking(added=count, turns=turns, now=now, new_title=title)
+    place = connection.execute(_RESERVED, parameters).one_or_none()
     if place is None:
         raise absent(key)
     return NewMessages(place.message_count - count, place.turn_count - turns, place.source_count)
@@ -149,11 +149,11 @@ def reserve(
 
 def store(connection: Connection, session_id: str, *fresh: Message) -> tuple[Message, ...]:
     """Insert messages as they are."""
-    kept = tuple(replace(message, content=storable(message.content)) for message in fresh)
+    insertable = tuple(replace(message, content=storable(message.content)) for message in fresh)
     connection.execute(
-        _ADDED, [{"session_id": session_id, **_columns(message)} for message in kept]
+        _ADDED, [{"session_id": session_id, **_columns(message)} for message in insertable]
     )
-    return kept
+    return insertable
 
 
 def _columns(message: Message) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def begin_again(
     connection: Connection, key: SessionKey, session: Session, index: int, *, now: datetime
 ) -> OpenTurn:
     """A new revision of the last answer; the caller holds the session's row lock."""
-    old, question = _last(connection, key, index)
+    old, question = _answer_with_question(connection, key, index)
     if index != session.message_count - 1:
         raise Conflict(
             f"Only the last answer (message {session.message_count - 1}) can be written again, "
@@ -204,7 +204,9 @@ def begin_again(
     return OpenTurn(question, *store(connection, session.id, fresh))
 
 
-def _last(connection: Connection, key: SessionKey, index: int) -> tuple[Message, Message]:
+def _answer_with_question(
+    connection: Connection, key: SessionKey, index: int
+) -> tuple[Message, Message]:
     """An answer and its question."""
     there = {message.index: message for message in read(connection, key, index - 1, index + 1)}
     old, question = there.get(index), there.get(index - 1)
@@ -217,7 +219,7 @@ def _last(connection: Connection, key: SessionKey, index: int) -> tuple[Message,
 
 def erase(connection: Connection, key: SessionKey, session: Session, index: int) -> None:
     """Blank a question and all that was answered to it; the caller holds the session's row lock."""
-    old, question = _last(connection, key, index)
+    old, question = _answer_with_question(connection, key, index)
     if old.status is MessageStatus.PENDING:
         raise Conflict(f"Message {index} is being written at this moment. Wait for its end.")
     its = messages.c.session_id == session.id
@@ -229,9 +231,11 @@ def erase(connection: Connection, key: SessionKey, session: Session, index: int)
     connection.execute(
         update(messages).where(its, messages.c.index == index - 1).values(content="")
     )
-    known = answer_fingerprints
+    fingerprints = answer_fingerprints
     connection.execute(
-        delete(known).where(known.c.session_id == session.id, known.c.index == index)
+        delete(fingerprints).where(
+            fingerprints.c.session_id == session.id, fingerprints.c.index == index
+        )
     )
     vectors = message_vectors.c.index.in_([index - 1, index])
     connection.execute(
@@ -264,8 +268,12 @@ def _change(
     reason: str,
     **more: str,
 ) -> None:
-    told = {"at": answer.index, "at_revision": answer.revision, "new_details": details_of(answer)}
-    if connection.execute(change, key.asking(**told, **more)).rowcount != 1:
+    parameters = {
+        "at": answer.index,
+        "at_revision": answer.revision,
+        "new_details": details_of(answer),
+    }
+    if connection.execute(change, key.asking(**parameters, **more)).rowcount != 1:
         check(connection, key)
         raise Conflict(f"Message {answer.index} {reason}; nothing was changed.")
 
@@ -343,17 +351,16 @@ def _containing(connection: Connection, wanted: str) -> Select[Any]:
 
 
 def _found_message(row: Any, wanted: str) -> FoundMessage:
-    at = row.content.lower().find(wanted.lower())
-    at = max(at, 0)
-    start = max(0, at - SNIPPET_CHARS)
+    start_of_match = max(row.content.lower().find(wanted.lower()), 0)
+    start = max(0, start_of_match - SNIPPET_CHARS)
     return FoundMessage(
         session_id=row.session_id,
         session_title=row.session_title,
         index=row.index,
         role=row.role,
-        snippet=row.content[start : at + len(wanted) + SNIPPET_CHARS],
-        match_start=at - start,
-        match_end=at - start + len(wanted),
+        snippet=row.content[start : start_of_match + len(wanted) + SNIPPET_CHARS],
+        match_start=start_of_match - start,
+        match_end=start_of_match - start + len(wanted),
     )
 
 

@@ -80,7 +80,7 @@ _OPENING = frozenset(
 def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | None:
     """The last plan with what the question changes of it; None where a word says anything else."""
     words = words_of(question)
-    drawn, said = drawing_in(words)
+    drawn, drawing_places = drawing_in(words)
     choices = product(*cover(list(pieces_of(words, table, set()))))
     pieces = sorted(next(choices, ()), key=lambda piece: piece.start)
     matched = Matched(words, pieces, table)
@@ -89,7 +89,7 @@ def changed(question: str, table: TableWords, last: TablePlan) -> TablePlan | No
     plan = _edited(matched, last)
     if drawn:
         plan = replace(plan, chart=drawn)
-    taken = said | {
+    taken = drawing_places | {
         position for piece in matched.used for position in range(piece.start, piece.end)
     }
     left = [w for index, w in enumerate(words) if index not in taken and not _is_idle(w)]
@@ -125,21 +125,22 @@ def _edited(matched: Matched, last: TablePlan) -> TablePlan:
 def _with_conditions(matched: Matched, plan: TablePlan) -> TablePlan:
     """A value takes the place of the values of its column."""
     filters = matched.filters()
-    kept = (e for e in plan.filters if not _is_replaced(e, filters) or _adds(e, filters))
-    return replace(plan, filters=(*kept, *filters))
+    staying = (e for e in plan.filters if not _is_replaced(e, filters) or _adds(e, filters))
+    return replace(plan, filters=(*staying, *filters))
 
 
-def _is_replaced(kept: Filter, filters: Sequence[Filter]) -> bool:
+def _is_replaced(earlier: Filter, filters: Sequence[Filter]) -> bool:
     """Whether one of these is of the same column, and of the same part of its dates or of all."""
     return any(
-        each.column == kept.column and (each.part == kept.part or not (each.part and kept.part))
-        for each in filters
+        fresh.column == earlier.column
+        and (fresh.part == earlier.part or not (fresh.part and earlier.part))
+        for fresh in filters
     )
 
 
-def _adds(kept: Filter, filters: Sequence[Filter]) -> bool:
+def _adds(earlier: Filter, filters: Sequence[Filter]) -> bool:
     """ "Without Berlin" stands beside what was chosen."""
-    return all(each.op is Op.NOT for each in filters if each.column == kept.column)
+    return all(fresh.op is Op.NOT for fresh in filters if fresh.column == earlier.column)
 
 
 def _with_groups(matched: Matched, plan: TablePlan) -> TablePlan:
@@ -243,21 +244,21 @@ class TableAnswers:
             return None
         if resolution.source_numbers:
             return self._of_source(session, question, resolution.source_numbers)
-        told = partial(self._answer_of, session, talk=resolution.talk)
+        answer_of = partial(self._answer_of, session, talk=resolution.talk)
         if resolution.earlier:  # something was asked before
             choice = self._taken(session, question, readable)
             choice = choice or self._follow_up(question, self.recent_turns(session), readable)
             if choice is not None:
-                return told(self._result(choice, question), is_followup=True)
+                return answer_of(self._result(choice, question), is_followup=True)
         choices = self.library.understand(question, readable)
         if not (choices or any(map(may_ask_rows, {question, resolution.query}))):
             return None
         planned = self._planned(resolution.query, choices, readable)
         if planned is not None:
-            return told(planned)
+            return answer_of(planned)
         sure = self.claimed(choices)
         if sure is not None and not sure.is_cell:
-            return told(self._result(sure, question))
+            return answer_of(self._result(sure, question))
         return self._beside(session, question, resolution.talk, choices)
 
     def readings(
@@ -415,8 +416,8 @@ class TableAnswers:
         if len(whole) == 1:
             return whole[0]
         if whole:
-            asked = ", ".join(f"“{label_of(choice, whole)}”" for choice in whole[:OFFERED])
-            raise UserError(f"This can be read in several ways: {asked}. Ask one of them.")
+            ways_to_read = ", ".join(f"“{label_of(choice, whole)}”" for choice in whole[:OFFERED])
+            raise UserError(f"This can be read in several ways: {ways_to_read}. Ask one of them.")
         raise UserError("No table answers this. Name a column or a value that a table has.")
 
     # ── What is said ─────────────────────────────────────────────────────────────────────────
@@ -454,7 +455,7 @@ class TableAnswers:
 
     def _result(self, choice: Choice, question: str) -> TableResult:
         result = self.library.run(choice.table, choice.plan, question=question)
-        return replace(result, notes=_notes(choice))
+        return replace(result, notes=_column_notes(choice))
 
     def _answer_of(
         self,
@@ -487,7 +488,6 @@ class TableAnswers:
         question: str,
         talk: str,
     ) -> ComputedFigure | None:
-        """The one figure of a result."""
         table = self.table_of(result, session.readable())
         if table is None or len(result.rows) != 1:
             return None
@@ -516,11 +516,11 @@ def is_sound(plan: TablePlan, table: Table) -> bool:
 def label_of(choice: Choice, among: Sequence[Choice], code: str = "en") -> str:
     """A plan as a button in plain words; with the table's name where several are offered."""
     words = offer_words(choice.plan, choice.table.label, code)
-    is_named = len({each.table.id for each in among}) == 1 or choice.table.label in words
+    is_named = len({other.table.id for other in among}) == 1 or choice.table.label in words
     return words if is_named else f"{words} ({choice.table.label})"
 
 
-def _notes(choice: Choice) -> tuple[str, ...]:
+def _column_notes(choice: Choice) -> tuple[str, ...]:
     """What is known of the columns whose values are compared, put in order or added up."""
     plan: TablePlan = choice.plan
     used = [

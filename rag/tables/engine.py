@@ -74,8 +74,8 @@ def run(path: str, *queries: str, limits: QueryLimits | None = None) -> list[Que
     if not queries:
         return []
     with QUERIES.place(), _fenced(path) as connection:
-        each = paced(queries, weight=ITEMS_BETWEEN)  # the clock is looked at before each
-        return [_timed(connection, query, limits or QueryLimits()) for query in each]
+        statements = paced(queries, weight=ITEMS_BETWEEN)  # the clock is looked at before each
+        return [_timed(connection, query, limits or QueryLimits()) for query in statements]
 
 
 @contextmanager
@@ -120,9 +120,9 @@ def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: QueryLimit
     timer.start()
     on_hang_up(lambda: _interrupt(connection))
     try:
-        found = connection.execute(sql)
-        rows = found.fetchmany(limits.rows + 1)
-        described = found.description or []
+        cursor = connection.execute(sql)
+        rows = cursor.fetchmany(limits.rows + 1)
+        described = cursor.description or []
     except duckdb.InterruptException as error:
         if (reason := hang_up_reason()) is not None:
             raise ClientGone(reason) from error
@@ -141,8 +141,8 @@ def _timed(connection: "duckdb.DuckDBPyConnection", sql: str, limits: QueryLimit
     finally:
         timer.cancel()
     return QueryResult(
-        names=tuple(str(each[0]) for each in described),
-        kinds=tuple(str(each[1]) for each in described),
+        names=tuple(str(column[0]) for column in described),
+        kinds=tuple(str(column[1]) for column in described),
         rows=[tuple(map(_plain, row)) for row in rows[: limits.rows]],
         has_more=len(rows) > limits.rows,
     )
@@ -183,25 +183,25 @@ class Sql:
     def query(self, plan: TablePlan) -> exp.Select:
         """What answers the plan; one row more than is shown tells that there are more."""
         if plan.measures:
-            found = self._measured(plan)
+            select = self._measured(plan)
         else:
             names = plan.columns or tuple(column.name for column in self._table.columns)
-            found = exp.select(*(self._displayed(name).as_(name, quoted=True) for name in names))
-            found = self._ordered(self._from_rows(found, plan), plan)
-        return self._cut(found, plan, MOST_ROWS + 1)
+            select = exp.select(*(self._displayed(name).as_(name, quoted=True) for name in names))
+            select = self._ordered(self._from_rows(select, plan), plan)
+        return self._cut(select, plan, MOST_ROWS + 1)
 
     def rows(self, plan: TablePlan) -> exp.Select:
         """The numbers of the rows that the figures are made of."""
-        found = self._from_rows(exp.select(exp.column(ROW)), plan)
+        select = self._from_rows(exp.select(exp.column(ROW)), plan)
         if plan.measures:
-            return found.limit(MOST_ROWS)
-        return self._cut(self._ordered(found, plan), plan, MOST_ROWS)
+            return select.limit(MOST_ROWS)
+        return self._cut(self._ordered(select, plan), plan, MOST_ROWS)
 
-    def _cut(self, found: exp.Select, plan: TablePlan, most: int) -> exp.Select:
+    def _cut(self, select: exp.Select, plan: TablePlan, most: int) -> exp.Select:
         """The first so many; for each value of a column, so many of its own."""
         if not plan.each or not plan.limit:
-            return found.limit(min(plan.limit or most, most))
-        order = found.args["order"]
+            return select.limit(min(plan.limit or most, most))
+        order = select.args["order"]
         place = exp.Window(
             this=exp.RowNumber(),
             partition_by=[self._key(key) for key in plan.each],
@@ -209,8 +209,8 @@ class Sql:
         )
         keys = [exp.Ordered(this=self._key(key), nulls_first=False) for key in plan.each]
         order.set("expressions", [*keys, *order.expressions])
-        found.set("qualify", exp.Qualify(this=place <= plan.limit))
-        return found.limit(most)
+        select.set("qualify", exp.Qualify(this=place <= plan.limit))
+        return select.limit(most)
 
     def stretch(self, offset: int, limit: int, words: str) -> exp.Select:
         """Rows as they stand in the file, their numbers first; those that hold the words."""
@@ -218,7 +218,7 @@ class Sql:
         sought = dict.fromkeys(words.casefold().split())
         if sought:
             whole = self._whole_row()
-            _only(query, [_holding(whole.copy(), word) for word in sought])
+            _only(query, [_contains_word(whole.copy(), word) for word in sought])
         return query.offset(offset, copy=False).limit(limit, copy=False)
 
     def _whole_row(self) -> Expression:
@@ -239,10 +239,10 @@ class Sql:
     def values(self, name: str, limit: int, among: Sequence[str] = ()) -> exp.Select:
         """Different texts of a column; those that are one of some, written small."""
         shown = self._displayed(name)
-        found = exp.select(shown).distinct().from_(DATA).where(NO_TOTAL)
+        select = exp.select(shown).distinct().from_(DATA).where(NO_TOTAL)
         if among:
-            found = found.where(exp.Lower(this=shown.copy()).isin(*among))
-        return found.limit(limit)
+            select = select.where(exp.Lower(this=shown.copy()).isin(*among))
+        return select.limit(limit)
 
     def _as_written_rows(self) -> exp.Select:
         names = [self._displayed(column.name) for column in self._table.columns]
@@ -250,26 +250,28 @@ class Sql:
         return exp.select(ROW, *numbered).from_(DATA, copy=False).order_by(ROW, copy=False)
 
     def _contains(self, name: str, word: str) -> Expression:
-        return _holding(exp.Lower(this=exp.cast(self._displayed(name), "text")), word.lower())
+        return _contains_word(exp.Lower(this=exp.cast(self._displayed(name), "text")), word.lower())
 
-    def _from_rows(self, found: exp.Select, plan: TablePlan) -> exp.Select:
+    def _from_rows(self, select: exp.Select, plan: TablePlan) -> exp.Select:
         of_rows = [filter_ for filter_ in plan.filters if not filter_.column.startswith(MEASURED)]
         wanted = [NO_TOTAL.copy(), *map(self.condition, paced(of_rows))]
         if plan.step is not None:
             wanted.append(self._beside(plan))
         if plan.among is not None:
             wanted.append(self._among(plan.among))
-        return _only(found.from_(DATA, copy=False), wanted)
+        return _only(select.from_(DATA, copy=False), wanted)
 
     def _among(self, plan: TablePlan) -> Expression:
         """Only the rows, or the groups' rows, that another plan gives."""
         if not plan.group:
             return exp.column(ROW).isin(query=self.rows(plan))
         keys = [exp.column(name, quoted=True) for name in key_names(plan.group)]
-        given = exp.select(*keys).from_(self.query(plan).subquery("given"))
-        own = exp.Tuple(expressions=[self._key(key) for key in plan.group])
+        groups = exp.select(*keys).from_(self.query(plan).subquery("given"))
+        keys_here = exp.Tuple(expressions=[self._key(key) for key in plan.group])
         return (
-            own.isin(query=given) if len(keys) > 1 else self._key(plan.group[0]).isin(query=given)
+            keys_here.isin(query=groups)
+            if len(keys) > 1
+            else self._key(plan.group[0]).isin(query=groups)
         )
 
     # ── Rows ─────────────────────────────────────────────────────────────────────────────────
@@ -289,17 +291,17 @@ class Sql:
 
     def _displayed(self, name: str) -> Expression:
         column = column_of(self._table, name)
-        at = self._index[column.name]
-        return exp.column(f"t{at}" if column.has_text else f"c{at}")
+        index = self._index[column.name]
+        return exp.column(f"t{index}" if column.has_text else f"c{index}")
 
-    def _ordered(self, found: exp.Select, plan: TablePlan) -> exp.Select:
+    def _ordered(self, select: exp.Select, plan: TablePlan) -> exp.Select:
         for order in plan.order:
             value = self._value(order.by)
-            found.order_by(_directed(value, order), copy=False)
+            select.order_by(_directed(value, order), copy=False)
             if order.by != ROWS:
                 is_blank = exp.Is(this=value.copy(), expression=exp.null())
-                found.where(exp.not_(is_blank), copy=False)
-        return found.order_by(exp.column(ROW), copy=False)
+                select.where(exp.not_(is_blank), copy=False)
+        return select.order_by(exp.column(ROW), copy=False)
 
     def _beside(self, plan: TablePlan) -> Expression:
         """Rows whose number follows that of the rows named, as many rows on as are asked for."""
@@ -307,7 +309,7 @@ class Sql:
         row = exp.column(ROW)
         ahead = plan.step.rows > 0
         rows = exp.select(row).from_(DATA).where(NO_TOTAL)
-        named = _together(exp.And, [self.condition(each) for each in plan.step.of])
+        named = _join_balanced(exp.And, [self.condition(filter_) for filter_ in plan.step.of])
         edge = rows.where(named).order_by(row).limit(1).subquery()
         beside = rows.where(row > edge if ahead else row < edge)
         beside = beside.where(exp.not_(exp.func("coalesce", named, exp.false())))
@@ -328,29 +330,33 @@ class Sql:
             return self._containing(filter_)
         if self._means_text(filter_):
             return self._as_written(filter_)
-        literals = [self._literal(filter_, given) for given in filter_.values]
+        literals = [self._literal(filter_, operand) for operand in filter_.values]
         if filter_.op in BOUNDS:
             return COMPARED[filter_.op](this=value, expression=literals[0])
         same = (exp.Lower(this=value) if self._is_text(filter_) else value).isin(*literals)
         return same if filter_.op is Op.IS else exp.or_(exp.not_(same), value.is_(exp.null()))
 
     def _containing(self, filter_: Filter) -> Expression:
-        found = _together(
+        contains = _join_balanced(
             exp.Or, [self._contains(filter_.column, str(v)) for v in paced(filter_.values)]
         )
-        return found if filter_.op is Op.HAS else exp.not_(exp.func("coalesce", found, exp.false()))
+        return (
+            contains
+            if filter_.op is Op.HAS
+            else exp.not_(exp.func("coalesce", contains, exp.false()))
+        )
 
     def _means_text(self, filter_: Filter) -> bool:
         """Whether texts are compared with a column whose values were read from texts."""
         if filter_.column == ROWS or filter_.part or filter_.op not in (Op.IS, Op.NOT):
             return False
         column = column_of(self._table, filter_.column)
-        is_text = all(isinstance(given, str) for given in filter_.values)
+        is_text = all(isinstance(value, str) for value in filter_.values)
         return is_text and column.has_text
 
     def _as_written(self, filter_: Filter) -> Expression:
         shown = exp.Trim(this=exp.Lower(this=self._displayed(filter_.column)))
-        same = shown.isin(*(str(given).strip().lower() for given in filter_.values))
+        same = shown.isin(*(str(value).strip().lower() for value in filter_.values))
         return same if filter_.op is Op.IS else exp.not_(same)
 
     def _is_text(self, filter_: Filter) -> bool:
@@ -358,20 +364,20 @@ class Sql:
             return False
         return column_of(self._table, filter_.column).type is ColumnType.TEXT
 
-    def _literal(self, filter_: Filter, given: Scalar) -> Expression:
+    def _literal(self, filter_: Filter, value: Scalar) -> Expression:
         column = None if filter_.column == ROWS else column_of(self._table, filter_.column)
         if column is None or filter_.part:
-            return _number(given)
+            return _number_literal(value)
         if column.type is ColumnType.TEXT:
-            return exp.Literal.string(str(given).lower())
+            return exp.Literal.string(str(value).lower())
         if column.type is ColumnType.BOOLEAN:
-            return exp.true() if given in (True, "yes", "true") else exp.false()
+            return exp.true() if value in (True, "yes", "true") else exp.false()
         if column.type is ColumnType.DATE:
-            found = read_date(str(given))
-            moment = found or date(int(float(given)), 1, 1)
+            day = read_date(str(value))
+            moment = day or date(int(float(value)), 1, 1)
             kind = "timestamp" if isinstance(moment, datetime) else "date"
             return exp.cast(exp.Literal.string(moment.isoformat()), kind)
-        return _number(given)
+        return _number_literal(value)
 
     # ── Figures ──────────────────────────────────────────────────────────────────────────────
 
@@ -380,28 +386,28 @@ class Sql:
         keys = [self._key(key) for key in plan.group]
         labels = key_names(plan.group)
         figures = [self._figure(measure, plan.group) for measure in plan.measures]
-        found = exp.select(
+        select = exp.select(
             *(key.copy().as_(label, quoted=True) for key, label in zip(keys, labels, strict=True)),
             *(figure.as_(name, quoted=True) for figure, name in zip(figures, names, strict=True)),
         )
-        found = self._from_rows(found, plan)
+        select = self._from_rows(select, plan)
         if keys:
-            found.group_by(*(key.copy() for key in keys), copy=False)
+            select.group_by(*(key.copy() for key in keys), copy=False)
         for filter_ in plan.filters:
             if filter_.column.startswith(MEASURED):
                 figure = figures[int(filter_.column.removeprefix(MEASURED)) - 1]
                 bound = COMPARED[filter_.op](
-                    this=figure.copy(), expression=_number(filter_.values[0])
+                    this=figure.copy(), expression=_number_literal(filter_.values[0])
                 )
-                found.having(bound, copy=False)
+                select.having(bound, copy=False)
         if plan.outer is not None:
-            return self._outer(found, plan.outer, names[0])
+            return self._outer(select, plan.outer, names[0])
         for order in plan.order:
             by = _directed(self._group_order(plan, order, figures), order)
-            found.order_by(by, copy=False)
+            select.order_by(by, copy=False)
         for key in keys:
-            found.order_by(exp.Ordered(this=key.copy(), nulls_first=False), copy=False)
-        return found
+            select.order_by(exp.Ordered(this=key.copy(), nulls_first=False), copy=False)
+        return select
 
     def _key(self, key: Key) -> Expression:
         column = column_of(self._table, key.column)
@@ -494,12 +500,12 @@ def key_names(group: Sequence[Key]) -> list[str]:
     return [f"{key.column} ({key.part})" if key.part else key.column for key in group]
 
 
-def _only(found: exp.Select, wanted: Sequence[Expression]) -> exp.Select:
+def _only(select: exp.Select, wanted: Sequence[Expression]) -> exp.Select:
     """Rows that meet all of these; the tree is changed, not copied for each."""
-    return found.where(_together(exp.And, wanted), copy=False)
+    return select.where(_join_balanced(exp.And, wanted), copy=False)
 
 
-def _together(kind: type[exp.Connector], parts: Sequence[Expression]) -> Expression:
+def _join_balanced(kind: type[exp.Connector], parts: Sequence[Expression]) -> Expression:
     """All parts in one tree that is as flat as it can be: writing a deep one overflows."""
     level = [exp.paren(p, copy=False) if isinstance(p, exp.Connector) else p for p in parts]
     while len(level) > 1:
@@ -509,7 +515,7 @@ def _together(kind: type[exp.Connector], parts: Sequence[Expression]) -> Express
     return level[0]
 
 
-def _holding(text: Expression, word: str) -> Expression:
+def _contains_word(text: Expression, word: str) -> Expression:
     return exp.func("contains", text, exp.Literal.string(word))
 
 
@@ -517,8 +523,8 @@ def _directed(value: Expression, order: Order) -> exp.Ordered:
     return exp.Ordered(this=value.copy(), desc=order.descending, nulls_first=False)
 
 
-def _number(given: Scalar) -> Expression:
-    number = given if isinstance(given, int | float) else read_number(str(given))
+def _number_literal(value: Scalar) -> Expression:
+    number = value if isinstance(value, int | float) else read_number(str(value))
     if number is None:
         return exp.null()
     literal = exp.Literal.number(repr(abs(number)))
@@ -544,38 +550,38 @@ class ModelSql:
 
     def rows(self, row: Sequence[Any] | None = None) -> exp.Query | None:
         """The numbers of the rows that it reads: all, or those of one row of its result."""
-        readers = [each for each in self._own.find_all(exp.Select) if self._reads(each)]
+        readers = [select for select in self._own.find_all(exp.Select) if self._reads(select)]
         if row is not None and (readers != [self._own] or not self._own.args.get("group")):
             return None
         parts = [part for reader in readers for part in self._numbers(reader, row)]
         if not parts:
             return None
         whole = exp.union(*parts, distinct=True) if len(parts) > 1 else parts[0]
-        found = exp.select(ROW_NUMBER_COLUMN).from_(whole.subquery("used"))
+        numbers = exp.select(ROW_NUMBER_COLUMN).from_(whole.subquery("used"))
         numbered = exp.column(ROW).as_(ROW_NUMBER, quoted=True)
-        ordered = found.distinct().order_by(ROW_NUMBER_COLUMN.copy()).limit(MOST_ROWS)
+        ordered = numbers.distinct().order_by(ROW_NUMBER_COLUMN.copy()).limit(MOST_ROWS)
         return self._over(ordered, *self._columns(), numbered)
 
     def added(self) -> Iterator[tuple[str, bool]]:
         """The columns of which it makes one figure, and whether that is a sum."""
-        others = {each.alias: each.this for each in self._own.find_all(exp.Alias)}
+        others = {alias.alias: alias.this for alias in self._own.find_all(exp.Alias)}
         for figure in self._own.find_all(exp.Sum, exp.Avg, exp.Median):
-            for name in _columns_of(figure.this, others):
+            for name in _underlying_columns(figure.this, others):
                 yield name, isinstance(figure, exp.Sum)
 
     def _columns(self) -> list[exp.Expr]:
         columns = enumerate(self._table.columns)
-        return [exp.column(f"c{at}").as_(column.name, quoted=True) for at, column in columns]
+        return [exp.column(f"c{index}").as_(column.name, quoted=True) for index, column in columns]
 
     def _over(self, query: exp.Query, *columns: exp.Expr) -> exp.Query:
-        own = exp.select(*columns).from_(DATA).where(exp.not_(exp.column(TOTAL)))
-        whole = query.with_(OWN_NAME, as_=own)
+        data = exp.select(*columns).from_(DATA).where(exp.not_(exp.column(TOTAL)))
+        whole = query.with_(OWN_NAME, as_=data)
         named = whole.args["with_"]
         named.set("expressions", [named.expressions[-1], *named.expressions[:-1]])  # others use it
         return whole
 
     def _reads(self, select: exp.Select) -> bool:
-        return any(source.name == OWN_NAME for source in _sources(select))
+        return any(source.name == OWN_NAME for source in _source_tables(select))
 
     def _numbers(self, select: exp.Select, row: Sequence[Any] | None) -> list[exp.Select]:
         """Its rows by number, once for each name under which it reads the table."""
@@ -594,7 +600,7 @@ class ModelSql:
             plain.copy().select(
                 exp.column(ROW_NUMBER, table=source.alias_or_name, quoted=True), append=False
             )
-            for source in _sources(select)
+            for source in _source_tables(select)
             if source.name == OWN_NAME
         ]
 
@@ -605,18 +611,22 @@ class ModelSql:
         shown = dict(zip(select.expressions, row, strict=False))
         keys = set(map(_plain_sql, _grouped(select)))
         return [
-            exp.NullSafeEQ(this=each.unalias().copy(), expression=exp.convert(value))
-            for each, value in shown.items()
-            if _plain_sql(each.unalias()) in keys
+            exp.NullSafeEQ(this=expression.unalias().copy(), expression=exp.convert(value))
+            for expression, value in shown.items()
+            if _plain_sql(expression.unalias()) in keys
         ]
 
 
 ROW_NUMBER_COLUMN = exp.column(ROW_NUMBER, quoted=True)
 
 
-def _sources(select: exp.Select) -> list[exp.Table]:
+def _source_tables(select: exp.Select) -> list[exp.Table]:
     joined = [select.args.get("from_"), *(select.args.get("joins") or ())]
-    return [each.this for each in joined if each is not None and isinstance(each.this, exp.Table)]
+    return [
+        source.this
+        for source in joined
+        if source is not None and isinstance(source.this, exp.Table)
+    ]
 
 
 def _grouped(select: exp.Select) -> list[exp.Expr]:
@@ -659,7 +669,7 @@ FUNCTIONS = frozenset(
 def parsed(sql: str, tables: Sequence[str]) -> exp.Query:
     """One SELECT over known tables only. Raises UserError that says what is not allowed."""
     try:
-        statements = [each for each in parse(sql, read="duckdb") if each is not None]
+        statements = [statement for statement in parse(sql, read="duckdb") if statement is not None]
     except (SqlglotError, RecursionError) as error:
         raise UserError(f"That is no SQL: {str(error).splitlines()[0][:200]}") from error
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
@@ -667,10 +677,10 @@ def parsed(sql: str, tables: Sequence[str]) -> exp.Query:
     query = statements[0]
     for node in query.walk():
         _check(node)
-    own = {each.alias_or_name for each in query.find_all(exp.CTE)}
+    names = {cte.alias_or_name for cte in query.find_all(exp.CTE)}
     for table in query.find_all(exp.Table):
         is_plain = isinstance(table.this, exp.Identifier) and not table.db and not table.catalog
-        if not is_plain or (table.name not in tables and table.name not in own):
+        if not is_plain or (table.name not in tables and table.name not in names):
             raise UserError(f"There is no table {table.name or table.sql()[:60]!r} to ask.")
     return query
 
@@ -684,15 +694,15 @@ def _check(node: exp.Expr) -> None:
         raise UserError(f"The function {node.name}() is not allowed in a query.")
 
 
-def _columns_of(value: exp.Expr, others: Mapping[str, exp.Expr]) -> Iterator[str]:
+def _underlying_columns(value: exp.Expr, others: Mapping[str, exp.Expr]) -> Iterator[str]:
     """The columns whose values a value is made of, through other names; none of a condition."""
     if isinstance(value, exp.Column):
-        behind = {key: each for key, each in others.items() if key != value.name}
+        behind = {key: expression for key, expression in others.items() if key != value.name}
         yield value.name
         if value.name in others:
-            yield from _columns_of(others[value.name], behind)
+            yield from _underlying_columns(others[value.name], behind)
         return
     is_chosen = isinstance(value, exp.If)
     chosen = [value.args.get("true"), value.args.get("false")]
     for part in filter(None, chosen if is_chosen else value.iter_expressions()):
-        yield from _columns_of(part, others)
+        yield from _underlying_columns(part, others)

@@ -73,15 +73,15 @@ class TableLibrary:
         checked(plan, table)
         sql = _sql(table)
         query = sql.query(plan)
-        found, used = self._ask(table, query, sql.rows(plan))
+        answer, used = self._ask(table, query, sql.rows(plan))
         result = _result(
             table,
             plan,
             question=question,
             words=in_words(plan),
             sql=query.sql(dialect="duckdb", pretty=True),
-            columns=result_columns(plan, table, found.names),
-            found=found,
+            columns=result_columns(plan, table, answer.names),
+            answer=answer,
             used=tuple(int(row[0]) for row in used.rows),
         )
         return of_one_row(result, plan)
@@ -96,15 +96,15 @@ class TableLibrary:
         from rag.tables.engine import ModelSql
 
         written = ModelSql(table, sql)
-        (found,) = self._ask(table, written.query)
+        (answer,) = self._ask(table, written.query)
         return _result(
             table,
             TablePlan(table.id),
             question=question,
             words=MODEL_SQL,
             sql=written.text,
-            columns=sql_columns(found.names, found.kinds),
-            found=found,
+            columns=sql_columns(answer.names, answer.kinds),
+            answer=answer,
             used=self._behind(table, written.rows()),
         )
 
@@ -138,10 +138,10 @@ class TableLibrary:
         if query is None:
             return ()
         try:
-            (found,) = self._ask(table, query)
+            (answer,) = self._ask(table, query)
         except UserError:
             return ()
-        return tuple(int(row[0]) for row in found.rows)
+        return tuple(int(row[0]) for row in answer.rows)
 
     def _ask(self, table: Table, *queries: "exp.Expr") -> list[QueryResult]:
         written = [query.sql(dialect="duckdb") for query in queries]
@@ -153,8 +153,8 @@ class TableLibrary:
 
     def place_of(self, table: Table, number: int) -> int:
         """How many rows stand before one in the file."""
-        (found,) = self._ask(table, _sql(table).before(number))
-        return int(found.rows[0][0])
+        (answer,) = self._ask(table, _sql(table).before(number))
+        return int(answer.rows[0][0])
 
     def numbered_rows(self, table: Table, numbers: Sequence[int]) -> QueryResult:
         """The rows with these numbers."""
@@ -184,20 +184,20 @@ class TableLibrary:
             tables = self._shortlist(question, readable)
         results = []
         for table in tables[:MOST_MEANT]:
-            own = self.words(table)
-            words, places = unmatched(question, own)
-            names = _names(own)
+            table_words = self.words(table)
+            words, places = unmatched(question, table_words)
+            names = _names(table_words)
             if not (names and 0 < len(places) <= MOST_REPLACED):
                 continue
-            rows = likeness([words[at] for at in places], names)
+            rows = likeness([words[place] for place in places], names)
             nearest = [max(zip(row, names, strict=True)) for row in rows]
             if min(near for near, _ in nearest) < ALIKE:
                 continue  # a word that means nothing here is left unused by each reading
-            for at, (_, name) in zip(places, nearest, strict=True):
-                words[at] = name
+            for place, (_, name) in zip(places, nearest, strict=True):
+                words[place] = name
             results += [
                 Choice(table, reading.plan, used=reading.used)
-                for reading in readings(" ".join(words), own)
+                for reading in readings(" ".join(words), table_words)
                 if not reading.unused
             ]
         return [choice for choice in map(self.checked, results) if choice is not None]
@@ -217,16 +217,18 @@ class TableLibrary:
     def _shortlist(self, question: str, readable: Readable) -> list[Table]:
         """Tables that share the rarest words with the question."""
         tables, spread = self._library(readable)
-        asked = [word for word in words_of(question) if word not in IDLE]
-        words = {form for word in asked for form in (word, *stems(word))}
-        words |= {hint for w in asked if w in ADJECTIVES for hint in ADJECTIVES[w].measures}
-        words |= {other for w in asked if is_priced(w) for other in PRICED}
+        question_words = [word for word in words_of(question) if word not in IDLE]
+        words = {form for word in question_words for form in (word, *stems(word))}
+        words |= {
+            hint for w in question_words if w in ADJECTIVES for hint in ADJECTIVES[w].measures
+        }
+        words |= {other for w in question_words if is_priced(w) for other in PRICED}
         words |= {word.rstrip("s") for word in words} | {f"{word}s" for word in words}
         total = len(tables)
         scored = []
         for table in tables:
-            held = words & set(table.words.split())
-            score = sum(log(1 + total / spread[word]) for word in held)
+            shared = words & set(table.words.split())
+            score = sum(log(1 + total / spread[word]) for word in shared)
             scored.append((score, table))
         scored.sort(key=lambda pair: -pair[0])
         return [table for score, table in scored[:SHORTLIST] if score > 0]
@@ -234,24 +236,24 @@ class TableLibrary:
     def _library(self, readable: Readable) -> tuple[list[Table], Counter[str]]:
         ids = self.store.ids(readable)
         with self._turn:
-            known = self._known.get(ids)
-        if known is None:
+            library = self._known.get(ids)
+        if library is None:
             tables = self.store.tables(readable)
             spread = Counter(word for table in tables for word in set(table.words.split()))
-            known = tables, spread
+            library = tables, spread
             with self._turn:
-                self._known[ids] = known
+                self._known[ids] = library
                 while len(self._known) > KEPT_LIBRARIES:
                     self._known.popitem(last=False)
-        return known
+        return library
 
     def words(self, table: Table) -> TableWords:
         """Names and values; kept for the tables that were asked last."""
         with self._turn:
-            found = self._words.get(table.id)
-            if found is not None:
+            words = self._words.get(table.id)
+            if words is not None:
                 self._words.move_to_end(table.id)
-                return found
+                return words
         made = TableWords(table, self._values(table), self._probe(table))
         with self._turn:
             self._words[table.id] = made
@@ -261,20 +263,20 @@ class TableLibrary:
 
     def _values(self, table: Table) -> dict[str, Sequence[str]]:
         results: dict[str, Sequence[str]] = {}
-        asked = []
+        columns = []
         for column in table.columns:
             if column.type is not ColumnType.TEXT and not column.has_text:
                 continue
             if _has_all(column):
                 results[column.name] = column.examples
             elif column.distinct <= MOST_VALUES:
-                asked.append(column.name)
+                columns.append(column.name)
         sql = _sql(table)
-        written = [sql.values(name, MOST_VALUES).sql(dialect="duckdb") for name in asked]
+        written = [sql.values(name, MOST_VALUES).sql(dialect="duckdb") for name in columns]
         limits = replace(self._limits, rows=MOST_VALUES)
-        path = self.store.files.path(table.id) if asked else ""
+        path = self.store.files.path(table.id) if columns else ""
         with suppress(TooLarge):  # one table that is known by its columns alone harms no other
-            for name, answered in zip(asked, run(path, *written, limits=limits), strict=True):
+            for name, answered in zip(columns, run(path, *written, limits=limits), strict=True):
                 results[name] = [str(row[0]) for row in answered.rows if row[0] is not None]
         return results
 
@@ -289,7 +291,7 @@ class TableLibrary:
         def probe(grams: Sequence[str]) -> list[tuple[str, str]]:
             queries = [_sql(table).values(name, 50, grams) for name in long]
             answered = zip(long, self._ask(table, *queries), strict=True)
-            return [(name, str(row[0])) for name, each in answered for row in each.rows]
+            return [(name, str(row[0])) for name, answer in answered for row in answer.rows]
 
         return probe if long else None
 
@@ -315,7 +317,7 @@ def _has_all(column: TableColumn) -> bool:
     return is_whole and column.distinct <= len(column.examples)
 
 
-def _result(table: Table, plan: TablePlan, *, found: QueryResult, **known: Any) -> TableResult:
+def _result(table: Table, plan: TablePlan, *, answer: QueryResult, **details: Any) -> TableResult:
     return TableResult(
         table_id=table.id,
         table_name=table.name,
@@ -323,10 +325,10 @@ def _result(table: Table, plan: TablePlan, *, found: QueryResult, **known: Any) 
         document_name=table.document_name,
         document_title=table.document_title,
         plan=plan.as_dict(),
-        rows=tuple(found.rows),
-        has_more=found.has_more,
+        rows=tuple(answer.rows),
+        has_more=answer.has_more,
         chart=plan.chart,
-        **known,
+        **details,
     )
 
 
@@ -383,19 +385,21 @@ class ModelPlanner:
         return None
 
     def _run(self, question: str, reply: str, tables: dict[str, Table]) -> TableResult | None:
-        given = json_object(reply)
-        if given is None:
+        request = json_object(reply)
+        if request is None:
             raise UserError("That is no JSON object.")
-        if given.get("table") is None:
+        if request.get("table") is None:
             return None
-        table = tables.get(str(given["table"]))
+        table = tables.get(str(request["table"]))
         if table is None:
-            raise UserError(f"There is no table {given['table']!r}; there are {', '.join(tables)}.")
-        if given.get("sql"):
-            return self._library.run_sql(table, str(given["sql"]), question=question)
-        if not isinstance(given.get("plan"), dict):
+            raise UserError(
+                f"There is no table {request['table']!r}; there are {', '.join(tables)}."
+            )
+        if request.get("sql"):
+            return self._library.run_sql(table, str(request["sql"]), question=question)
+        if not isinstance(request.get("plan"), dict):
             raise UserError("The object holds neither a plan nor sql.")
-        plan = replace(plan_from(given["plan"]), table=table.id)
+        plan = replace(plan_from(request["plan"]), table=table.id)
         return self._library.run(table, checked(plan, table), question=question)
 
 

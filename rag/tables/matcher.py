@@ -109,26 +109,28 @@ class TableWords:
     @cached_property
     def names(self) -> dict[tuple[str, ...], list[str]]:
         """Columns by their whole names as people say them, as stems."""
-        found: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        columns: dict[tuple[str, ...], list[str]] = defaultdict(list)
         for column in self.table.columns:
             for half in (column.name, _BRACKETS.sub("", column.name)):
                 words = [word for word in spelled_words(half).split() if word not in UNITS]
                 turned = words[::-1] if len(words) == 2 else words  # "dry torque": Torque, dry
                 for form in (spelled_words(half).split(), words, turned):
-                    for way in _readings(form):
-                        found[way].append(column.name) if column.name not in found[way] else None
-        return found
+                    for way in _stemmed_forms(form):
+                        columns[way].append(column.name) if column.name not in columns[
+                            way
+                        ] else None
+        return columns
 
     @cached_property
     def parts(self) -> dict[str, list[str]]:
         """Columns by one word of their name, as a stem."""
-        found: dict[str, list[str]] = defaultdict(list)
+        columns: dict[str, list[str]] = defaultdict(list)
         for column in self.table.columns:
             for word in spelled_words(column.name).split():
                 if len(word) > 1 and not is_idle(word):
                     for form in stems(word):
-                        found[form].append(column.name)
-        return found
+                        columns[form].append(column.name)
+        return columns
 
     def has_part(self, word: str) -> bool:
         return any(form in self.parts for form in stems(word))
@@ -160,9 +162,9 @@ class TableWords:
                     continue
                 for text in {value, _BRACKETS.sub("", value)}:
                     plain = normalised(text).split()
-                    for way in _readings(plain) if 0 < len(plain) <= LONGEST else ():
-                        held = results.setdefault(way, defaultdict(list))[name]
-                        held.append(value) if value not in held else None
+                    for way in _stemmed_forms(plain) if 0 < len(plain) <= LONGEST else ():
+                        values_here = results.setdefault(way, defaultdict(list))[name]
+                        values_here.append(value) if value not in values_here else None
         return results
 
     @cached_property
@@ -212,17 +214,17 @@ def readings(question: str, table: TableWords) -> list[TableReading]:
             results.setdefault(str(reading.plan), reading)
     ordered = sorted(results.values(), key=lambda r: (len(r.unused), -r.used, not r.is_sure))
     fewest = len(ordered[0].unused) if ordered else 0
-    best = [each for each in ordered if len(each.unused) == fewest]
-    is_one = sum(each.is_sure for each in best) == 1
+    best = [candidate for candidate in ordered if len(candidate.unused) == fewest]
+    is_one = sum(candidate.is_sure for candidate in best) == 1
     return [r if is_one else replace(r, is_sure=False) for r in best[:MOST_READINGS]]
 
 
 # ── The pieces of a question ─────────────────────────────────────────────────────────────────
 
 
-def _readings(words: Sequence[str]) -> list[tuple[str, ...]]:
+def _stemmed_forms(words: Sequence[str]) -> list[tuple[str, ...]]:
     """Words as they are; without their endings, all as English, all as German."""
-    both = ((each[0], each[-1]) for each in map(stems, words))
+    both = ((forms[0], forms[-1]) for forms in map(stems, words))
     return list(dict.fromkeys([tuple(words), *zip(*both, strict=True)])) if words else []
 
 
@@ -290,12 +292,12 @@ def _single(start: int, word: str, table: TableWords) -> Iterator[Piece]:
 def _whole(start: int, gram: Sequence[str], table: TableWords) -> Iterator[Piece]:
     """Columns and values of which these words are all."""
     end = start + len(gram)
-    for name in dict.fromkeys(n for way in _readings(gram) for n in table.names.get(way, ())):
+    for name in dict.fromkeys(n for way in _stemmed_forms(gram) for n in table.names.get(way, ())):
         yield Piece(start, end, "column", name)
-    held: dict[str, list[str]] = {}
-    for way in _readings(gram):
-        held = {**table.values_by_words.get(way, {}), **held}
-    for name, values in held.items():
+    columns: dict[str, list[str]] = {}
+    for way in _stemmed_forms(gram):
+        columns = {**table.values_by_words.get(way, {}), **columns}
+    for name, values in columns.items():
         if len(gram) > 1 or not _says_nothing(gram[0]):
             yield Piece(start, end, "value", name, tuple(values))
 
@@ -320,8 +322,8 @@ def _says_nothing(word: str) -> bool:
 
 
 def _of_asking(words: Sequence[str], start: int) -> Iterator[Piece]:
-    for said, kind in ((CUES, ""), (COMPARED, "compared")):
-        length, name = expression_at(words, start, said)
+    for expressions, kind in ((CUES, ""), (COMPARED, "compared")):
+        length, name = expression_at(words, start, expressions)
         if length:
             yield Piece(start, start + length, kind or name, name)
     if words[start] in ADJECTIVES:
@@ -358,22 +360,24 @@ def names_others(text: str, question: str, table: TableWords, free: Collection[s
 
     Those of the `free` columns are what is asked for.
     """
-    words, own = words_of(text), set(words_of(question))
+    words, in_question = words_of(text), set(words_of(question))
     pieces = (
         piece
         for start in range(len(words))
         for piece in (*_of_table(words, start, table), *_figures(words, start))
         if piece.kind == "time" or (piece.kind == "value" and piece.name not in free)
     )
-    return any(not own.issuperset(words[piece.start : piece.end]) for piece in pieces)
+    return any(not in_question.issuperset(words[piece.start : piece.end]) for piece in pieces)
 
 
 def unmatched(question: str, table: TableWords) -> tuple[list[str], list[int]]:
     """The words of a question, and the places of those that carry meaning and stand for nothing."""
     words = words_of(question)
     chosen = cover(list(pieces_of(words, table, name_words(question))))
-    taken = {at for piece, *_ in chosen for at in range(piece.start, piece.end)}
-    return words, [at for at, word in enumerate(words) if at not in taken and not is_idle(word)]
+    taken = {place for piece, *_ in chosen for place in range(piece.start, piece.end)}
+    return words, [
+        place for place, word in enumerate(words) if place not in taken and not is_idle(word)
+    ]
 
 
 def cover(pieces: Sequence[Piece]) -> list[list[Piece]]:
@@ -460,7 +464,7 @@ class Matched:
             taken |= {index for index, word in enumerate(self.words) if word in THAN}
         left = [w for index, w in enumerate(self.words) if index not in taken and not is_idle(w)]
         kinds = ("column", "value", "rows", "time", "number")
-        said = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
+        word_count = sum(piece.end - piece.start for piece in used if piece.kind in kinds)
         is_sure = is_shape and not left and not any(piece.is_part for piece in used)
         is_sure = is_sure and not any(  # the "us" of "from US" may be a value
             is_idle(word) and (word,) in self.table.values_by_words
@@ -470,7 +474,9 @@ class Matched:
         is_sure = is_sure and not any(
             self.table.by_name[name].missing for name in plan.compared if name in self.table.by_name
         )
-        return TableReading(replace(plan, table=self.table.table.id), tuple(left), is_sure, said)
+        return TableReading(
+            replace(plan, table=self.table.table.id), tuple(left), is_sure, word_count
+        )
 
     # ── Conditions ───────────────────────────────────────────────────────────────────────────
 
@@ -582,16 +588,17 @@ class Matched:
             yield counted, False
             return
         adjective = next((p for p in self.of("adjective") if p not in ends), None)
-        told = ends[0].told
+        adjective_sense = ends[0].told
         columns = self.measured(adjective or ends[0])
         keys = self._keys(ends[0])
         self.use(*ends, *([adjective] if adjective else []), *self.of("group"))
-        is_named = len(columns) == 1
-        if keys and not (self._names_rows(keys) or told.measures or self._is_measured()):
-            order = (Order(FIRST, bool(told.up)),)  # "the most usual genre"
+        # Of two values that are compared, which one is asked for, and no name of a row.
+        is_named = len(columns) == 1 and not any(len(filter_.values) > 1 for filter_ in filters)
+        if keys and not (self._names_rows(keys) or adjective_sense.measures or self._is_measured()):
+            order = (Order(FIRST, bool(adjective_sense.up)),)  # "the most usual genre"
             yield TablePlan("", filters, keys, (Measure(Kind.COUNT),), order, limit), False
         for column in columns[:MOST_READINGS]:
-            falls = goes_down(told, column)
+            falls = goes_down(adjective_sense, column)
             plain = not is_identifier(column) and not is_mixed(column)
             if keys and not self._names_rows(keys):
                 kind = Kind.SUM if is_added(column) else Kind.AVERAGE
@@ -668,27 +675,44 @@ class Matched:
             return  # "the average number of pages"
         self.use(cues[0], *self.of("much"))
         keys = self.groups()
-        if counted:
-            self.use(*counted)
-            column = self.column(counted[0])
-            if self._is_of_row(filters):
-                yield self._looked_up(filters, [column.name]), True
-                return
-            if is_added(column) and not has_years(column):
-                yield TablePlan("", filters, keys, (Measure(Kind.SUM, column.name),)), False
-            if filters:
-                yield self._looked_up(filters, [column.name]), False
+        if not counted:
+            yield self._count_of(cues[0], filters, keys)
             return
-        start = max(piece.end for piece in (cues[0], *self.of("distinct")))
+        self.use(*counted)
+        column = self.column(counted[0])
+        if self._is_of_row(filters):
+            yield self._looked_up(filters, [column.name]), True
+            return
+        if is_added(column) and not has_years(column):
+            yield TablePlan("", filters, keys, (Measure(Kind.SUM, column.name),)), False
+        if filters:
+            yield self._looked_up(filters, [column.name]), False
+
+    def _count_of(
+        self, cue: Piece, filters: tuple[Filter, ...], keys: tuple[Key, ...]
+    ) -> tuple[TablePlan, bool]:
+        """Of the things that a column names, or of rows."""
+        start = max(piece.end for piece in (cue, *self.of("distinct")))
         noun = [p for p in self.free(figures=False) if self._joins(start, p.start)]
         self.use(*noun)
+        name, distinct = self._subject_behind(start), self.of("distinct")
         if noun and not self._names_rows([Key(noun[0].name)]):
-            measure = Measure(Kind.DISTINCT, noun[0].name)
-            self.use(*self.of("distinct"))
-            yield TablePlan("", filters, keys, (measure,)), bool(self.of("distinct")) and not keys
-            return
-        is_of_rows = bool(noun or self._rows())
-        yield TablePlan("", filters, keys, (Measure(Kind.COUNT),)), is_of_rows and not keys
+            name = noun[0].name
+        elif not distinct or not name:
+            if name and self.table.by_name[name].blanks:  # a row without a team is no team
+                filters = (*filters, Filter(name, Op.FILLED))
+            is_of_rows = bool(noun or self._rows())
+            return TablePlan("", filters, keys, (Measure(Kind.COUNT),)), is_of_rows and not keys
+        self.use(*distinct)
+        measure = Measure(Kind.DISTINCT, name)
+        return TablePlan("", filters, keys, (measure,)), bool(distinct) and not keys
+
+    def _subject_behind(self, start: int) -> str:
+        """The column that names the rows, where it is what is counted."""
+        subject = self.table.subject
+        things = (p for p in self.of("column", "rows") if self._joins(start, p.start))
+        is_named = any(subject in self.table.with_part(self.words[p.start]) for p in things)
+        return subject if is_named else ""
 
     def _figures_of(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
         """ "The total price of …", "revenue by region"."""
@@ -711,7 +735,7 @@ class Matched:
 
     def groups(self) -> tuple[Key, ...]:
         """What stands behind "by" or "per"."""
-        found: list[Key] = []
+        keys_named: list[Key] = []
         for cue in self.of("group"):
             for piece in self.of("column", "part"):
                 if (
@@ -723,11 +747,11 @@ class Matched:
                 keys = self._part(piece) if piece.kind == "part" else [Key(piece.name)]
                 if keys:
                     self.use(cue, piece, *self.of("and"))
-                    found += keys
-        return tuple(dict.fromkeys(found))
+                    keys_named += keys
+        return tuple(dict.fromkeys(keys_named))
 
     def _lists(self, start: int, end: int) -> bool:
-        taken = {at for piece in self.used for at in range(piece.start, piece.end)}
+        taken = {place for piece in self.used for place in range(piece.start, piece.end)}
         return all(
             is_idle(word) or index in taken or (word,) in CUES
             for index, word in enumerate(self.words[start:end], start)

@@ -134,7 +134,7 @@ class TablePlan:
     @property
     def compared(self) -> frozenset[str]:
         """The columns whose values are compared, put in order or added up."""
-        named = {each.column for each in self.filters if each.op not in (Op.IS, Op.NOT)}
+        named = {filter_.column for filter_ in self.filters if filter_.op not in (Op.IS, Op.NOT)}
         return frozenset(named | {m.column for m in self.measures} | {o.by for o in self.order})
 
 
@@ -154,11 +154,11 @@ class Choice:
         return not (self.plan.measures or self.plan.order or self.plan.group)
 
 
-def plan_from(given: Mapping[str, Any]) -> TablePlan:
+def plan_from(values: Mapping[str, Any]) -> TablePlan:
     """A plan from JSON. Raises UserError that names what is wrong, or too much."""
-    refuse_vast(given)
+    refuse_vast(values)
     try:
-        return _READER().validate_python(_plain(given))
+        return _READER().validate_python(_plain(values))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
@@ -170,17 +170,17 @@ def _READER() -> TypeAdapter[TablePlan]:  # noqa: N802  (a constant, made when i
     return TypeAdapter(TablePlan)
 
 
-def _plain(given: Any, name: str = "") -> Any:
+def _plain(node: Any, name: str = "") -> Any:
     """Without what is null; a bare name is a key, a bare value one of several."""
-    if isinstance(given, Mapping):
-        known = {("values" if key == "value" else key): value for key, value in given.items()}
-        return {k: _plain(v, k) for k, v in known.items() if v not in (None, {}) and v != ""}
-    if name == "values" and not isinstance(given, list | tuple):
-        return [given]
-    if isinstance(given, list | tuple):
+    if isinstance(node, Mapping):
+        entries = {("values" if key == "value" else key): value for key, value in node.items()}
+        return {k: _plain(v, k) for k, v in entries.items() if v not in (None, {}) and v != ""}
+    if name == "values" and not isinstance(node, list | tuple):
+        return [node]
+    if isinstance(node, list | tuple):
         is_key = name in ("group", "each")
-        return [{"column": e} if is_key and isinstance(e, str) else _plain(e) for e in given]
-    return given
+        return [{"column": e} if is_key and isinstance(e, str) else _plain(e) for e in node]
+    return node
 
 
 # ── Against a table ──────────────────────────────────────────────────────────────────────────
@@ -289,13 +289,13 @@ def column_of(table: Table, name: str) -> TableColumn:
     for column in table.columns:
         if column.name.casefold() == name.casefold().strip():
             return column
-    known = ", ".join(column.name for column in table.columns[:30])
-    raise UserError(f"{table.name} has no column {name!r}. It has: {known}.")
+    names = ", ".join(column.name for column in table.columns[:30])
+    raise UserError(f"{table.name} has no column {name!r}. It has: {names}.")
 
 
 def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
     """The plan for the rows of one group of its result."""
-    own = tuple(
+    key_filters = tuple(
         Filter(
             key.column,
             Op.BLANK if value is None else Op.IS,
@@ -306,7 +306,7 @@ def of_group(plan: TablePlan, row: Sequence[Scalar | None]) -> TablePlan:
     )
     filters = (filter_ for filter_ in plan.filters if not filter_.column.startswith(MEASURED))
     return replace(
-        plan, filters=(*filters, *own), group=(), measures=(), order=(), limit=None, each=()
+        plan, filters=(*filters, *key_filters), group=(), measures=(), order=(), limit=None, each=()
     )
 
 
@@ -364,8 +364,8 @@ def filter_words(filter_: Filter, plan: TablePlan | None = None) -> str:
     if plan is not None and name.startswith(MEASURED):
         name = measure_words(plan.measures[int(name.removeprefix(MEASURED)) - 1])
     if filter_.other:
-        told = "equal to" if filter_.op is Op.IS else str(filter_.op)
-        return f"{name} {told} {column_words(filter_.other)}"
+        comparison = "equal to" if filter_.op is Op.IS else str(filter_.op)
+        return f"{name} {comparison} {column_words(filter_.other)}"
     shown = [part_words(value, filter_.part) for value in filter_.values[:MOST_SAID]]
     more = len(filter_.values) - len(shown)
     values = " or ".join(shown) + (f" or {more} more" if more else "")
@@ -479,9 +479,9 @@ def refuse_vast(plan: Mapping[str, Any]) -> None:
         if seen > MOST_IN_ALL:
             raise TooLarge(f"The plan has more than {MOST_IN_ALL:,} entries, the limit.")
         if isinstance(value, Mapping):
-            waiting += [(str(key), each, depth + 1) for key, each in value.items()]
+            waiting += [(str(key), child, depth + 1) for key, child in value.items()]
         elif isinstance(value, list | tuple):
-            waiting += [("", each, depth + 1) for each in value]
+            waiting += [("", child, depth + 1) for child in value]
 
 
 def _check(name: str, value: Any) -> None:

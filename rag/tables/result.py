@@ -133,13 +133,13 @@ def result_columns(plan: TablePlan, table: Table, names: Sequence[str]) -> tuple
     if not plan.measures:
         return tuple(_result_column(table, name) for name in names)
     if plan.outer is not None:
-        return (_measured(table, plan.outer, plan.measures[0].column, names[0]),)
+        return (_column_of_figures(table, plan.outer, plan.measures[0].column, names[0]),)
     keys = [
         ResultColumn(name) if key.part else _key(table, key.column, name)
         for key, name in zip(plan.group, names, strict=False)
     ]
     figures = [
-        _measured(table, measure.kind, measure.column, name)
+        _column_of_figures(table, measure.kind, measure.column, name)
         for measure, name in zip(plan.measures, names[len(keys) :], strict=True)
     ]
     return (*keys, *figures)
@@ -150,10 +150,10 @@ def of_one_row(result: TableResult, plan: TablePlan) -> TableResult:
     if len(result.used) != 1 or plan.outer is not None:
         return result
     added = [measure for measure in plan.measures if measure.kind is Kind.SUM]
-    names = dict(zip(measure_names(added), (each.column for each in added), strict=True))
+    names = dict(zip(measure_names(added), (addend.column for addend in added), strict=True))
     words = result.words
-    for each in added:
-        words = words.replace(measure_words(each), each.column)
+    for addend in added:
+        words = words.replace(measure_words(addend), addend.column)
     columns = (
         replace(column, name=names.get(column.name, column.name)) for column in result.columns
     )
@@ -186,17 +186,17 @@ def _result_column(table: Table, name: str) -> ResultColumn:
     return ResultColumn(name, is_figure and not plain, column.unit, column.decimals)
 
 
-def _measured(table: Table, kind: Kind, column: str, name: str) -> ResultColumn:
+def _column_of_figures(table: Table, kind: Kind, column: str, name: str) -> ResultColumn:
     if kind in (Kind.SHARE, Kind.CHANGE):
         return ResultColumn(name, True, "%", 1)
     if column == ROWS or kind in (Kind.COUNT, Kind.DISTINCT):
         return ResultColumn(name, True, decimals=2 if kind is Kind.AVERAGE else 0)
-    own = column_of(table, column)
-    is_figure = own.type in (ColumnType.NUMBER, ColumnType.DURATION)
+    source = column_of(table, column)
+    is_figure = source.type in (ColumnType.NUMBER, ColumnType.DURATION)
     is_mean = kind in FIGURES_ONLY and kind is not Kind.SUM
-    decimals = max(own.decimals, 2) if is_mean else own.decimals
-    is_duration = own.type is ColumnType.DURATION
-    return ResultColumn(name, is_figure, own.unit, decimals, is_duration)
+    decimals = max(source.decimals, 2) if is_mean else source.decimals
+    is_duration = source.type is ColumnType.DURATION
+    return ResultColumn(name, is_figure, source.unit, decimals, is_duration)
 
 
 def display_value(value: Any, column: ResultColumn) -> str:
@@ -332,9 +332,11 @@ def offer_words(plan: TablePlan, table: str, code: str) -> str:
         text += forms["by"].format(key=keys)
     signs = dict(pair.split(": ") for pair in forms["ops"].split("; "))
     for form, is_without in (("with", False), ("without", True)):
-        those = [each for each in plan.filters if _is_denied(each) is is_without]
-        told = f" {forms['and']} ".join(_offered_condition(each, signs, forms) for each in those)
-        text += forms[form].format(conditions=told) if told else ""
+        those = [filter_ for filter_ in plan.filters if _is_denied(filter_) is is_without]
+        conditions = f" {forms['and']} ".join(
+            _offered_condition(filter_, signs, forms) for filter_ in those
+        )
+        text += forms[form].format(conditions=conditions) if conditions else ""
     return _begun(text + _offered_end(plan, forms))
 
 
@@ -351,13 +353,13 @@ def _offered_subject(plan: TablePlan, table: str, forms: Mapping[str, str]) -> s
         return forms["columns" if plan.columns else "all"].format(
             column=_joined(plan.columns, forms), table=table
         )
-    said = [
+    measures = [
         forms["count" if measure.column == ROWS else str(measure.kind)].format(
             column=column_words(measure.column), table=table
         )
         for measure in plan.measures
     ]
-    return ", ".join(said)
+    return ", ".join(measures)
 
 
 def _joined(names: Sequence[str], forms: Mapping[str, str]) -> str:
@@ -381,9 +383,9 @@ def _offered_condition(filter_: Filter, signs: Mapping[str, str], forms: Mapping
     if _truth(filter_) is not None:
         return filter_.column
     values = [part_words(value, filter_.part) for value in filter_.values[:6]]
-    told = f" {forms['or']} ".join(values) or column_words(filter_.other)
+    operand = f" {forms['or']} ".join(values) or column_words(filter_.other)
     name = key_words(Key(filter_.column, filter_.part))
-    return " ".join(filter(None, (name, signs.get(str(filter_.op), ""), told)))
+    return " ".join(filter(None, (name, signs.get(str(filter_.op), ""), operand)))
 
 
 def _offered_end(plan: TablePlan, forms: Mapping[str, str]) -> str:
@@ -424,15 +426,17 @@ class ResultPhrases:
     def _say(self, form: str, **parts: str) -> str:
         where = self._where()
         named = [e.values for e in self.plan.filters if e.op is Op.IS and not (e.part or e.other)]
-        values = [unmarked(" / ".join(map(str, each))) for each in named if _is_of_words(each)]
+        values = [unmarked(" / ".join(map(str, group))) for group in named if _is_of_words(group)]
         is_plain = bool(values) and len(values) == len(self.plan.filters)
         of_those = self.forms["of_those"].format(values=", ".join(values)) if is_plain else where
         return self.forms[form].format(where=where, of_those=of_those, **parts)
 
     def _where(self, without: Filter | None = None) -> str:
-        told = [self._condition(filter_) for filter_ in self.plan.filters if filter_ is not without]
-        joined = f" {self.forms['and']} ".join(told)
-        return self.forms["where"].format(conditions=joined) if told else ""
+        conditions = [
+            self._condition(filter_) for filter_ in self.plan.filters if filter_ is not without
+        ]
+        joined = f" {self.forms['and']} ".join(conditions)
+        return self.forms["where"].format(conditions=joined) if conditions else ""
 
     def _condition(self, filter_: Filter) -> str:
         name = unmarked(key_words(Key(filter_.column, filter_.part)))
@@ -447,7 +451,7 @@ class ResultPhrases:
             return ""
         if len(result.columns) != 2:
             return ""
-        row, value = (cell_text(each) for each in result.shown(result.rows[0]))
+        row, value = (cell_text(cell) for cell in result.shown(result.rows[0]))
         row = f"**{row}**"
         column = self.plan.measures[0].column if self.plan.measures else by.by
         match = _SUPERLATIVE.search(result.question)
@@ -460,7 +464,7 @@ class ResultPhrases:
         if column == ROWS:
             side, name = ("most" if by.descending else "fewest"), self.forms["rows"]
         else:
-            side, name = ("highest" if by.descending else "lowest"), _spoken(column)
+            side, name = ("highest" if by.descending else "lowest"), _column_in_words(column)
         return self._say("side", row=row, side=self.forms[side], column=name, value=value)
 
     def _figure(self) -> str:
@@ -478,7 +482,7 @@ class ResultPhrases:
         if measure.kind not in KINDS:
             return ""
         kind = self.forms[str(measure.kind)]
-        return self._say("figure", kind=kind, column=_spoken(measure.column), value=value)
+        return self._say("figure", kind=kind, column=_column_in_words(measure.column), value=value)
 
     def _cells(self) -> str:
         """One cell of a row that is named; rows of a condition."""
@@ -488,7 +492,7 @@ class ResultPhrases:
             count = f"{len(result.rows):,}"
             return "" if result.has_more else self._say("listed", count=count, rows=rows)
         value, name = f"**{cell_text(result.shown(result.rows[0])[0])}**", plan.columns[0]
-        return self._say("figure", kind="", column=_spoken(name), value=value)
+        return self._say("figure", kind="", column=_column_in_words(name), value=value)
 
 
 def _is_of_words(values: Sequence[Scalar]) -> bool:
@@ -499,13 +503,13 @@ def _is_of_words(values: Sequence[Scalar]) -> bool:
 def _is_of_column(text: str, column: str) -> bool:
     """Whether the next word is one of a column's name."""
     following = normalised(text).split()[:1]
-    return bool(following) and following[0] in normalised(_spoken(column)).split()
+    return bool(following) and following[0] in normalised(_column_in_words(column)).split()
 
 
 def _is_adjective(match: re.Match[str] | None) -> bool:
     """ "Most expensive", not "most points": what follows "most" is no column."""
-    said = normalised(match[0]).split() if match else []
-    return len(said) == 2 and said[1] in _ADJECTIVES
+    words = normalised(match[0]).split() if match else []
+    return len(words) == 2 and words[1] in _ADJECTIVES
 
 
 _ADJECTIVES = {
@@ -515,8 +519,8 @@ _ADJECTIVES = {
 }
 
 
-def _spoken(name: str) -> str:
+def _column_in_words(name: str) -> str:
     """A column's name in a sentence: "price_eur" is a price, whose figure has its currency."""
     words = re.sub(r"[_.]+", " ", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)).split()
-    kept = [word for word in words if word.casefold() not in _CURRENCIES] or words
-    return unmarked(" ".join(kept))
+    without_currency = [word for word in words if word.casefold() not in _CURRENCIES] or words
+    return unmarked(" ".join(without_currency))

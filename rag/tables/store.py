@@ -59,7 +59,7 @@ class TableFiles:
         """Of these, the ones whose file is not there, or not whole."""
         wanted = set(table_ids)
         sizes = self._blobs.sizes() if wanted else {}
-        return {each for each in wanted if not self._is_whole(each, sizes)}
+        return {table_id for table_id in wanted if not self._is_whole(table_id, sizes)}
 
     def _is_whole(self, table_id: str, sizes: Mapping[str, int]) -> bool:
         """Whether it is there; of a file of this machine, also whether it ends as it should."""
@@ -79,7 +79,7 @@ class TableFiles:
         for place in (self._blobs, self._cache):
             place.remove(names)
 
-    def forgotten(self, known: set[str]) -> list[str]:
+    def forgotten(self, table_ids: set[str]) -> list[str]:
         """Ids of files that no table names, written long enough ago to be nobody's work."""
         before = datetime.now(UTC) - AT_WORK
         if isinstance(self._blobs, FolderBlobs):
@@ -88,7 +88,7 @@ class TableFiles:
         return [
             table_id
             for table_id, name in ids.items()
-            if table_id not in known and self._blobs.modified(name) < before
+            if table_id not in table_ids and self._blobs.modified(name) < before
         ]
 
 

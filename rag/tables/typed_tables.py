@@ -68,7 +68,9 @@ def typed_tables(raw: RawTable) -> Iterator[TypedTable]:
             yield _typed(grid.names, _ShortTable(grid.rows), typed)
             continue
         written = io.StringIO()
-        csv.writer(written, lineterminator="\n").writerows([at, *row] for at, row in grid.rows)
+        csv.writer(written, lineterminator="\n").writerows(
+            [number, *row] for number, row in grid.rows
+        )
         with _long_table(written.getvalue(), len(typed)) as table:
             yield _typed(grid.names, table, typed)
 
@@ -78,7 +80,7 @@ class _FileValue(str):
 
 
 def _marked(row: Sequence[str], figures: frozenset[int]) -> list[str]:
-    return [_FileValue(cell) if at in figures else cell for at, cell in enumerate(row)]
+    return [_FileValue(cell) if index in figures else cell for index, cell in enumerate(row)]
 
 
 def _cells(rows: str) -> Iterator[list[str]]:
@@ -99,7 +101,7 @@ def _long(raw: RawTable) -> Iterator[TypedTable]:
     with _long_table(raw.rows, raw.width, first=grid.rows[0][0]) as table:
         numbered = tuple(f"Column {i}" for i in range(1, len(table.used) + 1))
         names = grid.names if len(grid.names) == len(table.used) else numbered
-        yield _typed(names, table, [at in raw.typed for at in table.used])
+        yield _typed(names, table, [index in raw.typed for index in table.used])
 
 
 class _ShortTable:
@@ -109,14 +111,16 @@ class _ShortTable:
         self.count = len(rows)
         columns = zip(*(row for _number, row in rows), strict=True)
         self._texts = [[cell.strip() for cell in column] for column in columns]
-        self._kept: dict[str, tuple[str, list[Any]]] = {ROW: ("BIGINT", [at for at, _ in rows])}
+        self._kept: dict[str, tuple[str, list[Any]]] = {
+            ROW: ("BIGINT", [number for number, _ in rows])
+        }
 
     def rows(self, first: int, end: int) -> list[Sequence[str]]:
         return list(zip(*(texts[first:end] for texts in self._texts), strict=True))
 
-    def mark(self, found: Sequence[int]) -> None:
+    def mark(self, indices: Sequence[int]) -> None:
         """Which rows, from 0, are totals."""
-        self._totals = [at in found for at in range(self.count)]
+        self._totals = [index in indices for index in range(self.count)]
         self._kept[TOTAL] = ("BOOLEAN", self._totals)
 
     def counts(self, column: int, _most: int = 0) -> Counts:
@@ -135,18 +139,18 @@ class _ShortTable:
         self._kept[f"t{column}"] = ("VARCHAR", self._texts[column])
 
     def write(self, path: Path) -> None:
-        kept = [f"unnest(?::{kind}[]) AS {name}" for name, (kind, _values) in self._kept.items()]
+        columns = [f"unnest(?::{kind}[]) AS {name}" for name, (kind, _values) in self._kept.items()]
         with closing(_database().cursor()) as cursor:
-            _copy(cursor, f"SELECT {', '.join(kept)}", path, [v for _, v in self._kept.values()])
+            _copy(cursor, f"SELECT {', '.join(columns)}", path, [v for _, v in self._kept.values()])
 
 
 @cache
 def _database() -> duckdb.DuckDBPyConnection:
     """What writes the files of short tables: opening one takes longer than they do."""
-    return _connected()
+    return _open_duckdb()
 
 
-def _connected(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
+def _open_duckdb(**options: str | int | bool) -> duckdb.DuckDBPyConnection:
     no_extensions = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     return duckdb.connect(":memory:", config={"threads": 1, **no_extensions, **options})
 
@@ -185,7 +189,7 @@ class _LongTable:
         (self.count, *lengths) = self._run(
             f"SELECT count(*), {', '.join(f'max(length(x{i}))' for i in range(width))} FROM texts"
         )[0]
-        self.used = [at for at, length in enumerate(lengths) if length]
+        self.used = [index for index, length in enumerate(lengths) if length]
         self._values: dict[int, str] = {}
         self._joins: dict[int, str] = {}
 
@@ -196,9 +200,9 @@ class _LongTable:
         columns = ", ".join(f"x{i}" for i in self.used)
         return self._run(f"SELECT {columns} FROM texts LIMIT {end - first} OFFSET {first}")
 
-    def mark(self, found: Sequence[int]) -> None:
-        if found:
-            self._run(f"UPDATE texts SET total = true WHERE rowid IN {(*found, -1)}")
+    def mark(self, indices: Sequence[int]) -> None:
+        if indices:
+            self._run(f"UPDATE texts SET total = true WHERE rowid IN {(*indices, -1)}")
 
     def counts(self, column: int, most: int = 0) -> Counts:
         query = f"SELECT x{self.used[column]}, count(*) FILTER (NOT total) FROM texts GROUP BY 1"
@@ -229,8 +233,8 @@ class _LongTable:
     def facts(self, column: int) -> "_Facts":
         """Of a column without values of its own."""
         rows = f"(SELECT {self._values[column]} AS c, rowid AS r FROM texts WHERE NOT total)"
-        known = "count(DISTINCT c), count(*) - count(c), min(c), max(c)"
-        ((distinct, blanks, low, high),) = self._run(f"SELECT {known} FROM {rows}")
+        aggregates = "count(DISTINCT c), count(*) - count(c), min(c), max(c)"
+        ((distinct, blanks, low, high),) = self._run(f"SELECT {aggregates} FROM {rows}")
         counts = f"SELECT c FROM {rows} WHERE c IS NOT NULL GROUP BY 1"
         frequent = self._run(f"{counts} ORDER BY count(*) DESC, min(r) LIMIT {EXAMPLES}")
         return _Facts(distinct, blanks, low, high, [value for (value,) in frequent])
@@ -260,7 +264,7 @@ def _long_table(rows: str, width: int, *, first: int = 0) -> Iterator[_LongTable
         form = f"columns={types}, max_line_size={longest}, parallel=false"
         form += r""", auto_detect=false, delim=',', quote='"', escape='"', new_line='\n'"""
         source = f"FROM read_csv({_quoted(str(path))}, {form}) WHERE n >= {first}"
-        opened = _connected(memory_limit=MEMORY, temp_directory=folder)
+        opened = _open_duckdb(memory_limit=MEMORY, temp_directory=folder)
         with _faults(), closing(opened) as connection:
             yield _LongTable(connection, source, width)
 
@@ -279,17 +283,17 @@ def _longest_row(rows: str) -> int:
 def _typed(
     names: Sequence[str], table: _ShortTable | _LongTable, typed: Sequence[bool]
 ) -> TypedTable:
-    found = _totals(table)
-    table.mark(found)
+    total_rows = _totals(table)
+    table.mark(total_rows)
     head = zip(*table.rows(0, SAMPLED), strict=True)
     signs = {decimal_sign(texts) for texts in head} - {""}
     decimal = signs.pop() if len(signs) == 1 else ""  # all columns agree on it
     columns, texts = [], []
-    for at, name in enumerate(names):
-        column, some = _column(table, at, name, decimal, is_typed=typed[at])
+    for index, name in enumerate(names):
+        column, some = _column(table, index, name, decimal, is_typed=typed[index])
         columns.append(column)
         texts.append(some)
-    return TypedTable(tuple(columns), table.count - len(found), tuple(texts), table.write)
+    return TypedTable(tuple(columns), table.count - len(total_rows), tuple(texts), table.write)
 
 
 def _totals(table: _ShortTable | _LongTable) -> list[int]:
@@ -297,50 +301,50 @@ def _totals(table: _ShortTable | _LongTable) -> list[int]:
     count = table.count
     first = max(0, min(count - 200, count * 9 // 10)) if count > 500 else 0
     flags = totals(table.rows(first, count), is_whole=count <= 500)
-    return [at for at, is_total in enumerate(flags, first) if is_total]
+    return [index for index, is_total in enumerate(flags, first) if is_total]
 
 
 def _column(
-    table: _ShortTable | _LongTable, at: int, name: str, decimal: str, *, is_typed: bool
+    table: _ShortTable | _LongTable, index: int, name: str, decimal: str, *, is_typed: bool
 ) -> tuple[TableColumn, tuple[str, ...]]:
     """What is known of it, and some of its texts if it is one of texts."""
-    if isinstance(table, _LongTable) and table.keep_plain(at):
-        places = _most_places(table.pairs(at))
-        return table.facts(at).column(name, reading_of(["1"], name), decimals=places), ()
-    counts = table.counts(at, DECIDING)
+    if isinstance(table, _LongTable) and table.keep_plain(index):
+        places = _most_places(table.pairs(index))
+        return table.facts(index).column(name, reading_of(["1"], name), decimals=places), ()
+    counts = table.counts(index, DECIDING)
     reading = reading_of([*counts], name, decimal, is_typed=is_typed)
     is_cut = len(counts) == DECIDING
     if is_cut and reading.type is not ColumnType.TEXT:
-        counts, is_cut = table.counts(at), False
+        counts, is_cut = table.counts(index), False
         reading = reading_of([*counts], name, decimal, is_typed=is_typed)
     if reading.type is not ColumnType.TEXT:
-        return _valued(table, at, name, reading, counts), ()
-    table.keep_texts(at)
+        return _valued(table, index, name, reading, counts), ()
+    table.keep_texts(index)
     texts = {text: count for text, count in counts.items() if text.lower() not in NO_TEXT}
     if is_cut and isinstance(table, _LongTable):
-        return table.facts(at).column(name, reading), (*texts,)
+        return table.facts(index).column(name, reading), (*texts,)
     blanks = sum(counts.values()) - sum(texts.values())
     facts = _Facts(sum(map(bool, texts.values())), blanks, "", "", _most_frequent(texts))
     return facts.column(name, reading), (*texts,)
 
 
 def _valued(
-    table: _ShortTable | _LongTable, at: int, name: str, reading: ColumnReading, counts: Counts
+    table: _ShortTable | _LongTable, index: int, name: str, reading: ColumnReading, counts: Counts
 ) -> TableColumn:
     """Each distinct text is read once."""
-    kind, values = _stored(
+    kind, values = _typed_values(
         {text: None if is_blank(text) else reading.read(text) for text in counts}, reading.type
     )
-    table.keep_values(at, kind, values)
+    table.keep_values(index, kind, values)
     counts = {text: count for text, count in counts.items() if count}
-    known = {values[text] for text in counts} - {None}
+    distinct = {values[text] for text in counts} - {None}
     left = {text: count for text, count in counts.items() if values[text] is None}
-    is_ordered = bool(known) and reading.type is not ColumnType.BOOLEAN
+    is_ordered = bool(distinct) and reading.type is not ColumnType.BOOLEAN
     facts = _Facts(
-        len(known),
+        len(distinct),
         sum(left.values()),
-        min(known) if is_ordered else "",
-        max(known) if is_ordered else "",
+        min(distinct) if is_ordered else "",
+        max(distinct) if is_ordered else "",
         _most_frequent(counts),
     )
     is_fraction = kind == "DOUBLE" and reading.type is ColumnType.NUMBER
@@ -354,14 +358,14 @@ def _valued(
     )
 
 
-def _stored(values: dict[str, Any], kind: ColumnType) -> tuple[str, dict[str, Any]]:
+def _typed_values(values: dict[str, Any], kind: ColumnType) -> tuple[str, dict[str, Any]]:
     """As which type of DuckDB, and the values as that."""
-    known = [value for value in values.values() if value is not None]
+    present = [value for value in values.values() if value is not None]
     if kind is ColumnType.DATE:
-        if not any(isinstance(value, datetime) for value in known):
+        if not any(isinstance(value, datetime) for value in present):
             return "DATE", values
         return "TIMESTAMP", {text: _midnight(value) for text, value in values.items()}
-    if kind is ColumnType.NUMBER and all(isinstance(v, int) and abs(v) < 2**63 for v in known):
+    if kind is ColumnType.NUMBER and all(isinstance(v, int) and abs(v) < 2**63 for v in present):
         return "BIGINT", values
     if kind in (ColumnType.NUMBER, ColumnType.DURATION):
         return "DOUBLE", {text: v if v is None else float(v) for text, v in values.items()}
@@ -419,8 +423,8 @@ class _Facts:
 
 
 def _most_frequent(counts: Counts) -> list[str]:
-    known = [text for text, count in counts.items() if count]
-    return sorted(known, key=counts.__getitem__, reverse=True)[:EXAMPLES]
+    texts = [text for text, count in counts.items() if count]
+    return sorted(texts, key=counts.__getitem__, reverse=True)[:EXAMPLES]
 
 
 def _unread(left: Sequence[str]) -> Iterator[str]:
@@ -432,8 +436,8 @@ def _unread(left: Sequence[str]) -> Iterator[str]:
 
 
 def _some(cells: Sequence[str]) -> str:
-    told = ", ".join(f"“{cell[:LONGEST_EXAMPLE]}”" for cell in cells[:TOLD_UNREAD])
-    return told + " …" * (len(cells) > TOLD_UNREAD)
+    quoted = ", ".join(f"“{cell[:LONGEST_EXAMPLE]}”" for cell in cells[:TOLD_UNREAD])
+    return quoted + " …" * (len(cells) > TOLD_UNREAD)
 
 
 def _most_places(pairs: Iterable[tuple[Any, str]]) -> int:

@@ -83,8 +83,8 @@ def _booleans(filled: Sequence[str]) -> ColumnReading:
     is_pair = lowered <= TRUE | FALSE and bool(lowered & TRUE)
 
     def read(text: str) -> CellValue:
-        known = text.strip().casefold()
-        return known in TRUE if is_pair and known in TRUE | FALSE else None
+        word = text.strip().casefold()
+        return word in TRUE if is_pair and word in TRUE | FALSE else None
 
     return ColumnReading(ColumnType.BOOLEAN, read)
 

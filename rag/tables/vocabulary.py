@@ -120,23 +120,28 @@ class Adjective:
 
 
 def _adjectives() -> dict[str, Adjective]:
-    found: dict[str, Adjective] = {}
+    adjectives: dict[str, Adjective] = {}
     for line in _TOLD["adjectives"]["lines"].strip().splitlines():
         sign, measures, forms = line.split("|")
         for form in forms.split():
             most = form.endswith("est") or form.endswith("ste")
             degree = "most" if most else "more" if form.endswith("er") else "plain"
             made = Adjective(sign == "+", tuple(measures.split()), degree)
-            found |= dict.fromkeys([form + e for e in ("", *"nrsm") if most or not e], made)
+            adjectives |= dict.fromkeys([form + e for e in ("", *"nrsm") if most or not e], made)
     for name in ("up", "down"):
         ends = _TOLD["adjectives"][name].split()
         for form in ends:
-            known = found.get(form, Adjective(True)).measures
-            found[form] = Adjective(name == "up", known, "most")
-    return found
+            named_measures = adjectives.get(form, Adjective(True)).measures
+            adjectives[form] = Adjective(name == "up", named_measures, "most")
+    return adjectives
 
 
 ADJECTIVES = _adjectives()
+
+
+def is_end(word: str) -> bool:
+    """Whether it asks for the highest or the lowest of several: "most", "cheapest"."""
+    return word in ADJECTIVES and ADJECTIVES[word].degree == "most"
 
 
 # ── A question ───────────────────────────────────────────────────────────────────────────────
@@ -164,8 +169,8 @@ def words_of(question: str) -> list[str]:
 
 
 def _day(text: str) -> str:
-    found = read_date(text)
-    return found.strftime("%Y.%m.%d") if found else text
+    day = read_date(text)
+    return day.strftime("%Y.%m.%d") if day else text
 
 
 def _apart(whole: str, figure: str, unit: str) -> str:
@@ -192,13 +197,13 @@ def ordinal_in(word: str) -> int:
 
 
 def expression_at(
-    words: Sequence[str], position: int, said: dict[tuple[str, ...], str]
+    words: Sequence[str], position: int, expressions: dict[tuple[str, ...], str]
 ) -> tuple[int, str]:
     """How many words from one on are an expression, the longest, and what it says."""
     for length in range(min(LONGEST_SAID, len(words) - position), 0, -1):
-        found = said.get(tuple(words[position : position + length]))
-        if found is not None:
-            return length, found
+        meaning = expressions.get(tuple(words[position : position + length]))
+        if meaning is not None:
+            return length, meaning
     return 0, ""
 
 
@@ -235,11 +240,11 @@ def is_of_money(column: TableColumn) -> bool:
 
 def has_unit(column: TableColumn, unit: str) -> bool:
     """Whether a figure in this unit can be one of the column's."""
-    own = UNITS.get(normalised(column.unit), column.unit).casefold()
+    column_unit = UNITS.get(normalised(column.unit), column.unit).casefold()
     inner = _BRACKETS.findall(column.name)
-    said = normalised(inner[0]) if inner else list(parts_of(column.name))[-1:]
-    is_named = unit == UNITS.get(said if isinstance(said, str) else "".join(said))
-    return column.type in FIGURES and (own == unit.casefold() or is_named)
+    unit_words = normalised(inner[0]) if inner else list(parts_of(column.name))[-1:]
+    is_named = unit == UNITS.get(unit_words if isinstance(unit_words, str) else "".join(unit_words))
+    return column.type in FIGURES and (column_unit == unit.casefold() or is_named)
 
 
 def numbers_rows(column: TableColumn, rows: int) -> bool:
@@ -293,14 +298,14 @@ def is_added(column: TableColumn) -> bool:
 
 def is_hinted(column: TableColumn, hint: str) -> bool:
     """Whether a word of its name is what an adjective measures."""
-    said = set(stems(hint.removeprefix("-")))
-    return any(said & set(stems(word)) for word in parts_of(column.name))
+    hint_words = set(stems(hint.removeprefix("-")))
+    return any(hint_words & set(stems(word)) for word in parts_of(column.name))
 
 
 def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[TableColumn]:
     """The columns that an adjective speaks of, by the nearest of its hints."""
     for hint in adjective.measures:
-        fitting = [c for c in columns if c.type in ORDERED and _fits(c, hint)]
+        fitting = [c for c in columns if c.type in ORDERED and _matches_hint(c, hint)]
         if fitting:
             named = [c for c in fitting if hint.removeprefix("-") == normalised(c.name)]
             return named or fitting
@@ -310,7 +315,7 @@ def measured_by(adjective: Adjective, columns: Sequence[TableColumn]) -> list[Ta
     return times if len(times) == 1 else []
 
 
-def _fits(column: TableColumn, hint: str) -> bool:
+def _matches_hint(column: TableColumn, hint: str) -> bool:
     return is_of_money(column) if hint == "$" else is_hinted(column, hint)
 
 
@@ -327,11 +332,11 @@ def changes_in(words: Sequence[str], *names: str) -> list[tuple[int, int, str]]:
     """Where a question says a change of these kinds: the words `[start, end)`, and which."""
     results = []
     for name in names:
-        for said in CHANGES[name]:
-            for position in range(len(words) - len(said) + 1):
-                is_there = said == ("there",) and position > 0 and words[position - 1] in EXISTS
-                if tuple(words[position : position + len(said)]) == said and not is_there:
-                    results.append((position, position + len(said), name))
+        for phrase in CHANGES[name]:
+            for position in range(len(words) - len(phrase) + 1):
+                is_there = phrase == ("there",) and position > 0 and words[position - 1] in EXISTS
+                if tuple(words[position : position + len(phrase)]) == phrase and not is_there:
+                    results.append((position, position + len(phrase), name))
     return sorted(results)
 
 
@@ -340,10 +345,10 @@ DRAWINGS = {"bar": "bar", "line": "line", "pie": "share", "table": "none", "char
 
 def drawing_in(words: Sequence[str]) -> tuple[str, set[int]]:
     """How it is to be drawn, and the places of the words that say so."""
-    found = changes_in(words, *DRAWINGS)
-    names = {name for _, _, name in found}
+    changes = changes_in(words, *DRAWINGS)
+    names = {name for _, _, name in changes}
     drawn = next((DRAWINGS[name] for name in DRAWINGS if name in names), "")
-    return drawn, {position for start, end, _ in found for position in range(start, end)}
+    return drawn, {position for start, end, _ in changes for position in range(start, end)}
 
 
 # ── Whether rows are asked for at all ────────────────────────────────────────────────────────
@@ -354,10 +359,10 @@ _OF_ROWS = ("count", "sum", "much", "average", "median", "distinct", "share", "s
 
 def name_words(question: str) -> set[str]:
     """Words of asking that go on a name, behind a capital or a figure: the "Max" of "Pro Max"."""
-    said, is_english = _WORD.findall(question), language_of(question).code == "en"
+    written, is_english = _WORD.findall(question), language_of(question).code == "en"
     names = {
         word.casefold()
-        for before, word in pairwise(said)
+        for before, word in pairwise(written)
         if word[0].isupper() and (is_english or before[0].isupper() or before.isdigit())
     }
     return {word for word in names if word in ADJECTIVES or (word,) in CUES}
@@ -377,10 +382,10 @@ def may_ask_rows(question: str) -> bool:
     """Whether its words leave open that it asks over rows."""
     names = name_words(question)
     words = [word for word in words_of(question) if word not in names]
-    said = (expression_at(words, position, CUES)[1] for position in range(len(words)))
-    ends = (word in ADJECTIVES and ADJECTIVES[word].degree == "most" for word in words)
+    senses = (expression_at(words, position, CUES)[1] for position in range(len(words)))
+    ends = map(is_end, words)
     is_drawn = bool(changes_in(words, "chart", "bar", "line", "pie"))
-    return is_drawn or any(each in _OF_ROWS for each in said) or any(ends)
+    return is_drawn or any(meaning in _OF_ROWS for meaning in senses) or any(ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -411,15 +416,15 @@ class Time:
 
 def time_at(words: Sequence[str], position: int) -> Time | None:
     """The time that begins with a word."""
-    found = _single_day(words, position) or _month(words, position) or _quarter(words, position)
-    if found is None:
+    time = _single_day(words, position) or _month(words, position) or _quarter(words, position)
+    if time is None:
         year = _year(words, position)
         return Time(position, position + 1, year) if year else None
-    if found.year:
-        return found
-    end = found.end + (words[found.end : found.end + 1] in (["of"], ["in"], ["des"]))
+    if time.year:
+        return time
+    end = time.end + (words[time.end : time.end + 1] in (["of"], ["in"], ["des"]))
     year = _year(words, end)
-    return Time(position, end + 1, year, found.quarter, found.month, found.day) if year else found
+    return Time(position, end + 1, year, time.quarter, time.month, time.day) if year else time
 
 
 def _year(words: Sequence[str], position: int) -> int:
@@ -435,11 +440,11 @@ def _single_day(words: Sequence[str], position: int) -> Time | None:
         return Time(position, position + 1, year, 0, month, day)
     end = position + 1 + (words[position + 1 : position + 2] == ["of"])
     follows = words[end] if end < len(words) else ""
-    for said, named, last in (
+    for number_word, named, last in (
         (words[position], follows, end + 1),
         (follows, words[position], position + 2),
     ):
-        number = ordinal_in(said) or number_in(said) or 0
+        number = ordinal_in(number_word) or number_in(number_word) or 0
         if named in MONTHS and len(named) > 2 and number in range(1, 32):
             return Time(position, last, 0, 0, MONTHS[named], int(number))
     return None

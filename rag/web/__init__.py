@@ -103,10 +103,10 @@ def create_app(application: "Application") -> Flask:
 
 def edition(folder: Path) -> str:
     """Names what a folder holds, so that browsers may keep its files until it holds others."""
-    held = sha256()
+    digest = sha256()
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        held.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
-    return held.hexdigest()[:12]
+        digest.update(str(file.relative_to(folder)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 def configure(app: Flask, application: "Application") -> None:
@@ -133,6 +133,14 @@ def configure(app: Flask, application: "Application") -> None:
     limit_rates(app, settings)
     are_one = settings.auth.mode == "single"
     limit_answers(app, ANSWERING, TELLING, threads=settings.web.threads, are_one=are_one)
-    own = (login, pages, session_pages, document_pages, collection_pages, source_pages, table_pages)
-    for blueprint in (*own, model_pages, preferences, long_talk):
+    blueprints = (
+        login,
+        pages,
+        session_pages,
+        document_pages,
+        collection_pages,
+        source_pages,
+        table_pages,
+    )
+    for blueprint in (*blueprints, model_pages, preferences, long_talk):
         app.register_blueprint(blueprint)

@@ -187,8 +187,8 @@ class Fleet:
         try:
             while not self.is_stopping or any(place.pid for place in self.workers):
                 self._start_due()
-                told = signal.sigtimedwait(WATCHED, LOOK_SECONDS)
-                if told is not None and told.si_signo != signal.SIGCHLD:
+                signalled = signal.sigtimedwait(WATCHED, LOOK_SECONDS)
+                if signalled is not None and signalled.si_signo != signal.SIGCHLD:
                     self._stop()
                 self._bury_dead()
         finally:
@@ -288,8 +288,8 @@ class JsonLines(logging.Formatter):
             "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(),
             "exception": self.formatException(record.exc_info) if record.exc_info else None,
         }
-        told = {name: value for name, value in event.items() if value is not None}
-        return json.dumps(told, ensure_ascii=False)
+        fields = {name: value for name, value in event.items() if value is not None}
+        return json.dumps(fields, ensure_ascii=False)
 
 
 def log_as_json(*loggers: str) -> None:

@@ -78,8 +78,8 @@ class DescribedApp(OpenAPI):
 
     def make_response(self, rv: Any) -> Response:
         """A model, alone or before a status, becomes JSON."""
-        given, rest = (rv[0], rv[1:]) if isinstance(rv, tuple) else (rv, ())
-        plain = given.as_json() if isinstance(given, Described) else given
+        body, rest = (rv[0], rv[1:]) if isinstance(rv, tuple) else (rv, ())
+        plain = body.as_json() if isinstance(body, Described) else body
         return super().make_response((plain, *rest) if rest else plain)
 
     def generate_spec_json(self) -> None:

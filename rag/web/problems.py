@@ -134,12 +134,12 @@ def refuse_fields(error: ValidationError) -> Response:
     """The answer to a request whose fields do not fit; flask-openapi3 calls it."""
     errors = [
         FieldProblem(
-            field=_field(found["loc"]),
-            detail=_refused(found),
+            field=_field(mistake["loc"]),
+            detail=_refused(mistake),
         )
-        for found in error.errors(include_url=False, include_context=False)
+        for mistake in error.errors(include_url=False, include_context=False)
     ]
-    detail = "; ".join(f"{found.field}: {found.detail}" for found in errors[:5])
+    detail = "; ".join(f"{mistake.field}: {mistake.detail}" for mistake in errors[:5])
     return problem_response(problem(422, detail, kind="invalid-request", errors=errors))
 
 
@@ -147,14 +147,14 @@ def _refused(values: Mapping[str, Any]) -> str:
     """What was expected, and what came."""
     if values["type"] in TELLING:
         return str(values["msg"]).removeprefix("Value error, ")
-    given = came(values["input"])
-    return f"{values['msg']}; {given} came" if given else str(values["msg"])
+    value = came(values["input"])
+    return f"{values['msg']}; {value} came" if value else str(values["msg"])
 
 
 def _field(location: Sequence[int | str]) -> str:
     """The place in the request; which of several types was tried there is our own affair."""
-    own = (part for part in map(str, location) if part not in TYPES and "[" not in part)
-    return ".".join(own) or "(request)"
+    parts = (part for part in map(str, location) if part not in TYPES and "[" not in part)
+    return ".".join(parts) or "(request)"
 
 
 def handle_errors(app: Flask) -> None:
@@ -201,8 +201,8 @@ def _detail(error: HTTPException) -> str:
                 f"The form has more than {request.max_form_parts:,} files and fields, or a head or "
                 f"field of more than {request.max_form_memory_size:,} bytes. Send less at once."
             )
-        told = f"{came:,} bytes" if came else "too many bytes"
-        return f"The request has {told}; at most {allowed:,} are allowed."
+        size = f"{came:,} bytes" if came else "too many bytes"
+        return f"The request has {size}; at most {allowed:,} are allowed."
     if error.code == 405:
         allowed_methods = ", ".join(sorted(getattr(error, "valid_methods", None) or ()))
         return f"{request.method} is not allowed at {request.path}; allowed: {allowed_methods}."

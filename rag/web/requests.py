@@ -117,9 +117,9 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
 
 def way_to_tell() -> Callable[[], bool] | None:
     """Says whether the client of this request has gone, where its server lets us see that."""
-    told: Callable[[], bool] | None = request.environ.get(TOLD_BY)
-    if told is not None:
-        return told
+    tells: Callable[[], bool] | None = request.environ.get(TOLD_BY)
+    if tells is not None:
+        return tells
     results = (request.environ.get(name) for name in CONNECTIONS)
     connection = next((result for result in results if isinstance(result, socket.socket)), None)
     return None if connection is None else lambda: has_left(connection)

@@ -23,7 +23,7 @@ from rag.web import create_app, turns
 from rag.web.access.counters import NOWHERE, limiter, place_of_counters
 from rag.web.api.documents import BYTES_PER_MB
 from rag.web.http_server import BACKLOG, SHARED, allow_sockets, open_server, run_fleet
-from rag.wiring.application import Application, build
+from rag.wiring.application import Application, opened
 from rag.wiring.components import index_folder, open_chroma, open_embedder
 from rag.wiring.listeners import (
     UNIX,
@@ -59,7 +59,7 @@ def serve(settings: Settings) -> None:
         _warn_of_strangers(settings, url)
         try:
             if web.workers == 1:
-                _serve(settings, listener, url)
+                _serve_process(settings, listener, url)
             else:
                 _serve_together(settings, listener, url)
         finally:
@@ -71,8 +71,8 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
     door, shared = open_door()
     changes: dict[str, Any] = {}
     if _has_folder(settings):
-        own = settings.retrieval.model_copy(update={"chroma_url": shared})
-        changes["retrieval"] = own
+        retrieval = settings.retrieval.model_copy(update={"chroma_url": shared})
+        changes["retrieval"] = retrieval
     if place_of_counters(settings) == NOWHERE:
         changes["web"] = settings.web.model_copy(update={"rate_limit_storage": shared})
 
@@ -81,7 +81,7 @@ def _serve_together(settings: Settings, listener: socket.socket, url: str) -> No
             _share(settings, door, shared)
         else:
             door.close()
-            _serve(settings.model_copy(update=changes), listener, "" if number else url)
+            _serve_process(settings.model_copy(update=changes), listener, "" if number else url)
 
     with door:
         run_fleet(work, settings.web.workers)
@@ -137,7 +137,7 @@ def _check_shared(settings: Settings, who: str) -> None:
         )
 
 
-def _serve(settings: Settings, listener: socket.socket, url: str) -> None:
+def _serve_process(settings: Settings, listener: socket.socket, url: str) -> None:
     """One process; the first one is given the address, to say it."""
     failures: list[RagError] = []
     with opened(settings) as application, _reserved_index(settings):
@@ -264,13 +264,3 @@ def _url(host: str, listener: socket.socket) -> str:
         return host
     port = listener.getsockname()[1]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-
-
-@contextmanager
-def opened(settings: Settings) -> Iterator[Application]:
-    """The application without a server, for one command."""
-    application = build(settings)
-    try:
-        yield application
-    finally:
-        application.stop()

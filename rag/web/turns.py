@@ -6,14 +6,15 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
-from flask import current_app
+from flask import abort, current_app
 
 from rag.errors import ModelInterrupted, RagError
 from rag.records import Discarded, Event, Failed, Finished, Judged, Message, Text, Waiting
-from rag.runtime.budget import STOPPED, Budget, HangUp, limited, telling
+from rag.runtime.budget import LEFT, STOPPED, Budget, HangUp, limited, telling
 from rag.seams import OpenTurn, OwnedSession, SessionHandle
-from rag.web.problems import HIDDEN_DETAIL
+from rag.web.problems import HIDDEN_DETAIL, problem_of, problem_response
 from rag.web.requests import hanging_up_when_left
 
 EXTENSION = "groundnote-turns"
@@ -93,18 +94,18 @@ class RunningTurn:
 
         Whoever stops reading changes nothing.
         """
-        at = start
+        position = start
         while True:
             with self._change:
-                self._change.wait_for(partial(self._has, at), timeout=ping_seconds)
-                fresh, is_over = self.events[at:], self.ended_at is not None
+                self._change.wait_for(partial(self._has, position), timeout=ping_seconds)
+                fresh, is_over = self.events[position:], self.ended_at is not None
             for event in fresh:
-                yield at, event
-                at += 1
-            if is_over and at >= len(self.events):
+                yield position, event
+                position += 1
+            if is_over and position >= len(self.events):
                 return
             if not fresh:
-                yield at, None
+                yield position, None
 
     def _has(self, position: int) -> bool:
         return len(self.events) > position or self.ended_at is not None
@@ -119,8 +120,8 @@ class RunningTurn:
         """The end with what a judge says of it, once it has, or as it is after so many seconds."""
         with self._change:
             self._change.wait_for(lambda: self._judged() or self.ended_at, timeout=timeout)
-        said = self._judged()
-        return end if said is None else replace(end, message=said.message)
+        event = self._judged()
+        return end if event is None else replace(end, message=event.message)
 
     def _judged(self) -> Judged | None:
         return next((event for event in self.events[-1:] if isinstance(event, Judged)), None)
@@ -199,9 +200,9 @@ class Turns:
 
 def turns() -> Turns:
     """Those of this application."""
-    found = current_app.extensions[EXTENSION]
-    assert isinstance(found, Turns)
-    return found
+    extension = current_app.extensions[EXTENSION]
+    assert isinstance(extension, Turns)
+    return extension
 
 
 def to_the_end(events: Generator[Event, None, None]) -> Generator[Event, None, None]:
@@ -215,3 +216,21 @@ def to_the_end(events: Generator[Event, None, None]) -> Generator[Event, None, N
         yield Failed(error, str(error))
     except Exception as error:  # noqa: BLE001 - the outermost edge
         yield Failed(error, HIDDEN_DETAIL)
+
+
+def finished(turn: RunningTurn) -> Finished:
+    """The end of a turn, for a client that waits for it; if that leaves, the turn ends, too.
+
+    A turn that fails is answered with its problem.
+    """
+    with turn.stopped_when_left():
+        end = turn.end()
+    if not isinstance(end, Finished):
+        abort(problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT))))
+    return end
+
+
+def failure(failed: Failed) -> dict[str, Any]:
+    """The problem that a failed turn ends with; its own message was made for the user."""
+    problem = problem_of(failed.error, index=failed.index)
+    return problem if problem["status"] == 500 else problem | {"detail": failed.message}

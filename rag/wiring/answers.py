@@ -75,7 +75,7 @@ def _likeness(application: "Application") -> Likeness:
     return likeness
 
 
-def _measured(application: "Application") -> Embedder | None:
+def _packaged_embedder(application: "Application") -> Embedder | None:
     """The embedding model, if it is the one with which near and unlike were measured."""
     return application.embedder if application.settings.embedding.is_packaged else None
 
@@ -101,7 +101,7 @@ def memory_of(application: "Application") -> ContextBuilder:
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
         one_at_a_time=settings.llm.calls_at_once == 1,
-        recalls=model is not None,
+        is_read=model is not None,
     )
     return ContextBuilder(
         application.remembered,
@@ -188,8 +188,8 @@ def assistant_of(application: "Application") -> Assistant:
         writer,
         _tools(application) if model is not None and settings.llm.tools else None,
         fallback=without_model if model is not None else None,
-        checks=Checks(open_judge(settings), _measured(application)),
-        beside=_beside(application, mentions),
+        checks=Checks(open_judge(settings), _packaged_embedder(application)),
+        beside=_direct_sources(application, mentions),
         learn=lambda ours, theirs: count.learn(estimated_tokens=ours, reported_tokens=theirs),
     )
     follow_up = settings.follow_up
@@ -232,7 +232,7 @@ def _confidence(application: "Application", question: str, readable: Readable) -
     return Confidence()
 
 
-def _beside(application: "Application", mentions: NameMentions) -> DirectSources:
+def _direct_sources(application: "Application", mentions: NameMentions) -> DirectSources:
     settings = application.settings
     unread = UnreadFiles(application.engine, application.collections.callers.is_admin)
     answers = LibraryAnswers(mentions, unread, is_without_model=settings.llm.model is None)

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from threading import Event, Lock, Thread
@@ -493,3 +493,13 @@ class Application:
 def build(settings: Settings, *, embedder: Embedder | None = None) -> Application:
     """The whole application, over the migrated database. Raises SetupError."""
     return Application(settings, embedder)
+
+
+@contextmanager
+def opened(settings: Settings) -> Iterator[Application]:
+    """The application without a server, for one command."""
+    application = build(settings)
+    try:
+        yield application
+    finally:
+        application.stop()

@@ -28,7 +28,7 @@ class ConnectedModel:
     """What the browser says of the model, and what it may say: nothing beside the settings."""
 
     def __init__(self, configured: Settings, engine: Engine) -> None:
-        self._configured = configured
+        self._configured, self._is_configured = configured, configured.llm.is_configured
         self._connections = ModelConnections(engine, SecretBox(configured.data_dir))
         self._version = 0
         self._looked_at = 0.0
@@ -67,7 +67,7 @@ class ConnectedModel:
 
     def has_changed(self) -> bool:
         """Whether a model was connected or disconnected since `settings`; looks once a second."""
-        if self._configured.llm.is_configured or monotonic() - self._looked_at < LOOK_SECONDS:
+        if self._is_configured or monotonic() - self._looked_at < LOOK_SECONDS:
             return False
         self._looked_at = monotonic()
         return self._connections.version() != self._version

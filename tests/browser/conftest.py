@@ -18,7 +18,9 @@ from rag.settings import Settings
 from tests.applications import app_of, application_of, served
 from tests.waiting import LONG
 
-CHROMIUM = "/usr/bin/chromium"
+# The shell has no window to draw: a page costs it half of what it costs the browser.
+BROWSERS = ("/usr/bin/chromium-headless-shell", "/usr/bin/chromium")
+CHROMIUM = next((path for path in BROWSERS if Path(path).exists()), None)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -36,6 +38,7 @@ DOCUMENTS = (
     "audio/cantoro-speakers.md",
     "company/faq.html",
 )
+EMPTY_PAGE = "/api/v1/health"  # of a server: what it stored can be forgotten there
 PATIENCE_MS = 60_000  # against waiting for ever: what is waited for comes sooner, on any machine
 WORD_SECONDS = 0.005  # a card has many words
 
@@ -43,8 +46,8 @@ WORD_SECONDS = 0.005  # a card has many words
 @pytest.fixture(scope="session")
 def chromium():
     """One browser for all tests."""
-    if not Path(CHROMIUM).exists():
-        pytest.skip(f"there is no {CHROMIUM} on this machine")
+    if not CHROMIUM:
+        pytest.skip(f"there is neither {' nor '.join(BROWSERS)} on this machine")
     from playwright.sync_api import expect, sync_playwright
 
     expect.set_options(timeout=PATIENCE_MS)
@@ -88,26 +91,74 @@ def expected_complaints():
     return []
 
 
+class Windows:
+    """Contexts with a page, for one test after another: opening one costs a second."""
+
+    def __init__(self):
+        self.free = {}
+
+    def take(self, url, browser, options):
+        """A page that nobody has, on an empty context with these options."""
+        for of in [key for key in self.free if key[0] != url]:
+            self.free.pop(of).context.close()  # of a server that has stopped
+        page = self.free.pop((url, browser, repr(options)), None)
+        if not page:
+            page = browser.new_context(base_url=url, **options).new_page()
+            page.context.set_default_timeout(PATIENCE_MS)
+        return page
+
+    def give_back(self, page, url, browser, options):
+        """Whoever has it next finds nothing of who had it before."""
+        context = page.context
+        for other in context.pages[1:]:
+            other.close()
+        page.unroute_all()
+        page.goto(f"{url}{EMPTY_PAGE}")
+        page.evaluate("localStorage.clear(), sessionStorage.clear()")
+        context.clear_cookies()
+        context.set_offline(False)
+        page.emulate_media(media="null")
+        page.mouse.move(0, 0)
+        if "viewport" in options:
+            page.set_viewport_size(options["viewport"])
+        self.free[url, browser, repr(options)] = page
+
+    def close(self):
+        for page in self.free.values():
+            page.context.close()
+
+
+@pytest.fixture(scope="session")
+def windows(chromium):
+    kept = Windows()
+    yield kept
+    kept.close()
+
+
 @pytest.fixture
-def open_page(chromium, live, expected_complaints, request):
+def open_page(chromium, windows, live, expected_complaints, request):
     """Open pages; at the end none may have logged an error or asked another origin."""
-    contexts, complaints = [], []
+    opened, complaints = [], []
+    listeners = {
+        "pageerror": lambda error: complaints.append(f"script: {error}"),
+        "console": lambda line: line.type == "error" and complaints.append(line.text),
+        "request": lambda request: complain_of(request, live.url, complaints),
+    }
 
     def open_page(path="/", *, has_scripts=True, **options):
         browser = chromium if has_scripts else request.getfixturevalue("scriptless")
-        context = browser.new_context(base_url=live.url, **options)
-        context.set_default_timeout(PATIENCE_MS)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: complaints.append(f"script: {error}"))
-        page.on("console", lambda line: line.type == "error" and complaints.append(line.text))
-        page.on("request", lambda request: complain_of(request, live.url, complaints))
+        page = windows.take(live.url, browser, options)
+        opened.append((page, browser, options))
+        for event, listener in listeners.items():
+            page.on(event, listener)
         page.goto(path)
         return page
 
     yield open_page
-    for context in contexts:
-        context.close()
+    for page, browser, options in opened:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        windows.give_back(page, live.url, browser, options)
     assert [c for c in complaints if not any(part in c for part in expected_complaints)] == []
 
 

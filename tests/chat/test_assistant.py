@@ -1,5 +1,6 @@
 """One turn, from the question to the stored answer, with a scripted model and the real rest."""
 
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -82,10 +83,12 @@ def with_model(application):
     def with_model(*replies, **limits):
         model = ScriptedModel(*replies)
         plain = application.assistant
+        memory = copy(plain._memory)  # as where a model is set, which reads what is sent
+        memory._rules = replace(memory._rules, is_read=True)
         assistant = Assistant(
             application.retriever,
             plain._followups,
-            plain._memory,
+            memory,
             Answering(ModelWriter(model), None),
             limits=TurnLimits(**limits),
         )
@@ -432,7 +435,7 @@ class TestDirectAnswers:
         list(assistant.ask(session, "How many parts are there?"))
         list(assistant.ask(session, "And how many parts now?"))
 
-        assert session.source_count() == 1
+        assert session.read().source_count == 1
 
     def test_leave_other_questions_to_the_writer(self, assistant, session):
         finished = list(assistant.ask(session, "How long do refunds take?"))[-1]

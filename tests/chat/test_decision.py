@@ -53,6 +53,46 @@ def test_the_newer_leads_where_none_supersedes():
     assert found.text.startswith("Price list of 4 June 2025")
 
 
+PAST = (
+    "The warranty of 24 months was corrected to 36 months.",
+    "Warranty: corrected to 36 months.",
+    "The 24 months of warranty are outdated: 36 months hold.",
+    "A warranty of 36 months supersedes that of 24 months.",
+    "Instead of 24 months the warranty is 36 months.",
+    "Warranty: 36 Monate ersetzt 24 Monate.",
+    "Warranty: 24 mois, corrigée à 36 mois.",
+)
+
+
+@given(st.sampled_from(PAST), st.permutations(range(3)))
+def test_what_a_text_says_is_past_never_leads_though_that_text_names_no_product(ruling, order):
+    texts = [HANDBOOK, ("Revisions", ruling), ("Guide", "A Heron 2 is taken back for 36 months.")]
+
+    found = lead(QUESTION, *(texts[place] for place in order))
+
+    assert found.said[0].values[0].value == 36
+    assert "Otherwise Handbook" in found.text
+
+
+@pytest.mark.parametrize("ruling", ["are no longer valid", "are outdated", "sind überholt"])
+def test_nothing_is_said_where_a_value_is_past_and_none_takes_its_place(ruling):
+    assert not lead(QUESTION, HANDBOOK, ("Note", f"The 24 months of warranty {ruling}.")).text
+
+
+@pytest.mark.parametrize(
+    "ruling",
+    [
+        "The battery of 24 months was corrected to 36 months.",  # another attribute
+        "The warranty of 20 kg was corrected to 36 kg.",  # another unit
+        "The warranty of 18 months was corrected to 24 months.",
+    ],
+)
+def test_a_value_that_no_text_calls_past_leads(ruling):
+    guide = ("Guide", "A Heron 2 is taken back for 36 months.")
+
+    assert lead(QUESTION, HANDBOOK, ("Revisions", ruling), guide).text.startswith("Handbook")
+
+
 def test_what_a_mail_only_quotes_does_not_lead():
     now, before = (
         made_source(number, f"The fee of the Heron 2 is € {fee}.", locator=locator)
@@ -92,6 +132,21 @@ def test_a_row_is_quoted_by_its_label_and_the_header_of_the_cell():
     assert (
         lead(QUESTION, ("Prices", rows)).text == 'Prices: "Heron 2 · Warranty: **24 months**" [1]'
     )
+
+
+@pytest.mark.parametrize(
+    ("question", "is_said"),
+    [
+        ("Which party has the most votes?", False),  # one row does not tell
+        ("What is the highest temperature of the hall?", True),  # that is what it says
+        ("How many votes has the Elm party?", True),
+    ],
+)
+def test_a_row_is_no_answer_to_what_all_rows_together_tell(question, is_said):
+    votes = "| Party | Votes |\n| --- | --- |\n| Elm party | 60 votes |\n| Oak party | 90 votes |\n"
+    hall = "| Hall | Value |\n| --- | --- |\n| highest temperature of the hall | 40 °C |\n"
+
+    assert bool(lead(question, ("Data", votes), ("Hall", hall)).said) is is_said
 
 
 def test_a_property_list_gives_the_cell_of_the_product():

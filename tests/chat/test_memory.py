@@ -224,6 +224,35 @@ class TestSmallWindows:
         assert beside.stats["pairs"] == 1
 
 
+class TestWithoutAReader:
+    def test_a_context_is_measured_and_nothing_is_chosen_for_it(self, application):
+        session = application.store.create("ada")
+        session.configure(ContextConfig(max_tokens=500))
+        hits = application.retriever.search("weight of the Nimbus", EVERYTHING, limit=8)
+        sources = tuple(session.register(hits))
+        read = remembering(application, None)._memory
+        unread = application.assistant._memory
+        turn = session.begin("What does it weigh?")
+
+        prepared = unread.prepare(session, turn, ShownSources(sources))
+
+        assert prepared.shown == sources != read.prepare(session, turn, ShownSources(sources)).shown
+        assert 0 < prepared.stats["tokens"] <= prepared.stats["budget"]
+        assert not prepared.messages
+
+    def test_nothing_is_read_of_a_conversation_that_begins(self, application, monkeypatch):
+        session = application.store.create("ada")
+        read, ranges = SqlSession.bare_messages, []
+        monkeypatch.setattr(
+            SqlSession, "bare_messages", lambda *asked: [ranges.append(asked), read(*asked)][1]
+        )
+
+        list(application.assistant.ask(session, "What is the weight of the Nimbus 1?"))
+        assert not ranges
+        list(application.assistant.ask(session, "And of the Nimbus 2?"))
+        assert ranges
+
+
 class TestInstructions:
     def test_of_a_client_stand_behind_our_rules_and_never_fill_the_window(self, application):
         session = application.store.create("ada")

@@ -338,6 +338,11 @@ def test_written_markers_are_read_back(numbers: list[int]) -> None:
         pytest.param("cut off [99", "cut off (99", id="cut-in-a-number"),
         pytest.param("cut off [", "cut off (", id="cut-after-the-bracket"),
         pytest.param("[note] [x1] []", "[note] [x1] []", id="other-brackets"),
+        pytest.param("red :contentReference[oaicite:9]{index=9}.", "red (9).", id="oaicite"),
+        pytest.param(
+            "red \ue200cite\ue202turn0search9\ue202turn1view2\ue201.", "red (9, 2).", id="cite"
+        ),
+        pytest.param("`citeturn0search9`", "`(9)`", id="cite-in-code"),
     ],
 )
 def test_documents_own_markers_are_made_harmless(text: str, harmless: str) -> None:

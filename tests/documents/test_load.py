@@ -9,6 +9,7 @@ import pytest
 
 from rag.documents.kinds import FileKind
 from rag.documents.limits import LoadLimits
+from rag.documents.readers.packages import check_package
 from rag.documents.readers.registry import load
 from rag.errors import TooLarge, Unreadable
 from tests.documents import office_files
@@ -735,6 +736,15 @@ class TestDocx:
 
         with pytest.raises(TooLarge, match="zip bomb"):
             read("a.docx", data)
+
+    def test_that_has_too_many_parts_is_refused_though_all_are_empty(self, monkeypatch):
+        monkeypatch.setattr("rag.documents.readers.packages.MAX_PARTS", 2)
+        with zipfile.ZipFile(empty := io.BytesIO(), "w") as archive:
+            for number in range(3):
+                archive.writestr(f"word/{number}.xml", b"")
+
+        with pytest.raises(TooLarge, match="has 3 parts, the limit is 2"):
+            check_package("a.docx", empty.getvalue(), LoadLimits())
 
     def test_whose_directory_lies_about_sizes_is_refused_while_unpacking(self):
         data = bytearray(

@@ -196,3 +196,15 @@ def test_a_long_manual_is_still_markup():
     many = "\n\n".join(f"Call ``run{n}`` with *one* or `two`_ of them." for n in range(2_000))
 
     assert "``" not in sections(many)[0][1]
+
+
+def test_what_stands_behind_an_object_is_not_its_description():
+    text = (
+        "Guide\n=====\n\nPumps\n-----\n\n.. function:: fill(litres)\n\n   Opens the valve.\n\n"
+        "All of it ends at noon.\n"
+    )
+
+    assert sections(text) == [
+        (("Pumps", "fill(litres)"), "Opens the valve."),
+        (("Pumps",), "All of it ends at noon."),
+    ]

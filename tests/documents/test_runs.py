@@ -313,6 +313,15 @@ def test_notes_on_a_page_count_as_text_of_the_file(monkeypatch):
         load("a.pdf", file, limits=LoadLimits(max_characters=20_000))
 
 
+def test_a_long_note_is_read_whole(monkeypatch):
+    monkeypatch.setattr(reader.pictures, "is_installed", lambda: False)
+    document = office_files.pdf([["The fee is 90 EUR."]])
+    note = f"<</Type/Annot/Subtype/Text/Contents({'word ' * 20_000})/Rect[0 0 9 9]>>".encode()
+    file = document.replace(b"/Contents", b"/Annots [" + note + b"] /Contents", 1)
+
+    assert len(text_of("a.pdf", file)) > 5 * 20_000
+
+
 def test_of_a_mark_that_a_page_names_thousands_of_times_only_some_places_are_read(monkeypatch):
     quads, crossed = "0 9 9 9 0 0 9 0 " * 100, []
     objects = (

@@ -177,6 +177,11 @@ def test_what_may_be_a_sum_by_chance_is_a_row_like_any_other(rows, why):
     ("rows", "has_header"),
     [
         ([("Length", "2.4 m"), ("Weight", "18 kg"), ("Colour", "grey")], False),
+        ([("New Year", "January 1"), ("Labor Day", "First Monday"), ("Noël", "25 déc.")], False),
+        ([("Neujahr", "1. Januar"), ("Weihnachten", "25. Dezember")], False),
+        ([("Monday", "9:00–17:00"), ("Tuesday", "9:00–12:00"), ("Sunday", "closed")], False),
+        ([("Holiday", "Date"), ("New Year", "January 1"), ("Christmas", "December 25")], True),
+        ([("Region", "March"), ("Kiel", "450"), ("Bonn", "380")], True),
         ([("Length (m)", "2.4"), ("Weight (kg)", "18"), ("Colour", "grey")], False),
         ([("North", "41"), ("South", "12")], False),
         ([("Property", "Value"), ("Length", "2.4 m"), ("Weight", "18 kg")], True),

@@ -11,7 +11,7 @@ from rag import HistoryTrimmer
 from rag.citations.gate import canonical
 from rag.citations.markers import cited_numbers
 from rag.memory.context import SUMMARY_TITLE
-from rag.memory.recall import LONGEST, USUAL, read_paragraphs, size
+from rag.memory.recall import LONGEST, USUAL, Index, read_paragraphs, size
 from rag.tokens import count_tokens
 
 # What is asked, the heading or lead-in that turns a sentence round, the sentence, what limits it.
@@ -152,3 +152,17 @@ def test_any_message_is_cut_into_whole_parts(lines):
         assert set(cited_numbers(paragraph.shown)) <= known
         assert paragraph.tokens == count_tokens(paragraph.shown)
         assert size(paragraph.text) <= max(USUAL, LONGEST) + 40 or {" ", "\n"} & {*paragraph.text}
+
+
+def test_of_what_is_kept_each_word_is_counted_anew():
+    said = ["The pump is red.", "A blue pump.", "The lamp is red."]
+    paragraphs = [read_paragraphs(at, text, count_tokens) for at, text in enumerate(said)]
+    index, anew = Index(), Index()
+    for message in range(3):
+        index.add(message, paragraphs[message])
+    index.keep(1, 3)
+    anew.add(1, paragraphs[1])
+    anew.add(2, paragraphs[2])
+
+    assert index.words == anew.words
+    assert (index.count, index.total) == (anew.count, anew.total)

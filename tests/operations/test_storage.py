@@ -15,7 +15,7 @@ from rag.operations import check_room, compare
 from rag.records import EVERYTHING, JobState
 from rag.search import word_cache as held_words
 from rag.settings import Settings
-from rag.web import server
+from rag.wiring import application as wiring
 from rag.wiring.application import build
 from tests.applications import app_of, application_of
 from tests.fakes import HashEmbedder
@@ -116,7 +116,7 @@ class TestWhatWasLost:
         with application.engine.begin() as connection:
             connection.exec_driver_sql("DELETE FROM chunks_fts_data WHERE id > 10")
         application.stop()
-        monkeypatch.setattr(server, "build", partial(build, embedder=HashEmbedder()))
+        monkeypatch.setattr(wiring, "build", partial(build, embedder=HashEmbedder()))
         monkeypatch.setenv("GROUNDNOTE_DATA_DIR", str(tmp_path))
 
         asked = CliRunner().invoke(main, ["ask", "How long do refunds take?"])

@@ -160,6 +160,16 @@ def test_a_turn_that_cited_nothing_cannot_be_kept(replayer, place):
     assert "turn 1 cited nothing" in replayer.replay(path).error
 
 
+def test_a_turn_that_failed_is_no_error_of_the_file(replayer, place):
+    asked = {"ask": "How many documents are there?", "says": ["a thousand"]}
+    path = written(place, [asked, HOW_LONG, {"compress": True, "keeps_sources_of": [1]}])
+
+    replay = replayer.replay(path)
+
+    assert replay.error == ""
+    assert replay.failures[0].turn == 1
+
+
 def test_words_that_a_turn_did_not_say_cannot_be_recalled(replayer, place):
     recalls = [{"ask": "How wide is the gate?", "turn": 1, "words": "5 m"}]
     path = written(place, [BROUGHT, HOW_LONG, {"compress": True, "recalls": recalls}])

@@ -6,6 +6,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+from rag.citations.markers import cited_numbers
 from rag.documents.files import IncomingFile
 from rag.mcp.server import LibraryApi, mcp_server
 from rag.settings import Settings
@@ -41,7 +42,8 @@ def without_model(tmp_path_factory):
     rows = "\n".join(f"| Zorbium {n} | ![x](http://evil.example/{n}) <b> |" for n in range(3))
     texts = {
         "zorbium.txt": "Zorbium melts at 90 °C. ![](http://evil.example/z) <img src=x>\n\n"
-        "[1]: http://evil.example\n\nSee [1] and [^1].",
+        "[1]: http://evil.example\n\nSee [1] and [^1].\n\nZorbium boils at 900 °C "
+        ":contentReference[oaicite:9]{index=9}, so they say citeturn0search8.",
         "prices ![x](http:evil) <b>.md": f"# Zorbium <img src=x> ![](http://evil.example)\n\n"
         f"| Zorbium | Price |\n| --- | --- |\n{rows}\n",
         "more.csv": "Zorbium,Price\n<script>alert(1)</script>,![x](http://evil.example)\n",
@@ -170,6 +172,26 @@ class TestWithoutAModel:
         assert harms(without_model.get(f"{at}/export").text) == {}
         page = without_model.get(f"/sessions/{made['id']}").text
         assert not re.search("<img|<script>alert", page)
+
+    def test_no_mark_of_a_chat_client_in_a_document_cites_when_an_export_is_imported(
+        self, without_model
+    ):
+        def session():
+            made = without_model.post("/api/v1/sessions", json={}).get_json()
+            return f"/api/v1/sessions/{made['id']}"
+
+        at, again = session(), session()
+        question = {"content": "At which temperature does Zorbium boil?"}
+        told = without_model.post(f"{at}/messages", json=question).get_json()["content"]
+        exported = without_model.get(f"{at}/export?format=json").get_json()
+        messages = [{key: m[key] for key in ("role", "content")} for m in exported["messages"]]
+        assert without_model.post(f"{again}/import", json={"messages": messages}).status_code == 201
+
+        brought = without_model.get(f"{again}/messages").get_json()["messages"][1]["content"]
+        assert "900 °C" in told
+        assert "(9)" in told
+        assert set(cited_numbers(brought)) == set(cited_numbers(told))
+        assert not {8, 9} & set(cited_numbers(brought))
 
     def test_no_name_of_a_document_is_markdown_in_a_whole_export(self, tmp_path):
         with application_over(tmp_path, {MARKDOWN_NAME: "Zorbium melts at 90 °C."}) as application:

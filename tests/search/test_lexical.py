@@ -98,6 +98,19 @@ def test_words_that_the_vocabulary_knows_are_not_counted_again(
     assert not {("lamp",), ("light",)} & set(counted)
 
 
+@pytest.mark.usefixtures("large")
+def test_letters_without_blanks_that_are_all_common_are_not_counted_side_by_side(
+    library: Library, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rag.search.lexical.MOST_COUNTED", 1)
+    for name, place in (("One", "北京大学"), ("Two", "北大的京学"), ("Three", "学大京北")):
+        library.add(name, place)
+    counted = noting_counts(library, monkeypatch)
+
+    assert titles(library, "北京大学")[0] == "One"
+    assert counted == []
+
+
 def test_a_word_in_the_heading_weighs_more(library: Library, readable: Readable) -> None:
     library.add("Other", "Wi-Fi, cables and pairing are told of here.")
     library.add("Guide", "Cables and other things are told of here.", heading_path=("Pairing",))

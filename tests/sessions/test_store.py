@@ -214,7 +214,7 @@ class TestErase:
         assert contents == [
             "How long?", "Five days, really [1].", "", "", "And the third?", "Five days [1].",
         ]  # fmt: skip
-        assert session.source_count() == 1
+        assert session.read().source_count == 1
         with any_engine.connect() as connection:
             kept = connection.execute(select(messages.c.content)).scalars().all()
         assert not any("secretly" in each or "second" in each for each in kept)
@@ -262,7 +262,7 @@ class TestRegister:
 
         assert [source.number for source in first] == [1, 2]
         assert [source.number for source in again] == [2, 3, 1]
-        assert session.source_count() == 3
+        assert session.read().source_count == 3
 
     def test_the_first_snapshot_is_the_one_that_stays(self, session):
         session.register([hit("a", "Refunds take 5 days.")])
@@ -333,7 +333,7 @@ class TestImport:
 
         session.append(said, [])
 
-        assert session.source_count() == 0
+        assert session.read().source_count == 0
         assert session.messages()[0].content == "So [99]? Or [99999]?"
         assert [source.number for source in session.register([hit("new")])] == [1]
 
@@ -349,7 +349,7 @@ class TestImport:
         session.append([ImportedMessage("assistant", said)], [])
 
         assert set(cited_numbers(session.messages()[0].content)) == numbers
-        assert session.source_count() == max(numbers, default=0)
+        assert session.read().source_count == max(numbers, default=0)
 
     def test_never_gives_a_taken_number_to_another_chunk(self, session):
         session.register([hit("a")])
@@ -363,7 +363,7 @@ class TestImport:
 
         with pytest.raises(Conflict, match=r"already has the number \[1\]"):
             session.append([ImportedMessage("user", "hi")], [self.source(2, "a")])
-        assert session.source_count() == 1
+        assert session.read().source_count == 1
 
     def test_refuses_absurd_numbers_and_stores_nothing(self, session):
         with pytest.raises(UserError, match=r"\[99999999\]"):

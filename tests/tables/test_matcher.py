@@ -31,6 +31,7 @@ LAMPS = "Lamp,State,Stage,Direction\n" + "\n".join(
 )
 FANS = "Fan,Power\n" + "\n".join(f"F-{i},{('On', 'Off')[i % 3 > 0]}" for i in range(40))
 RIDERS = "Rider,Country\n" + "\n".join(f"Rider {i},{('US', 'IT', 'FR')[i % 3]}" for i in range(12))
+RIDERS += "\n,FR\n,FR\n"  # a heading within a table names no rider
 FILES = {
     "lamps.csv": LAMPS,
     "fans.csv": FANS,
@@ -91,6 +92,8 @@ def test_a_word_of_grammar_means_no_value_of_an_open_column(application, asked_f
         ("top 3 crates by fee", "the 3 Crate with the highest Fee"),
         ("How many ports does the Osprey 24 have?", "Switch, Ports with Switch Osprey 24"),
         ("How many fans are off?", "count of rows with Power Off"),
+        ("How many riders are from FR?", "count of rows with Country FR and Rider is filled"),
+        ("How many different riders are there?", "count of different Rider"),
         ("How many lamps are off?", "count of rows with State Off"),
         ("How many lamps are both?", "count of rows with Direction Both"),
         ("How many lamps are all over?", "count of rows with Stage All over"),
@@ -116,6 +119,7 @@ def test_four_shapes_are_claimed_where_every_word_is_used(claimed, question, pla
         "How many fans are on?",
         "How many lamps are on?",  # a word of grammar that is a value
         "How many riders are from US?",
+        "Did C-4 or C-5 have the highest fee?",  # which of two
         "How many riders are from IT?",
     ],
 )

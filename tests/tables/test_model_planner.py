@@ -140,4 +140,4 @@ def test_the_tool_computes_and_gives_a_number_to_cite(application):
 
     assert "| South | 250 |" in text
     assert "[1]" in text
-    assert session.source_count() == 1
+    assert session.read().source_count == 1

@@ -66,7 +66,7 @@ class TestResponses:
         assert response.session_id != first.session_id
         fork = application.store.open(response.session_id, owner="local")
         assert [message.content for message in fork.messages()][::2] == ["How heavy?", question]
-        assert fork.source_count() == 2
+        assert fork.read().source_count == 2
 
     def test_take_the_whole_conversation_too(self, stock):
         first = stock.responses.create(model="groundnote", input="How heavy?")
@@ -148,7 +148,7 @@ class TestResponsesOfBefore:
         assert [each.content for each in session.messages()] == [
             "How heavy?", ANSWER, "", "", "And the Max?", ANSWER,
         ]  # fmt: skip
-        assert session.source_count() == 2
+        assert session.read().source_count == 2
         assert session.search("And the Pro?").total == 0
         fourth = ask_after(stock, third)
         assert fourth.session_id == first.session_id

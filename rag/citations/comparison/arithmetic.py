@@ -75,7 +75,7 @@ class Computation:
     def is_used(self, figure: Figure) -> bool:
         """Whether it may follow from others, or another one of the statement from it."""
         if not self._case.reading.raw.isdisjoint(_THAN):
-            pairs = _pairs(_alike(figure, [near.figure for near in self._nearest]))
+            pairs = _pairs_of_dimension(_addends(figure, [near.figure for near in self._nearest]))
             if any(_is_as_much(a.base - b.base, figure) for a, b in pairs):
                 return True
         ways = (self.how(other) for other in self._figures if other is not figure)
@@ -132,16 +132,18 @@ class Computation:
         text, others = self._text, [other for other in self._figures if other is not figure]
         every = others + [sourced.figure for sourced in figures]
         amounts = [e for e in every if e.unit or not figure.unit or e not in others]
-        same, counts = _alike(figure, amounts), _counts(others)
+        same, counts = _addends(figure, amounts), _counts(others)
         near = [near.figure for near in self._nearest_by_words]
-        if _SUM.search(text) and len(_alike(figure, near)) > 1:
+        if _SUM.search(text) and len(_addends(figure, near)) > 1:
             counts = []  # `the three plans together` are not three times one of them
         yield from self._products(figure, same, counts, every)
         if _DIFFERENCE.search(text):
-            pairs = [e for e in _pairs(same) if not is_proof or not self._is_reversed(*e)]
+            pairs = [
+                e for e in _pairs_of_dimension(same) if not is_proof or not self._is_reversed(*e)
+            ]
             yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
         if _SUM.search(text):
-            yield from _sums(_alike(figure, amounts, each_once=False))
+            yield from _sums(_addends(figure, amounts, each_once=False))
         yield from _ratios(figure, others, figures, self._case.reading.raw)
         is_share = _SHARE.search(text) or any(e.unit == "%" for e in near)
         shared = [e for e in same if (is_share or e in others) and e.unit not in ("", "%")]
@@ -231,7 +233,7 @@ def _ratios(
     counts += [1.0] * (not words.isdisjoint(_ONE))
     for one, other in combinations([e for e in sourced if e.figure.unit != "%"], 2):
         if one.place is other.place and one.figure.upper is other.figure.upper is None:
-            for more, less in _pairs([one.figure, other.figure]):
+            for more, less in _pairs_of_dimension([one.figure, other.figure]):
                 if more.kind == "amount" and less.base > 0:
                     ratio, how = less.base / more.base, f"{less.shown} of {more.shown}"
                     if figure.unit:
@@ -247,14 +249,14 @@ def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
             yield sum(figure.base for figure in group), " + ".join(figure.shown for figure in group)
 
 
-def _pairs(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
+def _pairs_of_dimension(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
     """Two of one dimension, the higher first."""
     for one, other in combinations(figures, 2):
         if one.dimension == other.dimension:
             yield (one, other) if one.base >= other.base else (other, one)
 
 
-def _alike(figure: Figure, figures: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
+def _addends(figure: Figure, figures: Sequence[Figure], *, each_once: bool = True) -> list[Figure]:
     """Amounts that can be added to the figure."""
     figures = [figure for figure in figures if figure.upper is None]  # a range is no term
     amounts = [other for other in figures if other.kind == figure.kind == "amount"]

@@ -77,7 +77,7 @@ class _TableRows:
 
 
 @lru_cache(maxsize=256)
-def _tables(source: SourceText) -> tuple[_TableRows, ...]:
+def _read_tables(source: SourceText) -> tuple[_TableRows, ...]:
     results: list[_TableRows] = []
     lead, columns = "", tuple[str, ...]()
     rows: list[tuple[str, ...]] = []
@@ -105,12 +105,14 @@ def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
 
     Of several rows that may be meant, those under the same lead-in that tell of most cells.
     """
-    row_lists = [table_rows for table in _tables(source) for table_rows in (table, table.turned())]
+    row_lists = [
+        table_rows for table in _read_tables(source) for table_rows in (table, table.turned())
+    ]
     lead = frozenset(read_alone(row.lead).words)
     compared = [
         ((len(lead.intersection(read_alone(table.lead).words)), -cells.count(None)), cells)
         for table in row_lists
-        for cells in _compared(row, table)
+        for cells in _compare_row(row, table)
     ]
     best = max((near for near, _ in compared), default=None)
     nearest = [cells for near, cells in compared if near == best]
@@ -120,7 +122,7 @@ def compare(row: Row, source: SourceText) -> RowDifference | bool | None:
     return wrong[0] if wrong and all(wrong) else None
 
 
-def _compared(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
+def _compare_row(row: Row, table: _TableRows) -> Iterator[list[RowDifference | bool | None]]:
     """Each row of a table that is called so, cell by cell; none where no column is."""
     columns = [_called(column, table.columns[1:]) for column, _ in row.cells]
     for position in _called(row.label, [row[0] for row in table.rows]):
@@ -152,15 +154,17 @@ def _called(name: str, names: Sequence[str]) -> list[int]:
     spelled = [index for index, other in enumerate(names) if other.lower() == name.lower()]
     if spelled:
         return spelled
-    keys = _keys(name)
-    shares = [len(keys & there) / max(1, len(keys | there)) for there in map(_keys, names)]
+    keys = _identifying_words(name)
+    shares = [
+        len(keys & there) / max(1, len(keys | there)) for there in map(_identifying_words, names)
+    ]
     best = max(shares, default=0.0)
     fits = [index for index, share in enumerate(shares) if share == best]
     return [] if best < _SAME or (best < 1.0 and len(fits) > 1) else fits
 
 
 @lru_cache(maxsize=8192)
-def _keys(name: str) -> frozenset[str]:
+def _identifying_words(name: str) -> frozenset[str]:
     """Its words, and all that tells one model or amount from another."""
     signs = (sign for sign in _SIGN.findall(name.lower()) if len(sign) < _WORD or sign.isdigit())
     return frozenset(read_alone(name).words).union(signs) or frozenset(name.lower().split())

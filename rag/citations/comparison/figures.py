@@ -59,7 +59,9 @@ def weigh(figure: AttributedFigure, sources: Sequence[SourceText]) -> WeighedFig
     same = [near for near in every if _is_same(figure, near)]
     other = [near for near in every if near not in same]
     if not same:
-        rival = max((e for e in other if _fits(figure, e)), key=_nearest, default=None)
+        rival = max(
+            (e for e in other if _is_of_same_quantity(figure, e)), key=_nearest, default=None
+        )
         return WeighedFigure(figure, instead=rival.source if rival else None)
     best = max(same, key=_nearest)
     figures = [_told_apart(figure, near, other) for near in same]
@@ -89,7 +91,7 @@ def _nearest(figure: _NearFigure) -> tuple[float, int]:
     return figure.near, -len(figure.source.words)
 
 
-def _fits(stated: AttributedFigure, near: _NearFigure) -> bool:
+def _is_of_same_quantity(stated: AttributedFigure, near: _NearFigure) -> bool:
     """Whether another figure is given for the same: both with a unit, or counting the same."""
     figure, there = stated.figure, near.source.figure
     if near.near < _SAYS_THE_REST:
@@ -150,9 +152,9 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
         yield AttributedFigure(
             figure=figure,
             place=place,
-            words=_keys((*before, *behind)).union(place.around.words),
+            words=_term_keys((*before, *behind)).union(place.around.words),
             names=tuple(beside) or names,
-            lent=_keys(_between(reading, 0, first.start)) if first else frozenset(),
+            lent=_term_keys(_between(reading, 0, first.start)) if first else frozenset(),
             counted=_counted(before, behind, start, end),
             dates=dates_of(stretches_between(figures, left, right)),
         )
@@ -188,7 +190,7 @@ def _between(reading: Reading, start: int, end: int) -> list[Term]:
     return [term for term in terms if isinstance(term.key, str) and term.end <= end]
 
 
-def _keys(terms: Sequence[Term]) -> frozenset[str]:
+def _term_keys(terms: Sequence[Term]) -> frozenset[str]:
     return frozenset(str(term.key) for term in terms)
 
 
@@ -206,7 +208,7 @@ def _counted(
 ) -> frozenset[str]:
     terms = [term for term in behind if term.is_word and term.end <= end + _BESIDE][:1]
     last = [term for term in before if term.is_word and start <= term.start + _BESIDE][-1:]
-    return _keys(terms or last)
+    return _term_keys(terms or last)
 
 
 @lru_cache(maxsize=256)
@@ -248,7 +250,9 @@ def compared(reading: Reading, than: frozenset[str]) -> tuple[Side, Side] | None
     ends = (0, results[0].start, len(reading.text))
     before, behind = (
         Side(
-            _keys([e for e in stretches_between(reading.terms, *side) if isinstance(e.key, str)]),
+            _term_keys(
+                [e for e in stretches_between(reading.terms, *side) if isinstance(e.key, str)]
+            ),
             frozenset(n.text.lower() for n in reading.named if side[0] <= n.start < side[1]),
             dates_of(stretches_between(reading.figures, *side)),
         )

@@ -48,7 +48,7 @@ def is_carried(reading: Reading, names: Sequence[str], source: SourceText) -> bo
 def _holds(reading: Reading, names: Sequence[str], source: SourceText, position: int) -> bool:
     place = source.places[position]
     if place.window.kind == "cell":
-        free = _free(place, source) - source.labels.difference(place.around.words)
+        free = _words_around(place, source) - source.labels.difference(place.around.words)
         is_of_it = place.words.union(source.context.content).issuperset(reading.words)
         is_meant = is_of_it and _is_apart(reading, names, source, [position])
         return is_meant and _is_of_the_cell(reading, place, free)
@@ -68,7 +68,7 @@ def _covered(
     """The windows that hold all terms from `first` on, each after the other, from here."""
     place = source.places[position]
     terms = place.own.terms
-    done, end = _followed(reading.terms, first, place, begin, _free(place, source))
+    done, end = _followed(reading.terms, first, place, begin, _words_around(place, source))
     left = (*terms[:begin], *terms[end:])
     if end == begin or not _is_boundary(place.own, end - 1, end) or any(t.limits for t in left):
         return
@@ -95,7 +95,7 @@ def _followed(
     return len(terms), end
 
 
-def _free(place: Place, source: SourceText) -> frozenset[str]:
+def _words_around(place: Place, source: SourceText) -> frozenset[str]:
     """Words that may stand anywhere: of title, headings, lead-in."""
     return frozenset((*place.around.words, *source.context.words))
 
@@ -473,7 +473,7 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
     is_as_narrow = part.raw & _LIMITING == there.raw & _LIMITING
     if there.is_unsure or nearest.share < _MOST or not is_as_narrow:
         return ""
-    if part.is_denied and not _is_of_the_same(case.reading, there, place):
+    if part.is_denied and not _is_of_same_quantity(case.reading, there, place):
         return ""
     if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
@@ -483,7 +483,7 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
     return "denies" if part.is_denied != there.is_denied else ""
 
 
-def _is_of_the_same(reading: Reading, part: DenialPart, place: Place) -> bool:
+def _is_of_same_quantity(reading: Reading, part: DenialPart, place: Place) -> bool:
     """Whether a denial would deny what the window says: that, no other amount, no other time."""
     if reading.raw & _LIMITING != place.own.raw & _LIMITING:
         return False

@@ -289,7 +289,7 @@ class Scope:
 
 def _with_ending(name: str, ending: str) -> str:
     """`prices.php` as a page is `prices.html`, `v1.2` is `v1.2.html`; `a.htm` stays."""
-    current = _ending(name)
+    current = _plausible_suffix(name)
     if current == ending or {current, ending} <= PAGE_ENDINGS:
         return name
     return (name[: -len(current)] if current in MADE_PAGES else name) + ending
@@ -297,7 +297,7 @@ def _with_ending(name: str, ending: str) -> str:
 
 def distinguished(name: str, by: str) -> str:
     """`prices.html` by `2f3a`: `prices-2f3a.html`."""
-    stem, ending = name[: len(name) - len(_ending(name))], _ending(name)
+    stem, ending = name[: len(name) - len(_plausible_suffix(name))], _plausible_suffix(name)
     return f"{stem}-{by}{ending}"
 
 
@@ -308,10 +308,10 @@ def digest(text: str) -> str:
 
 def ending_in(url: str) -> str:
     """Of the file that an address names, lower case; "" for none."""
-    return _ending(unquote(urlsplit(url).path).rpartition("/")[2])
+    return _plausible_suffix(unquote(urlsplit(url).path).rpartition("/")[2])
 
 
-def _ending(name: str) -> str:
+def _plausible_suffix(name: str) -> str:
     suffix = PurePosixPath(name).suffix.lower()
     return suffix if re.fullmatch(r"\.[a-z][a-z0-9]{0,8}", suffix) else ""
 
@@ -380,7 +380,9 @@ def read_list(data: bytes, url: str) -> FeedEntry:
     if kind == "urlset":
         return FeedEntry(pages=_joined(url, _texts(root, "url", "loc")))
     entries = [element for element in root.iter() if _tag(element) in ("item", "entry")]
-    return FeedEntry(pages=_joined(url, [_link(entry) for entry in entries[:MOST_ENTRIES]]))
+    return FeedEntry(
+        pages=_joined(url, [_link_of_entry(entry) for entry in entries[:MOST_ENTRIES]])
+    )
 
 
 def _tag(element: Any) -> str:
@@ -392,7 +394,7 @@ def _texts(root: Any, parent: str, child: str) -> list[str]:
     return [inner.text or "" for element in above for inner in element if _tag(inner) == child]
 
 
-def _link(entry: Any) -> str:
+def _link_of_entry(entry: Any) -> str:
     """Of an entry: RSS writes it as text, Atom as an attribute."""
     for child in entry:
         if _tag(child) == "link" and child.get("rel", "alternate") == "alternate":

@@ -267,7 +267,9 @@ class WebSource:
             return None
         mark = f"{page.etag}{page.modified}" or _hash(answer.data)
         stated = answer.headers.get("content-length", "")
-        size = int(stated) if stated.isdecimal() and not _is_packed(answer) else None
+        size = (
+            int(stated) if stated.isdecimal() and "content-encoding" not in answer.headers else None
+        )
         file = replace(page, name=self._name_of(url, ending), mark=mark, size=size)
         return VisitedPage(self._distinct(file))
 
@@ -381,10 +383,6 @@ def _ending_of(answer: FetchedPage) -> str:
     if answer.media_type == "text/plain":
         return ".txt"
     return mimetypes.guess_extension(answer.media_type) or ""
-
-
-def _is_packed(answer: FetchedPage) -> bool:
-    return "content-encoding" in answer.headers
 
 
 def _charset(answer: FetchedPage) -> str | None:

@@ -122,7 +122,7 @@ class _DataWalk:
 
     def sequence(self, value: Sequence[Any], level: int) -> None:
         for number, inner in enumerate(value, start=1):
-            self.part(_name_of(inner) or f"Entry {number}", "", inner, level)
+            self.part(_name_of_record(inner) or f"Entry {number}", "", inner, level)
 
     def part(self, heading: str, lead: str, value: Any, level: int) -> None:
         """An entry behind its lead, or what stands below a heading."""
@@ -165,7 +165,7 @@ def _plain(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _name_of(value: Any) -> str:
+def _name_of_record(value: Any) -> str:
     if not isinstance(value, Mapping):
         return ""
     names = (value.get(key) for key in ("title", "name", "id", "key"))

@@ -73,7 +73,7 @@ def read(data: bytes, outline: Outline, limits: LoadLimits) -> None:
         outline.take_properties(document.core_properties)
         styles = Styles(document)
         body = document.element.body
-        behind = list(_behind(document))
+        behind = list(_notes_and_running(document))
         walk = _DocxWalk(outline, styles, Numbers(document, styles))
     if body is not None:
         walk.blocks(body, 0)
@@ -98,7 +98,7 @@ def _line(element: Any) -> str:
     return " ".join(written(_runs(element)).split())
 
 
-def _behind(document: Any) -> Iterator[str]:
+def _notes_and_running(document: Any) -> Iterator[str]:
     """Footnotes and endnotes; what stands above and below every page, each once; comments."""
     for _kind, part in _parts(document, NOTES):
         notes = part.iterchildren(f"{WORD}footnote", f"{WORD}endnote")
@@ -194,7 +194,7 @@ class _DocxWalk:
         elif level and len(text) < 250:
             self.outline.heading(level, f"{label or ''} {text}")
         elif label is not None or LIST_STYLE.match(style):
-            depth = _number(_value(element, "pPr/numPr/ilvl"), 0)
+            depth = _whole_number(_value(element, "pPr/numPr/ilvl"), 0)
             self.outline.entry(text, depth=depth, mark=f"- {label or ''}".strip())
         else:
             self.outline.paragraph(text)
@@ -301,10 +301,10 @@ def _rows(table: Any) -> list[list[list[Any]]]:
     rows: list[list[list[Any]]] = []
     last: dict[int, list[Any]] = {}  # cell of each column
     for row in _opened_controls(table, f"{WORD}tr"):
-        position = min(_number(_value(row, "trPr/gridBefore"), 0), 200)
+        position = min(_whole_number(_value(row, "trPr/gridBefore"), 0), 200)
         rows.append([["", 1, 1] for _column in range(position)])
         for cell in _opened_controls(row, f"{WORD}tc"):
-            width = min(max(1, _number(_value(cell, "tcPr/gridSpan"), 1)), 200)
+            width = min(max(1, _whole_number(_value(cell, "tcPr/gridSpan"), 1)), 200)
             merged = cell.find(f"{WORD}tcPr/{WORD}vMerge")
             if merged is not None and merged.get(f"{WORD}val") != "restart" and position in last:
                 last[position][2] += 1
@@ -338,13 +338,13 @@ class Numbers:
 
     def _read(self, lists: Any) -> None:
         for kind in lists.iterchildren(f"{WORD}abstractNum"):
-            levels = {_level(level): level for level in kind.iterchildren(f"{WORD}lvl")}
+            levels = {_list_level(level): level for level in kind.iterchildren(f"{WORD}lvl")}
             self._levels[kind.get(f"{WORD}abstractNumId", "")] = levels
         for entries in lists.iterchildren(f"{WORD}num"):
             name = entries.get(f"{WORD}numId", "")
             self._lists[name] = _value(entries, "abstractNumId")
             self._restarts[name] = {
-                _level(level): _number(_value(level, "startOverride"), 1)
+                _list_level(level): _whole_number(_value(level, "startOverride"), 1)
                 for level in entries.iterchildren(f"{WORD}lvlOverride")
                 if level.find(f"{WORD}startOverride") is not None
             }
@@ -359,7 +359,7 @@ class Numbers:
         counts = self._counts[its_list]
         for again, start in self._restarts.pop(name, {}).items():
             counts[again] = start - 1
-        first = _number(_value(levels[level], "start"), 1) - 1
+        first = _whole_number(_value(levels[level], "start"), 1) - 1
         counts[level] = (first if counts[level] is None else counts[level]) + 1
         counts[level + 1 :] = [None] * (LEVELS - level - 1)
         if _value(levels[level], "numFmt") in ("bullet", "none"):
@@ -375,14 +375,14 @@ class Numbers:
 
 def _numbering(element: Any) -> Numbering | None:
     name, level = (_value(element, f"pPr/numPr/{part}") for part in ("numId", "ilvl"))
-    return (name, min(_number(level, 0), LEVELS - 1)) if name else None
+    return (name, min(_whole_number(level, 0), LEVELS - 1)) if name else None
 
 
-def _level(element: Any) -> int:
-    return min(_number(element.get(f"{WORD}ilvl", ""), 0), LEVELS - 1)
+def _list_level(element: Any) -> int:
+    return min(_whole_number(element.get(f"{WORD}ilvl", ""), 0), LEVELS - 1)
 
 
-def _number(value: str, otherwise: int) -> int:
+def _whole_number(value: str, otherwise: int) -> int:
     return int(value[:9]) if value.isdecimal() else otherwise
 
 

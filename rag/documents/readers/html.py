@@ -189,19 +189,19 @@ class _HtmlWalk:
         self.outline.table(_rows(element))
 
     def _list(self, element: Any, depth: int) -> None:
-        number = _number(element, "start", 1)
+        number = _attribute_number(element, "start", 1)
         for child in element.iter(include_text=False):
             if child.tag != "li" or _is_unseen(child):
                 self.visit(child, depth + 1)
                 continue
-            number = _number(child, "value", number)
+            number = _attribute_number(child, "value", number)
             self.outline.begin_entry(f"- {number}." if element.tag == "ol" else "-")
             self.children(child, depth + 1)
             self.outline.end_entry()
             number += 1
 
 
-def _number(element: Any, name: str, otherwise: int) -> int:
+def _attribute_number(element: Any, name: str, otherwise: int) -> int:
     value = element.attributes.get(name) or ""
     return int(value[:9]) if value.isdecimal() else otherwise
 
@@ -258,7 +258,9 @@ def _rows(table: Any) -> list[list[str]]:
 
 
 def _cell(cell: Any) -> Spanning:
-    columns, deep = (min(max(1, _number(cell, side, 1)), WIDEST) for side in ("colspan", "rowspan"))
+    columns, deep = (
+        min(max(1, _attribute_number(cell, side, 1)), WIDEST) for side in ("colspan", "rowspan")
+    )
     return _text(cell), columns, deep
 
 

@@ -111,7 +111,7 @@ def _write_markup(markup: str, outline: Outline) -> None:
     html.check_depth(markup, outline.name)
     tree = LexborHTMLParser(markup)
     heads = tree.css(HEADS_OF_QUOTED)
-    older = _cut_out([heads[0], *_behind(heads[0])]) if heads else ""
+    older = _cut_out([heads[0], *_following_elements(heads[0])]) if heads else ""
     quotes = tree.css(QUOTES)
     ids = {quote.mem_id for quote in quotes}
     quoted = _cut_out([quote for quote in quotes if not _is_inside(quote, ids)]) + older
@@ -139,7 +139,7 @@ def _is_inside(element: Any, others: Container[int]) -> bool:
     return False
 
 
-def _behind(element: Any) -> list[Any]:
+def _following_elements(element: Any) -> list[Any]:
     results = []
     while element is not None and element.tag != "body":
         following = element

@@ -247,8 +247,8 @@ class _OdfWalk:
         cells: list[tuple[str, int, int]] = []
         for cell in row.iterfind(f"{TABLE}table-cell"):
             text = " ".join(map(self.words, _direct_children(cell, f"{TEXT}p")))
-            across, down = (_number(cell, f"number-{side}-spanned") for side in SIDES)
-            again = _number(cell, "number-columns-repeated") if text else 1
+            across, down = (_repetitions(cell, f"number-{side}-spanned") for side in SIDES)
+            again = _repetitions(cell, "number-columns-repeated") if text else 1
             cells += [(text, across, down)] * again
         return cells
 
@@ -337,7 +337,7 @@ class _SheetReader:
                 merged=[
                     (column, number, number + deep - 1)
                     for column, number, cell in cells
-                    if (deep := _number(cell, "number-rows-spanned")) > 1
+                    if (deep := _repetitions(cell, "number-rows-spanned")) > 1
                 ],
             )
 
@@ -447,6 +447,6 @@ def _count(value: str) -> int:
     return int(value[:6]) if value.isdecimal() else 1
 
 
-def _number(cell: Any, name: str) -> int:
+def _repetitions(cell: Any, name: str) -> int:
     value = cell.get(f"{TABLE}{name}", "1")
     return min(max(1, int(value[:6])), WIDEST) if value.isdecimal() else 1

@@ -75,8 +75,12 @@ def _check_directory(name: str, parts: list[zipfile.ZipInfo], limits: LoadLimits
         for part in parts
         if part.file_size > max(SMALL_BYTES, ratio * max(1, part.compress_size))
     )
-    is_over = total > limits.max_unpacked_bytes or len(parts) > MAX_PARTS
-    if size := total if is_over else next(bombs, 0):
+    if len(parts) > MAX_PARTS:
+        raise TooLarge(
+            f"{name}: has {len(parts):,} parts, the limit is {MAX_PARTS:,}. "
+            "It looks like a zip bomb; save the document again or split it."
+        )
+    if size := total if total > limits.max_unpacked_bytes else next(bombs, 0):
         raise TooLarge(
             f"{name}: unpacks to {size / MEBIBYTE:,.0f} MiB or more, the limit is "
             f"{limits.max_unpacked_bytes / MEBIBYTE:,.0f} MiB and {ratio} times its packed size. "

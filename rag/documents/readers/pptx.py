@@ -64,18 +64,18 @@ def _write_slide(number: int, slide: Any, outline: Outline) -> None:
         if number == 1:
             outline.title = text
     below = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
-    for shape in _flat(below, 0):
+    for shape in _ungrouped_shapes(below, 0):
         _write_shape(shape, outline)
     notes = slide.notes_slide.notes_text_frame if slide.has_notes_slide else None
     if notes is not None and notes.text.strip():
         outline.paragraph(f"Notes: {notes.text.strip()}")
 
 
-def _flat(shapes: Any, depth: int) -> Iterator[Any]:
+def _ungrouped_shapes(shapes: Any, depth: int) -> Iterator[Any]:
     """Shapes in the order in which people read them, groups opened."""
     for shape in in_reading_order(list(shapes)):
         if hasattr(shape, "shapes") and depth < DEEPEST:
-            yield from _flat(shape.shapes, depth + 1)
+            yield from _ungrouped_shapes(shape.shapes, depth + 1)
         else:
             yield shape
 

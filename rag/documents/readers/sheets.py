@@ -106,11 +106,11 @@ def read_csv(data: bytes, outline: Outline, limits: LoadLimits) -> None:
     """Fill the outline from CSV or TSV; broken rows are read as far as they go."""
     csv.field_size_limit(max(limits.max_characters, 131_072))
     cells = CellCount(outline.name, limits)
-    rows = cells.counted(_parsed(clean(decode(data)), outline.name))
+    rows = cells.counted(_parse_delimited(clean(decode(data)), outline.name))
     write_rows(list(rows), outline, place="rows")
 
 
-def _parsed(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
+def _parse_delimited(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Rows with the number of the line on which each begins, counted from 1."""
     match = STATED.match(text)
     text = text[match.end() :] if match else text
@@ -393,8 +393,8 @@ def _sheet(sheet: Any, archive: zipfile.ZipFile) -> Sheet:
         _filled_rows(sheet, formulas),
         hidden_rows=frozenset(int(row[1]) for row in HIDDEN_ROW.finditer(markup)),
         hidden_columns=frozenset(_hidden_columns(markup)),
-        notes=_notes(archive, sheet._worksheet_path),
-        merged=list(_merged(markup)),
+        notes=_cell_comments(archive, sheet._worksheet_path),
+        merged=list(_merged_areas(markup)),
         formulas=list(formulas),
     )
 
@@ -405,7 +405,7 @@ def _hidden_columns(markup: bytes) -> Iterator[int]:
         yield from range(first, min(last, WIDEST) + 1)
 
 
-def _merged(markup: bytes) -> Iterator[tuple[int, int, int]]:
+def _merged_areas(markup: bytes) -> Iterator[tuple[int, int, int]]:
     from openpyxl.utils import range_boundaries
 
     for area in MERGED.findall(markup):
@@ -422,7 +422,7 @@ def _uncounted(markup: bytes) -> dict[str, str]:
     }
 
 
-def _notes(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, int, str]]:
+def _cell_comments(archive: zipfile.ZipFile, sheet: str) -> Iterator[tuple[int, int, str]]:
     """What was noted on cells, and the talk about them."""
     from defusedxml.ElementTree import fromstring
     from openpyxl.utils.cell import coordinate_to_tuple

@@ -118,9 +118,9 @@ def _pooling(folder: Path) -> str | None:
     settings = _json(folder / modules[1]["path"] / "config.json")
     modes = {key for key, is_on in settings.items() if key.startswith("pooling_mode_") and is_on}
     modes |= {f"pooling_mode_{settings['pooling_mode']}"} if "pooling_mode" in settings else set()
-    known = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
-    known |= {"pooling_mode_mean": "mean", "pooling_mode_cls": "cls"}
-    return known.get(modes.pop()) if len(modes) == 1 else None
+    names = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
+    names |= {"pooling_mode_mean": "mean", "pooling_mode_cls": "cls"}
+    return names.get(modes.pop()) if len(modes) == 1 else None
 
 
 def read_safetensors(path: Path) -> dict[str, NDArray[Any]]:

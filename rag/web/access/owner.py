@@ -146,10 +146,10 @@ class LoginOwners:
 
     def login(self) -> Login | None:
         """The login that this request came with, while what it was made with holds."""
-        found = self.logins.find(request.cookies.get(COOKIE, ""))
-        if found is None:
+        current_login = self.logins.find(request.cookies.get(COOKIE, ""))
+        if current_login is None:
             return None
-        login, credential = found
+        login, credential = current_login
         is_providers = self.provider is not None and credential == self.provider.credential
         return login if is_providers or self._by_digest.get(credential) == login.owner else None
 
@@ -161,14 +161,14 @@ class LoginOwners:
             TooManyRequests: too many wrong ones came from this address (werkzeug's).
         """
         address = caller_address() if address is None else address
-        given = digest(token)
-        self._guesses.refuse_many(address, given)
-        owner = self._by_digest.get(given)
+        token_digest = digest(token)
+        self._guesses.refuse_many(address, token_digest)
+        owner = self._by_digest.get(token_digest)
         if owner is None:
             self._guesses.was_wrong(address)
             raise NotAllowed("This token is not known. Ask whoever runs this server for one.")
-        self._guesses.was_right(given)
-        return Entrant(owner, given)
+        self._guesses.was_right(token_digest)
+        return Entrant(owner, token_digest)
 
 
 def _digest_of(configured: str) -> str:

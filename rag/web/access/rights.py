@@ -32,17 +32,17 @@ def readable() -> Readable:
     """The collections whose documents the caller may find, list, count and open."""
     if "readable" not in g:
         g.readable = application().collections.readable(current_owner())
-    found = g.readable
-    assert isinstance(found, Readable)
-    return found
+    collections = g.readable
+    assert isinstance(collections, Readable)
+    return collections
 
 
 def rights() -> Mapping[str, Right]:
     """What the caller may do with each collection that it may read."""
     if "rights" not in g:
         g.rights = application().collections.rights(current_owner())
-    found: Mapping[str, Right] = g.rights
-    return found
+    own_rights: Mapping[str, Right] = g.rights
+    return own_rights
 
 
 def is_one() -> bool:
@@ -81,19 +81,19 @@ def document(document_id: str) -> Document:
 
 def changeable(document_id: str) -> Document:
     """A document that the caller may move or delete. Raises NotFound and Forbidden."""
-    found = document(document_id)
-    if not may_change(found):
+    item = document(document_id)
+    if not may_change(item):
         raise Forbidden(
-            f"{found.name} was not added by you. Ask whoever added it, or an administrator "
+            f"{item.name} was not added by you. Ask whoever added it, or an administrator "
             "(auth.admins)."
         )
-    return found
+    return item
 
 
 def delete_document(document_id: str) -> None:
     """Take a document out of the library. Raises NotFound and Forbidden."""
-    found = changeable(document_id)
-    application().ingestion.delete(found.id)
+    item = changeable(document_id)
+    application().ingestion.delete(item.id)
 
 
 def may_see(job: Job) -> bool:
@@ -177,15 +177,15 @@ def delete_collection(collection_id: str) -> None:
 
 def move_document(document_id: str, collection_id: str) -> None:
     """Put a document that the caller may change into a collection that it may add to."""
-    found = changeable(document_id)
+    item = changeable(document_id)
     collection = require_collection(collection_id, least=Right.ADD)
-    application().ingestion.move(found.id, collection.id)
+    application().ingestion.move(item.id, collection.id)
 
 
 def chosen(wanted: Sequence[str]) -> list[str]:
     """Ids of collections that are named by id or name. Raises NotFound and UserError."""
     named = application().collections.find
-    return list(dict.fromkeys(named(current_owner(), each).id for each in wanted))
+    return list(dict.fromkeys(named(current_owner(), name).id for name in wanted))
 
 
 def _forget() -> None:
@@ -266,8 +266,8 @@ GONE = "This link is not valid, or not any more. Ask for the answer again."
 
 def public_root() -> str:
     """Where people open the library, with a slash at its end."""
-    told = application().settings.web.public_url
-    return f"{told.rstrip('/')}/" if told else request.host_url
+    address = application().settings.web.public_url
+    return f"{address.rstrip('/')}/" if address else request.host_url
 
 
 def source_links(session: OwnedSession) -> Callable[[int], str]:

@@ -72,8 +72,8 @@ def protect(app: Flask, policy: ListenerPolicy) -> None:
 
 def refuse_foreign_hosts(policy: ListenerPolicy) -> None:
     """Raises MisdirectedRequest."""
-    told = (request.environ.get(PEERS_HOST, request.host), request.host)  # and by a proxy
-    host = next((host for host in told if not policy.answers_as(host)), None)
+    hosts = (request.environ.get(PEERS_HOST, request.host), request.host)  # and by a proxy
+    host = next((host for host in hosts if not policy.answers_as(host)), None)
     if host is not None:
         raise MisdirectedRequest(
             f"This server does not answer as {host_name(host)[:100]!r}. If it should, add the name "
@@ -108,8 +108,8 @@ def is_same_origin() -> bool:
 
 
 def _require_csrf_token() -> None:
-    given = request.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD, "")
-    if not hmac.compare_digest(given.encode(), csrf_token().encode()):
+    token = request.headers.get(CSRF_HEADER) or request.form.get(CSRF_FIELD, "")
+    if not hmac.compare_digest(token.encode(), csrf_token().encode()):
         raise Forbidden("The form is out of date. Go back, load the page again and send it again.")
 
 
@@ -157,7 +157,7 @@ def admit_origins(app: Flask, settings: Settings) -> None:
 
     @app.after_request
     def tell(response: Response) -> Response:
-        return _readable(response) if _comes_from(origins) else response
+        return _allow_origin(response) if _comes_from(origins) else response
 
 
 def _check(settings: Settings) -> None:
@@ -179,7 +179,7 @@ def _comes_from(origins: frozenset[str]) -> bool:
     return request.path.startswith("/v1/") and request.headers.get("Origin") in origins
 
 
-def _readable(response: Response) -> Response:
+def _allow_origin(response: Response) -> Response:
     """What lets the browser hand an answer to the app that asked."""
     response.headers["Access-Control-Allow-Origin"] = request.headers["Origin"]
     response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
@@ -216,10 +216,10 @@ def limit_rates(app: Flask, settings: Settings) -> None:
         if is_exempt():
             return
         who = caller()
-        for each in (each for each in allowed if not counters.count(each, who)):
-            seconds = int(counters.wait_seconds(each, who)) + 1
+        for limit in (limit for limit in allowed if not counters.count(limit, who)):
+            seconds = int(counters.wait_seconds(limit, who)) + 1
             raise TooManyRequests(
-                f"At most {each} are answered. Ask again in {seconds} seconds.",
+                f"At most {limit} are answered. Ask again in {seconds} seconds.",
                 retry_after=seconds,
             )
 

@@ -90,9 +90,9 @@ def sort_upload(
     taken: dict[str, AcceptedFile] = {}
     refused: list[RefusedFile] = []
     for upload in uploads:
-        given = upload.filename or ""
+        filename = upload.filename or ""
         try:
-            name = library_name(given)
+            name = library_name(filename)
             _check_size(name, upload.stream, max_file_mb=max_file_mb)
             if is_archive(name):
                 _sort_archive(name, upload.read(), int(max_file_mb * BYTES_PER_MB), taken, refused)
@@ -101,7 +101,7 @@ def sort_upload(
                 raise Unreadable(name, "the upload holds two files of this name; rename one.")
             taken[name] = upload
         except UserError as error:
-            refused.append(RefusedFile(name=given[:MAX_NAME_CHARS], error=error))
+            refused.append(RefusedFile(name=filename[:MAX_NAME_CHARS], error=error))
     return taken, refused
 
 
@@ -124,20 +124,20 @@ def _sort_archive(
             refused.append(RefusedFile(name=inner[:MAX_NAME_CHARS], error=error))
 
 
-def library_name(given: str) -> str:
+def library_name(filename: str) -> str:
     """The name of a document from the name of a file: relative, with forward slashes.
 
     Raises:
         Unreadable: the name is empty, too long, or leads out of the library.
     """
     parts = [
-        part for part in storable(given).replace("\\", "/").split("/") if part not in ("", ".")
+        part for part in storable(filename).replace("\\", "/").split("/") if part not in ("", ".")
     ]
     name = "/".join(parts)
-    shown = given[:80] or "(a file without a name)"
+    shown = filename[:80] or "(a file without a name)"
     if not name:
         raise Unreadable(shown, "the file has no name; send one such as manual.pdf.")
-    if ".." in parts or given.startswith(("/", "\\")) or ":" in parts[0]:
+    if ".." in parts or filename.startswith(("/", "\\")) or ":" in parts[0]:
         raise Unreadable(shown, "the name leads out of the library; send a relative one without ..")
     if len(name) > MAX_NAME_CHARS or not name.isprintable():
         raise Unreadable(
@@ -323,8 +323,8 @@ def upload_documents(form: UploadForm) -> tuple[UploadedModel, int] | Response:
     jobs, refused = take_upload(form.file, collection_id)
     if not jobs:
         return _nothing_taken(refused)
-    told = [{"document": file.name, "reason": str(file.error)} for file in refused]
-    return UploadedModel.of(jobs=jobs, refused=told), 202
+    reasons = [{"document": file.name, "reason": str(file.error)} for file in refused]
+    return UploadedModel.of(jobs=jobs, refused=reasons), 202
 
 
 def _nothing_taken(refused: list[RefusedFile]) -> Response:

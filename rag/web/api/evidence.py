@@ -136,10 +136,10 @@ def check_any_text(body: CheckBody) -> CheckedModel:
     """A verdict for each number of a text, from the source that it stands for alone."""
     from rag.chat.text_check import check_text, cite_text  # what a page is shown without
 
-    sources, held = _sources_of(body), application()
-    embedder = held.embedder if held.settings.embedding.is_packaged else None
+    sources, app = _sources_of(body), application()
+    embedder = app.embedder if app.settings.embedding.is_packaged else None
     if sources is None:
-        text = cite_text(body.text, held.retriever, rights.readable(), embedder=embedder)
+        text = cite_text(body.text, app.retriever, rights.readable(), embedder=embedder)
         found_here = list(text.sources.values())
         return CheckedModel.of(text, sources=found_here, numbers="reply")
     text = check_text(body.text, sources, embedder=embedder)

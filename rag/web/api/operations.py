@@ -63,10 +63,10 @@ def _check_right() -> None:
         return
     guesses: GuessCounter = current_app.extensions[GUESSES]
     kind, _, token = request.headers.get("Authorization", "").partition(" ")
-    given = digest(token.strip())
-    guesses.refuse_many(caller_address(), given)
-    is_it = hmac.compare_digest(given, digest(wanted.get_secret_value()))
+    token_digest = digest(token.strip())
+    guesses.refuse_many(caller_address(), token_digest)
+    is_it = hmac.compare_digest(token_digest, digest(wanted.get_secret_value()))
     if kind.lower() != "bearer" or not is_it:
         guesses.was_wrong(caller_address())
         raise NotAllowed("Figures are told to who sends web.metrics_token as a bearer token.")
-    guesses.was_right(given)
+    guesses.was_right(token_digest)

@@ -71,8 +71,8 @@ class RequestBody(BaseModel):
             return values
         unknown = sorted(str(name) for name in values if name not in cls.model_fields)
         if unknown:
-            known = ", ".join(cls.model_fields) or "none"
-            raise ValueError(f"{', '.join(unknown)} is not known here. Known: {known}.")
+            fields = ", ".join(cls.model_fields) or "none"
+            raise ValueError(f"{', '.join(unknown)} is not known here. Known: {fields}.")
         return values
 
 
@@ -221,8 +221,8 @@ class SearchBody(Body):
     @property
     def chosen(self) -> tuple[str, ...]:
         """The collections that are searched, whichever way they are named."""
-        own = (self.filters.collection,) if self.filters.collection else ()
-        return (*(self.collections or ()), *own)
+        single = (self.filters.collection,) if self.filters.collection else ()
+        return (*(self.collections or ()), *single)
 
 
 class ContextConfigBody(Body):
@@ -255,8 +255,8 @@ class SessionBody(Body):
     @property
     def chosen(self) -> tuple[str, ...]:
         """The collections that are asked, whichever way they are named."""
-        own = (self.knowledge_base_id,) if self.knowledge_base_id else ()
-        return (*(self.collections or ()), *own)
+        single = (self.knowledge_base_id,) if self.knowledge_base_id else ()
+        return (*(self.collections or ()), *single)
 
 
 class BranchBody(Body):

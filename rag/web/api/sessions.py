@@ -54,11 +54,11 @@ from rag.web.api.responses import (
     SummariesModel,
     SummaryModel,
 )
-from rag.web.api.sse import event_stream, finished, frames_again, frames_when_due
+from rag.web.api.sse import event_stream, frames_again, frames_when_due
 from rag.web.openapi import DescribedApi
 from rag.web.request_context import application, default_config
 from rag.web.requests import wants_events
-from rag.web.turns import RunTurn, turns
+from rag.web.turns import RunTurn, finished, turns
 
 api = DescribedApi("sessions", "Conversations, each with its register of sources.")
 
@@ -83,14 +83,14 @@ def changed_config(config: ContextConfig, wanted: ContextConfigBody | None) -> C
     """What is given replaces what was; a given null takes `max_tokens` back to the model's own."""
     if wanted is None:
         return config
-    given = wanted.model_dump(exclude_unset=True)
-    if given.get("share") is not None:
-        given["share"] = tuple(open_session(session_id).id for session_id in given["share"])
+    changes = wanted.model_dump(exclude_unset=True)
+    if changes.get("share") is not None:
+        changes["share"] = tuple(open_session(session_id).id for session_id in changes["share"])
     return replace(
         config,
         **{
             field: value
-            for field, value in given.items()
+            for field, value in changes.items()
             if value is not None or field == "max_tokens"
         },
     )
@@ -205,8 +205,8 @@ def export_session(path: SessionPath, query: ExportQuery) -> Response:
     if query.format == "markdown":
         text, kind = as_markdown(session, messages, sources), "text/markdown; charset=utf-8"
     elif query.format == "test":
-        kept = as_conversation(handle)
-        text, kind = json.dumps(kept, indent=2, ensure_ascii=False), "application/json"
+        script = as_conversation(handle)
+        text, kind = json.dumps(script, indent=2, ensure_ascii=False), "application/json"
     else:
         exported = ExportModel.of(
             session=session,

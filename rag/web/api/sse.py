@@ -7,7 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import chain
 from typing import Any
 
-from flask import Response, abort, copy_current_request_context
+from flask import Response, copy_current_request_context
 from pydantic_core import to_jsonable_python
 from werkzeug.exceptions import HTTPException
 
@@ -30,12 +30,11 @@ from rag.records import (
     Waiting,
 )
 from rag.render.answers import LiveHtml
-from rag.runtime.budget import LEFT
 from rag.seams import SessionHandle, SourceRegister
 from rag.web.api.responses import AnswerModel, MessageModel, SourcesModel
-from rag.web.problems import problem_of, problem_response
+from rag.web.problems import problem_of
 from rag.web.requests import EVENT_STREAM, places_before
-from rag.web.turns import RunningTurn
+from rag.web.turns import RunningTurn, failure
 
 PING = ": ping\n\n"
 PING_SECONDS = 5.0
@@ -116,7 +115,7 @@ def frames_of(turn: RunningTurn, *, start: int = 0, live: LiveHtml | None = None
         for event in turn.events[:start]:
             live.take(event)
     numbered = turn.follow(start=start, ping_seconds=LOOK_SECONDS if live else PING_SECONDS)
-    events = ((f"id: {turn.index}-{turn.revision}-{at}\n", event) for at, event in numbered)
+    events = ((f"id: {turn.index}-{turn.revision}-{place}\n", event) for place, event in numbered)
     yield from framed(events, session_id=turn.session.id, live=live)
 
 
@@ -158,24 +157,6 @@ def encode(event: Event, *, session_id: str) -> tuple[str, dict[str, Any]]:
             return "error", failure(event)
         case _:
             return NAMES[type(event)], to_jsonable_python(event)
-
-
-def finished(turn: RunningTurn) -> Finished:
-    """The end of a turn, for a client that waits for it; if that leaves, the turn ends, too.
-
-    A turn that fails is answered with its problem.
-    """
-    with turn.stopped_when_left():
-        end = turn.end()
-    if not isinstance(end, Finished):
-        abort(problem_response(failure(end or Failed(ModelInterrupted(LEFT), LEFT))))
-    return end
-
-
-def failure(failed: Failed) -> dict[str, Any]:
-    """The problem that a failed turn ends with; its own message was made for the user."""
-    problem = problem_of(failed.error, index=failed.index)
-    return problem if problem["status"] == 500 else problem | {"detail": failed.message}
 
 
 FOLLOW_SECONDS = 0.5

@@ -14,7 +14,7 @@ from rag.records import Failed, Finished
 from rag.sessions.recognition import FoundSession, Recognised
 from rag.web.access import rights
 from rag.web.access.rights import open_session
-from rag.web.api.sse import data_line, failure
+from rag.web.api.sse import data_line
 from rag.web.openai import tasks
 from rag.web.openai.completion import (
     DONE,
@@ -38,6 +38,7 @@ from rag.web.openai.requests import (
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
+from rag.web.turns import failure
 
 api = DescribedApi("openai", "For clients of the OpenAI protocols.", prefix="/v1", refusals=REFUSED)
 
@@ -99,7 +100,7 @@ class Completion(AnswerToClient):
 
     @staticmethod
     def named_session(body: ChatBody) -> FoundSession | None:
-        named = body.session_id()
+        named = body.metadata.session_id if body.metadata else None
         if not named:
             return None
         try:
@@ -114,13 +115,13 @@ class Completion(AnswerToClient):
         return data_line(openai_problem(problem))
 
     def whole(self, end: Finished) -> dict[str, Any]:
-        calls, text = call_items(calls_of(end)), self.rewritten(end).text
+        calls, text = calls_of(end), self.rewritten(end).text
         message = {
             "role": "assistant",
             "content": text if text or not calls else None,
             "refusal": None,
             "annotations": self._annotations(end),
-            **({"tool_calls": calls} if calls else {}),
+            **({"tool_calls": call_items(calls)} if calls else {}),
         }
         choice = {
             "index": 0,

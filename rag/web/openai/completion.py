@@ -50,30 +50,30 @@ from rag.web.access import rights
 from rag.web.access.owner import current_owner
 from rag.web.access.rights import source_links
 from rag.web.api.responses import CitationModel, FigureModel, SourceModel
-from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, finished, when_due
+from rag.web.api.sse import PING, PING_SECONDS, Frames, event_stream, when_due
 from rag.web.openai.requests import MODEL, NOBODY, AskingBody, ClientRequest, conversation_header
 from rag.web.request_context import application, default_config
-from rag.web.turns import ENDING_SECONDS, RunningTurn, turns
+from rag.web.turns import ENDING_SECONDS, RunningTurn, finished, turns
 
 DONE = "data: [DONE]\n\n"  # ends a stream of chat completions
 
 
 def notices_of(answer: Answer) -> list[str]:
     """What people are told beside an answer, and how many of its statements are warned of."""
-    told = [notice.text for notice in answer.notices]
+    texts = [notice.text for notice in answer.notices]
     warned = len({citation.start for citation in answer.citations if citation.verdict.is_warning})
     if warned:
         are = "statement is" if warned == 1 else "statements are"
-        told.append(f"{warned} {are} not what the cited source says: see `citations`.")
+        texts.append(f"{warned} {are} not what the cited source says: see `citations`.")
     if answer.unsourced:
         count = len(answer.unsourced)
         are = "statement is" if count == 1 else "statements are"
-        told.append(f"{count} {are} without a source: see `unsourced`.")
+        texts.append(f"{count} {are} without a source: see `unsourced`.")
     unfound = sum(figure.status is FigureStatus.UNFOUND for figure in answer.figures)
     if unfound:
         do = "figure does" if unfound == 1 else "figures do"
-        told.append(f"{unfound} {do} not stand in the cited sources: see `figures`.")
-    return told + ([answer.judging_failure] if answer.judging_failure else [])
+        texts.append(f"{unfound} {do} not stand in the cited sources: see `figures`.")
+    return texts + ([answer.judging_failure] if answer.judging_failure else [])
 
 
 def calls_of(end: Finished) -> tuple[ToolCall, ...]:
@@ -96,10 +96,10 @@ def placed(end: Finished) -> tuple[Citation, ...]:
         return answer.citations if answer else ()
     cited = sorted(answer.citations, key=lambda citation: citation.start)
     markers = markers_in_json(answer.given)
-    if [each.number for each in cited] != [number for number, _, _ in markers]:
+    if [item.number for item in cited] != [number for number, _, _ in markers]:
         places = {number: (start, end) for number, start, end in reversed(markers)}
-        return tuple(_moved(each, places.get(each.number, (0, 0))) for each in cited)
-    return tuple(_moved(each, marker[1:]) for each, marker in zip(cited, markers, strict=True))
+        return tuple(_moved(item, places.get(item.number, (0, 0))) for item in cited)
+    return tuple(_moved(item, marker[1:]) for item, marker in zip(cited, markers, strict=True))
 
 
 def _moved(citation: Citation, place: tuple[int, int]) -> Citation:
@@ -150,30 +150,30 @@ UNSEEN = "\u2060"
 
 def with_links(text: str, url_of: UrlOf) -> Rewritten:
     """Each `[9]` as `[[9]](url)`; in code nothing is a marker, and nothing changes."""
-    kept: list[str] = []
+    pieces: list[str] = []
     shifts: list[tuple[int, int]] = []
-    at = by = 0
+    position = by = 0
     for marker in find_markers(text):
         links = "".join(f"[[{UNSEEN}{number}]]({url_of(number)})" for number in marker.numbers)
-        kept += [text[at : marker.start], links]
-        at = marker.end
+        pieces += [text[position : marker.start], links]
+        position = marker.end
         by += len(links) - (marker.end - marker.start)
         shifts.append((marker.end, by))
-    return Rewritten("".join(kept) + text[at:], tuple(shifts))
+    return Rewritten("".join(pieces) + text[position:], tuple(shifts))
 
 
 def marker_links(events: Iterable[Event | None], url_of: UrlOf) -> Iterator[Event | None]:
     """Text is told paragraph by paragraph: only a whole one says what in it is code."""
-    held = ""
+    pending = ""
     for event in events:
         if isinstance(event, Text):
-            told, held = _whole(held + event.text)
+            ready, pending = _whole(pending + event.text)
         elif isinstance(event, Finished | Failed):
-            told, held = held, ""
+            ready, pending = pending, ""
         else:
-            told = ""
-        if told:
-            yield Text(with_links(told, url_of).text)
+            ready = ""
+        if ready:
+            yield Text(with_links(ready, url_of).text)
         if not isinstance(event, Text):
             yield event
 
@@ -284,8 +284,7 @@ class AnswerToClient(ABC):
         try:
             yield
         finally:
-            is_broken = not isinstance(turn.end(timeout=0), Finished)
-            if self.body.store is False and is_broken:
+            if self.body.store is False and not isinstance(turn.end(timeout=0), Finished):
                 turn.end(timeout=ENDING_SECONDS)
                 if turn.index is not None:
                     forget_turn(self.session, turn.index)
@@ -301,7 +300,7 @@ class AnswerToClient(ABC):
         """The end with a judge's verdicts, for a client that wants to wait for them."""
         if end.message.answer is None or end.message.answer.judging is not Judging.PENDING:
             return end
-        until = time.monotonic() + self.body.seconds_for_judge
+        until = time.monotonic() + (self.body.wait_for_judge or 0.0)
         judged = end
         while judged is end and (left := until - time.monotonic()) > 0:
             judged = turn.judged(end, timeout=min(left, PING_SECONDS))
@@ -353,50 +352,53 @@ class AnswerToClient(ABC):
 
     def citations(self, end: Finished) -> list[dict[str, Any]]:
         """As the protocols have them, with links to the pages of their sources."""
-        told = self.rewritten(end)
+        rewritten = self.rewritten(end)
         titles = {source.number: source.document_title for source in end.sources}
         return [
             {
-                "start_index": told.place(citation.start),
-                "end_index": told.place(citation.end),
+                "start_index": rewritten.place(citation.start),
+                "end_index": rewritten.place(citation.end),
                 "url": self.url_of(citation.number),
                 "title": titles.get(citation.number, ""),
             }
             for citation in placed(end)
-            if told.place(citation.end) <= len(told.text)
+            if rewritten.place(citation.end) <= len(rewritten.text)
         ]
 
 
-def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClient]) -> Response:
+def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToClient]) -> Response:
     """The answer, or its stream.
 
     While others are before it, a stream says so in comments, which no client takes for an answer.
     """
     has_model = application().settings.llm.is_configured
     wishes, wanted = body.wishes(has_model=has_model), body.collections()
-    if asked.rounds and not has_model:
+    if request.rounds and not has_model:
         raise UserError(NOBODY.format(body.said_in))
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
     table = _fingerprints()
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
-        session = protocol.named_session(body) or _known_as(body, asked) or _found_for(body, asked)
-        _keep_or_expire(session, body)
+        session = (
+            protocol.named_session(body) or _known_as(body, request) or _found_for(body, request)
+        )
+        is_kept = _keep_or_expire(session, body)
         application().metrics.conversations.labels(session.by.value).inc()
-        wrapped = unwrapped(asked.question)
-        reserve_numbers(session.session, asked.past, wrapped.highest)
+        highest = unwrapped(request.question).highest
+        if request.past or highest:
+            reserve_numbers(session.session, request.past, highest)
         if ids is not None and tuple(ids) != session.session.read().collections:
             session.session.choose(ids)
-        rounds = _rounds(session, asked, body.said_in)
+        rounds = _rounds(session, request, body.said_in) if request.rounds else ()
         answer_options = replace(
             wishes,
             rounds=rounds,
-            past=_past_alone(session, asked),
-            instructions="\n".join(asked.instructions),
-            notices=asked.notices,
+            past=None if session.is_certain and is_kept else _past_alone(session, request),
+            instructions="\n".join(request.instructions),
+            notices=request.notices,
         )
-        turn = _begun(session, asked, answer_options)
-        return turn, protocol(turn.session, replace(asked, rounds=rounds), body, body.for_whom)
+        turn = _begun(session, request, answer_options)
+        return turn, protocol(turn.session, replace(request, rounds=rounds), body, body.for_whom)
 
     def frames() -> Frames:
         turn, answering = begin()
@@ -407,7 +409,9 @@ def answered(body: AskingBody, asked: ClientRequest, protocol: type[AnswerToClie
         return event_stream(when_due(frames, waiting=waiting, refused=protocol.refused))
     turn, answering = begin()
     with answering.forgotten_if_broken(turn):
-        end = turn.judged(finished(turn), timeout=body.seconds_for_judge)
+        end = finished(turn)
+        if body.wait_for_judge:
+            end = turn.judged(end, timeout=body.wait_for_judge)
     answering.remember(table, end, end.message.content)
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
@@ -418,21 +422,21 @@ def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
     if not name:
         return None
     table, owner, key = _fingerprints(), current_owner(), name_key(name)
-    known = table.session_of_key(owner, key)
-    if known is not None:
-        session = application().store.open(known[0], owner=owner)
+    existing = table.session_of_key(owner, key)
+    if existing is not None:
+        session = application().store.open(existing[0], owner=owner)
         return FoundSession(session, Recognised.NAMED)
-    found = _finder(body).find(request.past, is_shared=False)
-    if table.name(found.session, key):
-        return found
-    found.session.delete()  # another request with this name was quicker
+    conversation = _finder(body).find(request.past, is_shared=False)
+    if table.name(conversation.session, key):
+        return conversation
+    conversation.session.delete()  # another request with this name was quicker
     return _known_as(body, request)
 
 
 def _found_for(body: AskingBody, request: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
     finder, past = _finder(body), request.past
-    if request.called and request.question:
+    if request.rounds and request.called and request.question:
         waiting = finder.waiting_for(calls_key(request.question, request.called))
         if waiting is not None:
             return waiting
@@ -451,15 +455,20 @@ def _finder(body: AskingBody) -> ConversationFinder:
     return ConversationFinder(store, _fingerprints(), config, owner, body.for_whom, stores)
 
 
-def _keep_or_expire(found: FoundSession, body: AskingBody) -> None:
-    """Where nothing is to be kept, a conversation of such turns alone goes after a day."""
-    session = found.session
+def _keep_or_expire(conversation: FoundSession, body: AskingBody) -> bool:
+    """Where nothing is to be kept, a conversation of such turns alone goes after a day.
+
+    Returns whether it stays.
+    """
+    session = conversation.session
     is_kept = session.read().expires_at is None
-    if body.store is False and (found.is_new or not is_kept):
+    if body.store is False and (conversation.is_new or not is_kept):
         application().store.delete_expired()
         session.expire(datetime.now(UTC) + UNSTORED_FOR)
-    elif body.store is not False and not is_kept:
+        return False
+    if not is_kept:
         session.expire(None)
+    return True
 
 
 def forget_turn(session: SessionTranscript, index: int) -> None:
@@ -468,16 +477,11 @@ def forget_turn(session: SessionTranscript, index: int) -> None:
         session.erase(index)
 
 
-def _past_alone(
-    session: FoundSession, request: ClientRequest
-) -> tuple[ImportedMessage, ...] | None:
+def _past_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
-    is_kept = session.session.read().expires_at is None
-    if session.is_certain and is_kept:
-        return None
     cited = {n for message in request.past for n in cited_numbers(message.content)}
-    known = {source.number for source in session.session.sources(sorted(cited))}
-    return tuple(quoted(message, known) for message in request.past)
+    registered = {source.number for source in session.session.sources(sorted(cited))}
+    return tuple(quoted(message, registered) for message in request.past)
 
 
 def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
@@ -485,8 +489,6 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 
     What we kept of them is better than what the client sends: their server may want it back whole.
     """
-    if not request.rounds:
-        return ()
     last = session.session.recent(1)
     messages = request.since(last[0]) if last else None
     if messages is None and request.rounds[0].role is Role.TOOL:
@@ -498,20 +500,20 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
     """Whether the last answer of a conversation called the tools whose results came now."""
     last = session.session.recent(1)
-    if not (request.rounds and last) or last[0].role != Role.ASSISTANT:
+    if not last or last[0].role != Role.ASSISTANT:
         return False
-    said = request.up_to_the_calls()[-1].content
-    return request.since(last[0]) is not None or session.is_new or last[0].content == said
+    content = request.up_to_the_calls()[-1].content
+    return request.since(last[0]) is not None or session.is_new or last[0].content == content
 
 
 def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
-    last = session.session.recent(2)
-    if session.by is not Recognised.NAMED or not conversation_header() or len(last) < 2:
+    last = session.session.recent(2) if conversation_header() else ()
+    if len(last) < 2:
         return False
     question, answer = last
     is_last = question.content == request.question and question.index == len(request.past)
-    return is_last and answer.status is not MessageStatus.PENDING and not request.rounds
+    return is_last and answer.status is not MessageStatus.PENDING
 
 
 def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
@@ -519,7 +521,11 @@ def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions)
     assistant, index = application().assistant, session.session.read().message_count - 1
 
     def ask(note: Callable[[OpenTurn], None]) -> Generator[Event, None, None]:
-        if _goes_on(session, request) or _asks_again(session, request):
+        if request.rounds:
+            is_again = _goes_on(session, request)
+        else:
+            is_again = session.by is Recognised.NAMED and _asks_again(session, request)
+        if is_again:
             return assistant.regenerate(session.session, index, wishes, note=note)
         return assistant.ask(session.session, request.question, wishes, note=note)
 
@@ -545,18 +551,18 @@ def settle_text(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | 
 
     What is discarded later is followed by a new paragraph; the last chunk holds the whole answer.
     """
-    held, is_settled = "", False
+    pending, is_settled = "", False
     for _, event in events:
         if isinstance(event, Discarded):
-            held, is_settled = "\n\n" if is_settled else "", False
+            pending, is_settled = "\n\n" if is_settled else "", False
             continue
         if isinstance(event, Text):
-            held += event.text
-        if isinstance(event, Cited | Finished | Failed) or len(held) > HELD_CHARACTERS:
+            pending += event.text
+        if isinstance(event, Cited | Finished | Failed) or len(pending) > HELD_CHARACTERS:
             is_settled = True
-        if held and is_settled:
-            yield Text(held)
-            held = ""
+        if pending and is_settled:
+            yield Text(pending)
+            pending = ""
         if not isinstance(event, Text):
             yield event
         if isinstance(event, Finished | Failed):

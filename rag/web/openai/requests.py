@@ -40,8 +40,8 @@ class ClientFunction(BaseModel):
 
     def written(self) -> str:
         """The arguments, as JSON."""
-        given = self.arguments or {}
-        return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
+        sent = self.arguments or {}
+        return sent if isinstance(sent, str) else json.dumps(sent, ensure_ascii=False)
 
 
 class ClientCall(BaseModel):
@@ -79,8 +79,9 @@ class ClientMessage(BaseModel):
 
     def unread(self) -> set[str]:
         """The kinds of its parts that nobody here can read; thoughts are nobody's to read."""
-        parts = (part for each in (self.content, self.output) for part in _parts(each))
-        return {part.type for part in parts if part.type not in (*TEXT_PARTS, *UNSAID_PARTS)}
+        lists = (content for content in (self.content, self.output) if isinstance(content, list))
+        types = {part.type for parts in lists for part in parts}
+        return types.difference(TEXT_PARTS, UNSAID_PARTS)
 
     @property
     def is_result(self) -> bool:
@@ -105,18 +106,17 @@ class ClientMessage(BaseModel):
 
 def _text(content: str | list[ContentPart] | None) -> str:
     """Parts that no blank divides are lines of their own."""
-    text = "" if isinstance(content, list) else content or ""
-    for part in _parts(content):
-        told = (part.text or part.refusal or "") if part.type in TEXT_PARTS else ""
-        is_divided = not (text and told) or text[-1].isspace() or told[0].isspace()
-        text += told if is_divided else f"\n{told}"
+    if not isinstance(content, list):
+        return content or ""
+    text = ""
+    for part in content:
+        line = (part.text or part.refusal or "") if part.type in TEXT_PARTS else ""
+        is_divided = not (text and line) or text[-1].isspace() or line[0].isspace()
+        text += line if is_divided else f"\n{line}"
     return text
 
 
-def _parts(content: str | list[ContentPart] | None) -> list[ContentPart]:
-    return content if isinstance(content, list) else []
-
-
+UNREAD = "Parts of the conversation could not be read ({}): only text is."
 GO_ON = "Continue."  # what a client means that sends an answer last
 
 
@@ -165,21 +165,25 @@ def understood(messages: Sequence[ClientMessage], field: str) -> ClientRequest:
     others = [message.role for message in messages if message.role not in ROLES]
     if others:
         raise UserError(f"{field}: there is no role {others[0][:60]!r}.")
-    messages, notices = _as_asked(messages), _notices(messages)
+    unread = {kind[:60] for message in messages for kind in message.unread()}
+    notices = (UNREAD.format(", ".join(sorted(unread))),) if unread else ()
+    if messages[-1].role in INSTRUCTION_ROLES:
+        messages = _as_asked(messages)
     instructions = tuple(m.text() for m in messages if m.role in INSTRUCTION_ROLES)
     past, since = _split_at_question(messages)
     if since and since[-1].role is Role.TOOL:
         question = past.pop().content if past and past[-1].role == Role.USER else ""
         return ClientRequest(question, tuple(past), instructions, tuple(since), notices)
-    past += _answers(since)
+    if since:
+        past += _answers(since)
     if past and past[-1].role == Role.ASSISTANT:
         past.append(ImportedMessage(Role.USER, GO_ON))
     if not past:
         raise UserError(f"{field}: there is no question. Send one with the role `user`.")
     question = past[-1].content
-    if not question.strip() and (unread := _last_unread(messages)):
+    if not question.strip() and (types := _last_unread(messages)):
         raise UserError(
-            f"{field}: the question is of type {', '.join(sorted(unread))}; only text is read. "
+            f"{field}: the question is of type {', '.join(sorted(types))}; only text is read. "
             "Ask in words."
         )
     return ClientRequest(question, tuple(past[:-1]), instructions, (), notices)
@@ -193,10 +197,12 @@ def _split_at_question(
     since: list[ChatMessage] = []
     for message in messages:
         if message.role == Role.USER:
-            past += [*_answers(since), ImportedMessage(Role.USER, message.text())]
-            since = []
-        elif (said := _chat_message(message)) is not None:
-            since = _with(since, said)
+            if since:
+                past += _answers(since)
+                since = []
+            past.append(ImportedMessage(Role.USER, message.text()))
+        elif (reply := _chat_message(message)) is not None:
+            since = _with(since, reply)
     return past, since
 
 
@@ -204,21 +210,14 @@ def _as_asked(messages: Sequence[ClientMessage]) -> list[ClientMessage]:
     """Instructions that come last, behind an answer, are what is asked."""
     *before, last = messages
     spoken = [message for message in before if message.role in (Role.USER, Role.ASSISTANT)]
-    if last.role in INSTRUCTION_ROLES and spoken and spoken[-1].role == Role.ASSISTANT:
+    if spoken and spoken[-1].role == Role.ASSISTANT:
         last = last.model_copy(update={"role": Role.USER})
     return [*before, last]
 
 
-def _notices(messages: Iterable[ClientMessage]) -> tuple[str, ...]:
-    unread = sorted({kind[:60] for message in messages for kind in message.unread()})
-    if not unread:
-        return ()
-    return (f"Parts of the conversation could not be read ({', '.join(unread)}): only text is.",)
-
-
 def _last_unread(messages: Sequence[ClientMessage]) -> set[str]:
-    asked = [message for message in messages if message.role == Role.USER]
-    return asked[-1].unread() if asked else set()
+    questions = [message for message in messages if message.role == Role.USER]
+    return questions[-1].unread() if questions else set()
 
 
 def _chat_message(message: ClientMessage) -> ChatMessage | None:
@@ -246,13 +245,13 @@ def _with(since: list[ChatMessage], message: ChatMessage) -> list[ChatMessage]:
 
 def _answers(since: Sequence[ChatMessage]) -> Iterator[ImportedMessage]:
     """What was answered to one question: the texts, or the calls with which it ended."""
-    spoken = [each for each in since if each.role is Role.ASSISTANT]
+    spoken = [round_ for round_ in since if round_.role is Role.ASSISTANT]
     for place, message in enumerate(spoken):
         if not message.tool_calls:
             yield ImportedMessage(Role.ASSISTANT, in_words(message.content))
         elif place == len(spoken) - 1:
-            said = calls_in_words(message.content, message.tool_calls)
-            yield ImportedMessage(Role.ASSISTANT, said)
+            content = calls_in_words(message.content, message.tool_calls)
+            yield ImportedMessage(Role.ASSISTANT, content)
 
 
 MODEL = "groundnote"
@@ -340,20 +339,15 @@ class AskingBody(BaseModel):
     tools: Annotated[list[dict[str, Any]], Field(max_length=MOST_TOOLS)] | None = None
     tool_choice: StopWord | dict[str, Any] | None = None
     parallel_tool_calls: bool | None = None
-    wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None
-
-    @property
-    def seconds_for_judge(self) -> float:
-        """How long to wait for a judge's verdicts, an extension of ours; nobody waits unasked."""
-        return self.wait_for_judge or 0.0
+    wait_for_judge: Annotated[float, Field(ge=0, le=600)] | None = None  # seconds; ours
 
     def collections(self) -> list[str] | None:
         """Those that are to be asked, by id or name; None where nothing is said of them."""
-        told = self.metadata.collections if self.metadata else None
-        if isinstance(told, str):  # stock clients take nothing but texts
-            told = [part.strip() for part in told.split(",") if part.strip()]
+        names = self.metadata.collections if self.metadata else None
+        if isinstance(names, str):  # stock clients take nothing but texts
+            names = [part.strip() for part in names.split(",") if part.strip()]
         _, _, one = self.model.partition(":")
-        return [*(told or ()), one] if one and self.names_us else told
+        return [*(names or ()), one] if one and self.names_us else names
 
     @property
     def name(self) -> str:
@@ -374,11 +368,11 @@ class AskingBody(BaseModel):
     @property
     def wants_links(self) -> bool:
         """Whether each number is to lead to its source. Raises UserError."""
-        told = self.metadata.citations if self.metadata else None
-        if told not in (None, *CITATION_FORMS):
-            known = ", ".join(CITATION_FORMS)
-            raise UserError(f"metadata.citations: {told[:60]!r} is not known. Known: {known}.")
-        return told == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
+        form = self.metadata.citations if self.metadata else None
+        if form not in (None, *CITATION_FORMS):
+            forms = ", ".join(CITATION_FORMS)
+            raise UserError(f"metadata.citations: {form[:60]!r} is not known. Known: {forms}.")
+        return form == LINKS or self.model.partition(":")[0] == MODEL_WITH_LINKS
 
     said_in: ClassVar[str] = ""  # the field that holds what was said
 
@@ -396,22 +390,25 @@ class AskingBody(BaseModel):
         """Raises UserError, with its name, for what changes an answer and cannot be done."""
         extra = {**(self.model_extra or {})}
         if isinstance(extra.get("include"), list):
-            extra["include"] = [each for each in extra["include"] if "logprobs" in str(each)]
+            extra["include"] = [value for value in extra["include"] if "logprobs" in str(value)]
         for name, allowed in REFUSED_UNLESS.items():
             if extra.get(name) not in allowed:
                 raise UserError(f"{name}: this server cannot do that. Leave it out.")
         stop = [self.stop] if isinstance(self.stop, str) else self.stop or []
         limits = (self.max_completion_tokens, self.max_output_tokens, self.max_tokens)
         limit = next((limit for limit in limits if limit is not None and limit > 0), None)
-        as_it_is = client_options(
-            tools=self.tools,
-            choice=self.tool_choice,
-            parallel=self.parallel_tool_calls,
-            form=self.form(),
-            has_model=has_model,
-        )
+        form = self.form()
+        as_it_is = {}
+        if self.tools or self.tool_choice is not None or form[1]:
+            as_it_is = client_options(
+                tools=self.tools,
+                choice=self.tool_choice,
+                parallel=self.parallel_tool_calls,
+                form=form,
+                has_model=has_model,
+            )
         return AnswerOptions(
-            limit, self.temperature, tuple(each for each in stop if each), as_it_is
+            limit, self.temperature, tuple(value for value in stop if value), as_it_is
         )
 
 
@@ -449,10 +446,6 @@ class ChatBody(AskingBody):
         """Raises UserError."""
         return understood(self.messages, self.said_in)
 
-    def session_id(self) -> str | None:
-        """Of the session to go on with, where the client names it."""
-        return self.metadata.session_id if self.metadata else None
-
 
 class ResponseBody(AskingBody):
     """A request for a response; `input` is the question, or the whole conversation."""
@@ -472,8 +465,9 @@ class ResponseBody(AskingBody):
 
     def items(self) -> list[ClientMessage]:
         """The question, or the whole conversation."""
-        given = self.input
-        return [ClientMessage(role=Role.USER, content=given)] if isinstance(given, str) else given
+        if isinstance(self.input, str):
+            return [ClientMessage(role=Role.USER, content=self.input)]
+        return self.input
 
     def understand(
         self, resolve: Callable[[ClientMessage], ClientMessage] = lambda it: it
@@ -528,14 +522,14 @@ def _refuse_without_model(choice: object, form: tuple[str, Mapping[str, Any] | N
         raise UserError(NOBODY.format(field))
 
 
-def _tool(given: Mapping[str, Any]) -> dict[str, Any]:
-    kind = given.get("type")
+def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    kind = tool.get("type")
     if kind != "function":
         raise UserError(
             f"tools: one is of type {str(kind)[:60]!r}. Only functions, which you run yourself, "
             "are passed on to the model."
         )
-    function = given.get("function", {key: given[key] for key in given if key != "type"})
+    function = tool.get("function", {key: tool[key] for key in tool if key != "type"})
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise UserError("tools: one has no name. A function needs `name` and `parameters`.")
     return {"type": "function", "function": {k: v for k, v in function.items() if v is not None}}
@@ -548,17 +542,17 @@ def _choice(choice: object) -> object:
         function = choice.get("function", choice)
         if isinstance(function, Mapping) and isinstance(function.get("name"), str):
             return {"type": "function", "function": {"name": function["name"]}}
-    known = ", ".join(CHOICES)
-    raise UserError(f"tool_choice: it is none of {known}, and names no function of yours.")
+    choices = ", ".join(CHOICES)
+    raise UserError(f"tool_choice: it is none of {choices}, and names no function of yours.")
 
 
-def _form(field: str, given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    if not given or given.get("type") == "text":
+def _form(field: str, form: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if not form or form.get("type") == "text":
         return None
-    if given.get("type") not in FORMS:
-        known = ", ".join(FORMS)
-        raise UserError(f"{field}: {str(given.get('type'))[:60]!r} is not known. Known: {known}.")
-    if given["type"] == "json_object" or "json_schema" in given:
-        return dict(given)
-    schema = {key: given[key] for key in given if key != "type" and given[key] is not None}
+    if form.get("type") not in FORMS:
+        forms = ", ".join(FORMS)
+        raise UserError(f"{field}: {str(form.get('type'))[:60]!r} is not known. Known: {forms}.")
+    if form["type"] == "json_object" or "json_schema" in form:
+        return dict(form)
+    schema = {key: form[key] for key in form if key != "type" and form[key] is not None}
     return {"type": "json_schema", "json_schema": schema}

@@ -21,7 +21,7 @@ from rag.sessions.recognition import FoundSession, Recognised, copy_of
 from rag.sessions.transcript import ERASED
 from rag.web.access.owner import note
 from rag.web.access.rights import open_session
-from rag.web.api.sse import Frames, event_stream, failure, frame
+from rag.web.api.sse import Frames, event_stream, frame
 from rag.web.openai import tasks
 from rag.web.openai.completion import (
     AnswerToClient,
@@ -35,7 +35,7 @@ from rag.web.openai.requests import MODEL, REFUSED, ClientMessage, ClientRequest
 from rag.web.openapi import DescribedApi
 from rag.web.problems import openai_problem
 from rag.web.request_context import application
-from rag.web.turns import RunningTurn
+from rag.web.turns import RunningTurn, failure
 
 api = DescribedApi(
     "responses",
@@ -87,7 +87,7 @@ def list_input_items(path: ResponsePath) -> dict[str, Any]:
     session, answer = _answer_of(path.response_id)
     message = session.message(answer.index - 1)
     part = {"type": "input_text", "text": message.content}
-    item = _message(f"msg_{session.id}_{message.index}", Role.USER, "completed", part)
+    item = _message_item(f"msg_{session.id}_{message.index}", Role.USER, "completed", part)
     ids = {"first_id": item["id"], "last_id": item["id"]}
     return {"object": "list", "data": [item], "has_more": False, **ids}
 
@@ -139,13 +139,13 @@ def _referred(item: ClientMessage) -> ClientMessage:
             message = open_session(match[1]).message(int(match[2]))
             if not message.content:
                 raise NotFound("It was deleted.")
-            said = answer_text(Finished(at_round(message, int(match[3] or 0)), ()))
-            return ClientMessage(role=message.role, content=said)
+            content = answer_text(Finished(at_round(message, int(match[3] or 0)), ()))
+            return ClientMessage(role=message.role, content=content)
         if match := _CALL_ID.fullmatch(item.id):
             message = open_session(match[1]).message(int(match[2]))
             call = calls_of(Finished(at_round(message, int(match[3] or 0)), ()))[int(match[4])]
-            told = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
-            return ClientMessage(type="function_call", **told)
+            call_fields = {"call_id": call.id, "name": call.name, "arguments": call.arguments}
+            return ClientMessage(type="function_call", **call_fields)
     raise NotFound(f"input: there is no item {item.id[:60]!r}. Send what was said instead.")
 
 
@@ -157,10 +157,10 @@ def _after(previous: str) -> FoundSession:
         session, count = open_session(session_id), int(index) + 1
         if session.message(count - 1).error == ERASED:
             raise NotFound("It was deleted.")
-        told = session.read().message_count
-        if told == count:
+        message_count = session.read().message_count
+        if message_count == count:
             return FoundSession(session, Recognised.NAMED)
-        if told > count:
+        if message_count > count:
             fork = copy_of(application().store, session, count)
             return FoundSession(fork, Recognised.BRANCH)
     raise NotFound(f"previous_response_id: there is no response {previous[:60]!r}.")
@@ -182,8 +182,8 @@ class Responding(AnswerToClient):
 
     @staticmethod
     def refused(problem: dict[str, Any]) -> str:
-        told = openai_problem(problem)["error"]
-        return frame("error", {**told, "type": "error", "sequence_number": 0})
+        error = openai_problem(problem)["error"]
+        return frame("error", {**error, "type": "error", "sequence_number": 0})
 
     def whole(self, end: Finished) -> dict[str, Any]:
         has_all, (read, written) = is_whole(end), counted(end)
@@ -236,12 +236,12 @@ class Responding(AnswerToClient):
         if self.rewritten(end).text or self.has_message or not calls:
             yield from self._message_ended(end)
         for place, item in enumerate(calls, start=int(self.has_message)):
-            at, arguments = {"item_id": item["id"], "output_index": place}, item["arguments"]
+            ids, arguments = {"item_id": item["id"], "output_index": place}, item["arguments"]
             begun = item | {"arguments": "", "status": "in_progress"}
             yield self._event("response.output_item.added", output_index=place, item=begun)
-            yield self._event("response.function_call_arguments.delta", **at, delta=arguments)
-            told = {**at, "name": item["name"], "arguments": arguments}
-            yield self._event("response.function_call_arguments.done", **told)
+            yield self._event("response.function_call_arguments.delta", **ids, delta=arguments)
+            named = {**ids, "name": item["name"], "arguments": arguments}
+            yield self._event("response.function_call_arguments.done", **named)
             yield self._event("response.output_item.done", output_index=place, item=item)
         ended = self.whole(end)
         yield self._event(f"response.{ended['status']}", response=ended)
@@ -250,8 +250,8 @@ class Responding(AnswerToClient):
         yield self._message_begun()
         text, annotations = self.rewritten(end).text, self._annotations(end)
         for number, annotation in enumerate(annotations):
-            told = {"annotation_index": number, "annotation": annotation}
-            yield self._placed("response.output_text.annotation.added", **told)
+            annotated = {"annotation_index": number, "annotation": annotation}
+            yield self._placed("response.output_text.annotation.added", **annotated)
         part = _part(text, annotations)
         yield self._placed("response.output_text.done", text=text, logprobs=[])
         yield self._placed("response.content_part.done", part=part)
@@ -313,7 +313,7 @@ class Responding(AnswerToClient):
         return f"msg_{self._answer_id(self.index)}"
 
     def _item(self, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
-        return _message(self._item_id, Role.ASSISTANT, status, *parts)
+        return _message_item(self._item_id, Role.ASSISTANT, status, *parts)
 
     def _annotations(self, end: Finished) -> list[dict[str, Any]]:
         return [{"type": "url_citation", **citation} for citation in self.citations(end)]
@@ -323,9 +323,9 @@ class Responding(AnswerToClient):
         return self._event(kind, **place, **values)
 
     def _event(self, kind: str, **values: Any) -> str:
-        told = frame(kind, {"type": kind, "sequence_number": self.number, **values})
+        text = frame(kind, {"type": kind, "sequence_number": self.number, **values})
         self.number += 1
-        return told
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -367,7 +367,7 @@ def _task_done(body: ResponseBody, request: ClientRequest) -> Response:
     return event_stream(chain(response.begun(0), delta, response.closing(end)))
 
 
-def _message(item_id: str, role: str, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
+def _message_item(item_id: str, role: str, status: str, *parts: dict[str, Any]) -> dict[str, Any]:
     return {
         "id": item_id,
         "type": "message",

@@ -44,7 +44,7 @@ _ROLES = re.compile(r"""\brole["']?\s{0,3}[:=]\s{0,3}["']?(user|assistant)\b""")
 _MERGED = re.compile(r'"""\s{1,9}"""')  # answers of several models, one behind the other
 
 
-def is_task(body: AskingBody, asked: ClientRequest, *, is_named: bool = False) -> bool:
+def is_task(body: AskingBody, request: ClientRequest, *, is_named: bool = False) -> bool:
     """Whether a client asks by itself. Raises UserError where nobody could answer."""
     if body.model == MODEL_PLAIN:
         if not application().settings.llm.is_configured:
@@ -52,11 +52,11 @@ def is_task(body: AskingBody, asked: ClientRequest, *, is_named: bool = False) -
         return True
     if body.metadata is not None and (body.metadata.model_extra or {}).get("task"):
         return True
-    chooses = any(instruction.startswith(TOOLS_TO_CHOOSE) for instruction in asked.instructions)
-    if asked.rounds or not (chooses or _quotes_a_talk(asked.question)):
+    chooses = any(instruction.startswith(TOOLS_TO_CHOOSE) for instruction in request.instructions)
+    if request.rounds or not (chooses or _quotes_a_talk(request.question)):
         return False
     named = is_named or (body.metadata is not None and body.metadata.session)
-    return not (named or knows(body, asked.past))
+    return not (named or knows(body, request.past))
 
 
 def _quotes_a_talk(text: str) -> bool:
@@ -66,20 +66,20 @@ def _quotes_a_talk(text: str) -> bool:
     return set(_ROLES.findall(text)) == {"user", "assistant"} or bool(_MERGED.search(text))
 
 
-def done(body: ChatBody, asked: ClientRequest) -> Response:
+def done(body: ChatBody, request: ClientRequest) -> Response:
     """Its answer as a chat completion, or as the stream of one."""
-    told = _whole(*reply_to(body, asked))
+    reply = _whole(*reply_to(body, request))
     if body.stream:
         counts = bool(body.stream_options and body.stream_options.include_usage)
-        return event_stream(_frames(told, counts=counts))
-    return Response(json.dumps(told), mimetype="application/json")
+        return event_stream(_frames(reply, counts=counts))
+    return Response(json.dumps(reply), mimetype="application/json")
 
 
-def reply_to(body: AskingBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
+def reply_to(body: AskingBody, request: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
     """What the model makes of it, or what stands for nothing where there is none."""
-    text, calls, usage = _by_model(body, asked)
+    text, calls, usage = _by_model(body, request)
     if not (text or calls):
-        text = empty_answer("\n".join([*asked.instructions, asked.question]))
+        text = empty_answer("\n".join([*request.instructions, request.question]))
     return text, calls, usage
 
 
@@ -95,18 +95,20 @@ def empty_answer(prompt: str) -> str:
     return json.dumps({name: empty}, ensure_ascii=False)
 
 
-def _by_model(body: AskingBody, asked: ClientRequest) -> tuple[str, tuple[ToolCall, ...], Usage]:
+def _by_model(
+    body: AskingBody, client_request: ClientRequest
+) -> tuple[str, tuple[ToolCall, ...], Usage]:
     """What it says without any source; nothing where there is no model, or where it fails."""
     settings = application().settings.llm
     model = application().model if settings.is_configured else None
     if model is None:
         return NOTHING
     wishes = body.wishes(has_model=True)
-    said = [(Role.SYSTEM, text) for text in asked.instructions]
-    said += [(Role(message.role), message.content) for message in asked.past]
-    said.append((Role.USER, asked.question))
+    instructions = [(Role.SYSTEM, text) for text in client_request.instructions]
+    instructions += [(Role(message.role), message.content) for message in client_request.past]
+    instructions.append((Role.USER, client_request.question))
     request = ModelRequest(
-        tuple(ChatMessage(role, text) for role, text in said),
+        tuple(ChatMessage(role, text) for role, text in instructions),
         max_tokens=min(filter(None, (settings.max_tokens, wishes.max_tokens)), default=TASK_TOKENS),
         temperature=wishes.temperature,
         stop=wishes.stop,
@@ -141,7 +143,7 @@ def _whole(text: str, calls: tuple[ToolCall, ...], usage: Usage) -> dict[str, An
         message["tool_calls"] = call_items(calls)
     end = "tool_calls" if calls else "stop"
     return {
-        **_head("chat.completion"),
+        **_task_head("chat.completion"),
         "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": end}],
         "usage": used(usage.prompt_tokens, usage.completion_tokens),
     }
@@ -155,13 +157,13 @@ def _frames(values: dict[str, Any], *, counts: bool) -> Iterator[str]:
         call["index"] = place
     for part, end in ((delta, None), ({}, choice["finish_reason"])):
         piece: dict[str, Any] = {"index": 0, "delta": part, "finish_reason": end}
-        yield data_line({**_head("chat.completion.chunk"), "choices": [piece]})
+        yield data_line({**_task_head("chat.completion.chunk"), "choices": [piece]})
     if counts:
-        began = _head("chat.completion.chunk")
+        began = _task_head("chat.completion.chunk")
         yield data_line({**began, "choices": [], "usage": values["usage"]})
     yield DONE
 
 
-def _head(kind: str) -> dict[str, Any]:
+def _task_head(kind: str) -> dict[str, Any]:
     now = int(time.time())
     return head(kind, f"task-{now}", now)

@@ -53,13 +53,13 @@ _tried: OrderedDict[tuple[str, ...], list[str]] = OrderedDict()
 def starters(documents: Sequence[Document]) -> list[str]:
     """Up to three questions about different documents, each tried; the same for the same ones."""
     ids = tuple(document.id for document in documents)
-    found = _tried.pop(ids, None)
-    if found is None:
-        found = _answerable(ids)
-    _tried[ids] = found
+    questions = _tried.pop(ids, None)
+    if questions is None:
+        questions = _answerable(ids)
+    _tried[ids] = questions
     while len(_tried) > KEPT:
         _tried.popitem(last=False)
-    return found
+    return questions
 
 
 def topics(documents: Sequence[Document], count: int) -> list[str]:
@@ -73,8 +73,8 @@ def topics(documents: Sequence[Document], count: int) -> list[str]:
     good: list[str] = []
     tried = 0
     for key, sections in read.items():
-        own = [s for s in sections if _is_topic(s, titles[key]) and common[_heading(s)] == 1]
-        for section in own[:TOPICS_TRIED]:
+        topical = [s for s in sections if _is_topic(s, titles[key]) and common[_heading(s)] == 1]
+        for section in topical[:TOPICS_TRIED]:
             if len(good) >= count or tried >= MOST_TRIED:
                 return good
             topic, tried = f"{titles[key]}: {_heading(section)}", tried + 1
@@ -102,9 +102,9 @@ def _beginnings(document_ids: list[str]) -> Mapping[str, Sequence[Section]]:
 
 def _answerable(ids: Sequence[str]) -> list[str]:
     read = _beginnings(list(ids))
-    asked = [(key, question) for key in ids for question in _questions(read.get(key, ()))[:1]]
+    questions = [(key, question) for key in ids for question in _questions(read.get(key, ()))[:1]]
     good: list[str] = []
-    for key, question in asked[:MOST_TRIED]:
+    for key, question in questions[:MOST_TRIED]:
         if len(good) < HOW_MANY and _is_answered(question, key):
             good.append(question)
     return good
@@ -297,16 +297,16 @@ def _conversation_page(
 def sources(session_id: str) -> str:
     """Every source that the conversation has numbered, a page at a time."""
     session = open_session(session_id)
-    count = session.source_count()
+    shown = session.read()
     first = max(1, wanted_index("from", request.args) or 1)
-    numbers = range(first, min(first + SOURCES_ON_A_PAGE, count + 1))
+    numbers = range(first, min(first + SOURCES_ON_A_PAGE, shown.source_count + 1))
     return show_page(
         "sources.html",
-        session=session.read(),
+        session=shown,
         sources=session.sources(numbers),
         first=first,
         step=SOURCES_ON_A_PAGE,
-        count=count,
+        count=shown.source_count,
     )
 
 
@@ -314,11 +314,11 @@ def sources(session_id: str) -> str:
 def source(session_id: str, number: int) -> str:
     """The evidence behind one number."""
     session = open_session(session_id)
-    found = session.sources([number])
-    if not found:
+    sources = session.sources([number])
+    if not sources:
         raise NotFound(f"This conversation has no source [{number}].")
     stated = _cited_for(session, number)
-    evidence = evidence_of(found[0], stated, application().documents, readable())
+    evidence = evidence_of(sources[0], stated, application().documents, readable())
     return show_page(
         "source.html",
         session=session.read(),
@@ -328,8 +328,8 @@ def source(session_id: str, number: int) -> str:
             for statement in stated
             if statement.citation
         ],
-        footnote=footnotes(found),
-        original=_original(evidence, stated),
+        footnote=footnotes(sources),
+        original=_original_link(evidence, stated),
         table_id=_table_of(evidence),
         computed=_computed(session, number),
     )
@@ -341,7 +341,7 @@ def linked(token: str) -> str:
     return render_template("linked_source.html", source=linked_source(token))
 
 
-def _original(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
+def _original_link(evidence: Evidence, stated: Sequence[CitedStatement]) -> dict[str, Any] | None:
     """The file behind a passage, if it was kept, and what is marked on its page."""
     document = evidence.document
     if document is None or not has_original(document):
@@ -375,13 +375,13 @@ def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
     table = answers.table_of(result, readable())
     if table is None:
         return {"shown": shown}
-    found = {"shown": shown, "can_run": True}
+    values = {"shown": shown, "can_run": True}
     if not result.is_sql:
-        found["form"] = form_of(plan_from(result.plan), table)
+        values["form"] = form_of(plan_from(result.plan), table)
     if table.id == result.table_id:
         used = answers.library.numbered_rows(table, result.used[:ROWS_BEHIND])
-        found |= {"table": table, "rows": used.rows}
-    return found
+        values |= {"table": table, "rows": used.rows}
+    return values
 
 
 def _cited_for(session: SessionTranscript, number: int) -> Sequence[CitedStatement]:
@@ -392,7 +392,9 @@ def _cited_for(session: SessionTranscript, number: int) -> Sequence[CitedStateme
     index = wanted_index("m", request.args)
     for message in session.messages(index, index + 1) if index is not None else ():
         if message.answer is not None and message.answer.card is not None:
-            return [CitedStatement(said) for said in marked_in(message.answer.card, number)]
+            return [
+                CitedStatement(statement) for statement in marked_in(message.answer.card, number)
+            ]
         if message.role == Role.ASSISTANT:
             return statements_in(message, number, wanted_index("c", request.args))
     return ()

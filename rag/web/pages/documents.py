@@ -79,18 +79,18 @@ def added() -> PageResult:
     batch = batch_of([job for job in application().jobs.jobs() if rights.may_see(job)])
     is_upload = newest[0].name in (job.subject for job in batch)
     since = batch[-1].created_at if is_upload else newest[0].ingested_at - ADDED_TOGETHER
-    documents = [each for each in newest if each.ingested_at >= since]
+    documents = [document for document in newest if document.ingested_at >= since]
     questions = starters(documents)
     if len(questions) < HOW_MANY:
         questions = [*questions, *topics(documents, HOW_MANY - len(questions))]
     tables = [
         {"table": table, "offer": table_offer(table)}
-        for each in documents[:TABLES_OF]
-        for table in application().tables.tables(rights.readable(), document_id=each.id)[:1]
+        for document in documents[:TABLES_OF]
+        for table in application().tables.tables(rights.readable(), document_id=document.id)[:1]
     ]
     return show_page(
         "added.html",
-        documents=[{"document": each, "begins": _headings(each)} for each in documents],
+        documents=[{"document": document, "begins": _headings(document)} for document in documents],
         shared=shared_names(documents),
         questions=questions,
         tables=tables,
@@ -121,7 +121,9 @@ def shared_names(documents: Sequence[Document]) -> list[tuple[str, list[Document
 def reread() -> Response:
     """Read anew, in the background, what older readers read and the caller may change."""
     older = application().documents.read_before(rights.readable())
-    for collection_id in sorted({each.collection_id for each in older if may_change(each)}):
+    for collection_id in sorted(
+        {document.collection_id for document in older if may_change(document)}
+    ):
         application().jobs.submit_reread(collection_id, owner=current_owner())
     return _back()
 
@@ -178,7 +180,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
     offset = wanted_index("offset", request.args) or 0
     order = request.args.get("order", "")
     order = order if order in ORDERS else "name"
-    filters, wrong = _filters()
+    filters, wrong = _filters_of_address()
     page = documents.page(
         readable,
         limit=DOCUMENTS_ON_A_PAGE,
@@ -223,7 +225,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
     )
 
 
-def _filters() -> tuple[Filters, str]:
+def _filters_of_address() -> tuple[Filters, str]:
     """Those of the address, and what is wrong with them; then none filters."""
     stated = {name: storable(request.args.get(name, ""))[:300].strip() for name in FILTERED_BY}
     filters = Filters(**stated)
@@ -236,10 +238,10 @@ def _filters() -> tuple[Filters, str]:
 
 def _older(documents: Sequence[Document]) -> str:
     """How many documents an older reader read that the caller may have read anew."""
-    own = list(filter(may_change, documents))
-    size = size_in_words(sum(each.size_bytes for each in own))
-    was = "was" if len(own) == 1 else "were"
-    return f"{counted(len(own), 'document')} ({size}) {was}" if own else ""
+    changeable = list(filter(may_change, documents))
+    size = size_in_words(sum(document.size_bytes for document in changeable))
+    was = "was" if len(changeable) == 1 else "were"
+    return f"{counted(len(changeable), 'document')} ({size}) {was}" if changeable else ""
 
 
 def _managed(collection_id: str) -> str:
@@ -279,31 +281,31 @@ def jobs_to_show(jobs: list[Job], of_their_names: list[Document]) -> tuple[list[
 @document_pages.get("/documents/<document_id>")
 def document(document_id: str) -> str:
     """A document as it was read, a stretch at a time."""
-    found = rights.document(document_id)
-    passage = passage_of(found.id, [storable(request.args.get("passage", ""))[:100]])
-    at = wanted_index("at", request.args)
-    if at is None:
-        at = passage.section_index if passage is not None else 0
-    sections = _sections(found, at, passage)
-    tables = application().tables.tables(rights.readable(), document_id=found.id)
+    item = rights.document(document_id)
+    passage = passage_of(item.id, [storable(request.args.get("passage", ""))[:100]])
+    position = wanted_index("at", request.args)
+    if position is None:
+        position = passage.section_index if passage is not None else 0
+    sections = _sections(item, position, passage)
+    tables = application().tables.tables(rights.readable(), document_id=item.id)
     return show_page(
         "document.html",
-        document=found,
-        read=in_words(found.report),
-        left_out=left_out(found.report),
+        document=item,
+        read=in_words(item.report),
+        left_out=left_out(item.report),
         sections=sections,
-        at=at,
+        at=position,
         tables=tables,
-        has_original=has_original(found),
-        is_pdf=found.media_type == PDF,
+        has_original=has_original(item),
+        is_pdf=item.media_type == PDF,
     )
 
 
 @document_pages.get("/documents/<document_id>/original")
 def original(document_id: str) -> Response:
     """The file itself, looked at in the browser where it is a PDF, or kept by its reader."""
-    found = rights.document(document_id)
-    return original_of(found, is_shown="download" not in request.args)
+    item = rights.document(document_id)
+    return original_of(item, is_shown="download" not in request.args)
 
 
 def _sections(document: Document, position: int, passage: Chunk | None) -> list[dict[str, object]]:
@@ -320,8 +322,8 @@ def _sections(document: Document, position: int, passage: Chunk | None) -> list[
 @document_pages.get("/documents/<document_id>/delete")
 def confirm_delete(document_id: str) -> str:
     """Ask before a document is taken out."""
-    found = rights.changeable(document_id)
-    return show_page("delete_documents.html", documents=[found], place="")
+    item = rights.changeable(document_id)
+    return show_page("delete_documents.html", documents=[item], place="")
 
 
 # ── Words for people ─────────────────────────────────────────────────────────────────────────
@@ -377,8 +379,8 @@ def section_html(section: Section, passage: Chunk | None) -> Markup:
 
 def passage_of(document_id: str, chunk_ids: Sequence[str]) -> Chunk | None:
     """The passage of a document that a link names; None if it is gone, or another document's."""
-    found = application().documents.chunks(chunk_ids, rights.readable()).values()
-    return next((chunk for chunk in found if chunk.document_id == document_id), None)
+    chunks = application().documents.chunks(chunk_ids, rights.readable()).values()
+    return next((chunk for chunk in chunks if chunk.document_id == document_id), None)
 
 
 collection_pages = Blueprint("collection_pages", __name__)
@@ -434,7 +436,7 @@ def change_chosen() -> PageResult:
     """Move the documents that were ticked, or delete them after asking: all of them, or none."""
     place, act = words("place"), words("act")
     ticked = dict.fromkeys(request.form.getlist("document"))
-    documents = [rights.changeable(each) for each in ticked]
+    documents = [rights.changeable(document_id) for document_id in ticked]
     if not documents:
         raise UserError("No document was chosen. Tick one or more first.")
     if act == "ask":
@@ -449,14 +451,14 @@ def change_chosen() -> PageResult:
 
 
 def _collection_page(collection_id: str, *, error: str = "") -> str:
-    held = rights.require_collection(collection_id)
-    is_managed = held.right >= Right.MANAGE
+    collection = rights.require_collection(collection_id)
+    is_managed = collection.right >= Right.MANAGE
     return show_page(
         "collection.html",
-        held=held,
+        held=collection,
         is_managed=is_managed,
         is_one=rights.is_one(),
-        members=application().collections.members(held.id) if is_managed else {},
+        members=application().collections.members(collection.id) if is_managed else {},
         rights=[right.name.lower() for right in Right if right > Right.NONE],
         error=error,
     )

@@ -51,7 +51,7 @@ def show_page(template: str, **values: Any) -> str:
 def _away() -> list[str]:
     """What is not there, as the last look for `/readyz` found it; nothing before the first."""
     seen = application().seen if application().tried.is_set() else {}
-    return list(dict.fromkeys(told for name, told in AWAY.items() if not seen.get(name, True)))
+    return list(dict.fromkeys(notice for name, notice in AWAY.items() if not seen.get(name, True)))
 
 
 MAX_TITLE_CHARS = 300
@@ -68,9 +68,9 @@ def wanted_search(most: int = 1000) -> str:
     return storable(request.args.get("q", "")).strip()[:most]
 
 
-def wanted_index(name: str, given: Mapping[str, str]) -> int | None:
+def wanted_index(name: str, values: Mapping[str, str]) -> int | None:
     """A number of the query or the form; None if it is missing. Raises UserError."""
-    text = given.get(name, "").strip()
+    text = values.get(name, "").strip()
     if not text:
         return None
     if not (text.isascii() and text.isdecimal()) or int(text) > LARGEST_INDEX:

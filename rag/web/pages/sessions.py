@@ -69,8 +69,8 @@ def sessions() -> str:
 def search() -> str:
     """Search in all conversations of the caller."""
     wanted = wanted_search()
-    found = application().store.search(current_owner(), wanted, limit=FOUND_SHOWN)
-    return _found_page(wanted, found, None)
+    matches = application().store.search(current_owner(), wanted, limit=FOUND_SHOWN)
+    return _found_page(wanted, matches, None)
 
 
 @session_pages.get("/sessions/<session_id>/search")
@@ -82,14 +82,14 @@ def search_session(session_id: str) -> str:
 
 
 @session_pages.app_template_filter("around_match")
-def around_match(found: FoundMessage) -> tuple[str, str, str]:
+def around_match(match: FoundMessage) -> tuple[str, str, str]:
     """The snippet between whole words: before the match, the match, behind it."""
-    before, after = found.snippet[: found.match_start], found.snippet[found.match_end :]
+    before, after = match.snippet[: match.match_start], match.snippet[match.match_end :]
     if len(before) >= SNIPPET_CHARS and " " in before:
         before = "… " + before.partition(" ")[2]
     if len(after) >= SNIPPET_CHARS and " " in after:
         after = after.rpartition(" ")[0] + " …"
-    return before, found.snippet[found.match_start : found.match_end], after
+    return before, match.snippet[match.match_start : match.match_end], after
 
 
 def _found_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
@@ -274,9 +274,9 @@ def _lines(
         )
         section = line.section
     shown = {f"- {line.text}" for line in summary.lines}
-    others = [each for each in summary.text.splitlines() if each.strip(" -<>")]
-    kept = [other for other in others if other not in shown and not other.endswith(":")]
-    listed = kept if not summary.lines else [each for each in kept if cited_numbers(each)]
+    others = [row for row in summary.text.splitlines() if row.strip(" -<>")]
+    visible = [other for other in others if other not in shown and not other.endswith(":")]
+    listed = visible if not summary.lines else [row for row in visible if cited_numbers(row)]
     lines += [{"html": answer_html(line, register)} for line in listed if OPENS not in line]
     return lines
 

@@ -81,15 +81,15 @@ def come_back() -> PageResult:
     provider, state = _provider(), request.args.get("state", "")
     state = state if re.fullmatch(r"[0-9A-Za-z_-]{1,100}", state) else ""  # it names a cookie
     name = UNDER_WAY + state[:STATE_CHARS]
-    secret, _, kept = request.cookies.get(name, "").partition(".")
-    next_path = local_path(unquote(kept))
+    secret, _, rest = request.cookies.get(name, "").partition(".")
+    next_path = local_path(unquote(rest))
     try:
         if not secret or not hmac.compare_digest(state.encode(), provider.state(secret).encode()):
             raise NotAllowed(
                 "This login was not begun in this browser, was used already, or took more than "
                 "ten minutes. Log in again."
             )
-        entrant = provider.identify(_code(), secret, _callback())
+        entrant = provider.identify(_login_code(), secret, _callback())
         lasts = timedelta(hours=provider.settings.login_hours)
         response = _logged_in(entrant, next_path, lasts)
     except (NotAllowed, ProviderAway) as error:
@@ -98,11 +98,11 @@ def come_back() -> PageResult:
     return response
 
 
-def _code() -> str:
+def _login_code() -> str:
     """Raises NotAllowed with what the provider refused."""
     if request.args.get("error"):
-        told = " ".join(request.args.get(each, "") for each in ("error", "error_description"))
-        raise NotAllowed(f"The login provider refused: {told.strip()[:300]}.")
+        refusal = " ".join(request.args.get(name, "") for name in ("error", "error_description"))
+        raise NotAllowed(f"The login provider refused: {refusal.strip()[:300]}.")
     code = request.args.get("code", "")
     if not 0 < len(code) <= LONGEST_CODE:
         raise NotAllowed(
@@ -118,10 +118,10 @@ def log_out() -> Response:
     if not has_login():
         return redirect("/", 303)
     owners = _owners()
-    found = owners.login()
-    if found is not None:
-        owners.logins.end(found.owner, found.id)
-        note("logout", owner=found.owner)
+    current_login = owners.login()
+    if current_login is not None:
+        owners.logins.end(current_login.owner, current_login.id)
+        note("logout", owner=current_login.owner)
     response = redirect(url_for("login.form", out=1), 303)
     response.delete_cookie(COOKIE)
     return response

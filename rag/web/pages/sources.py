@@ -61,7 +61,7 @@ def add(collection_id: str) -> PageResult:
     except UserError as error:
         if error.http_status == 404:
             raise
-        return _page(collection_id, error=str(error), given=_form_values()), error.http_status
+        return _page(collection_id, error=str(error), values=_form_values()), error.http_status
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
 
 
@@ -69,7 +69,7 @@ def add(collection_id: str) -> PageResult:
 def change(source_id: str) -> Response:
     """How often, and what of it."""
     every = words("every")
-    return _done(
+    return _act_then_redirect(
         source_id,
         partial(
             source_registry().change,
@@ -95,13 +95,13 @@ def do(source_id: str, act: str) -> Response:
     }
     if act not in acts:
         raise UserError(f"{act[:40]!r} is nothing that a source can do.")
-    return _done(source_id, acts[act])
+    return _act_then_redirect(source_id, acts[act])
 
 
 @source_pages.app_template_filter("in_words")
 def counts_in_words(counts: SyncCounts) -> str:
     """`2 new, 1 changed, 118 as they were`; nothing before the first look."""
-    told = (
+    parts = (
         (counts.new, "new"),
         (counts.changed, "changed"),
         (counts.moved, "moved"),
@@ -109,7 +109,7 @@ def counts_in_words(counts: SyncCounts) -> str:
         (counts.unchanged, "as they were" if counts.unchanged != 1 else "as it was"),
         (counts.waiting, "still being written"),
     )
-    return ", ".join(f"{count:,} {word}" for count, word in told if count)
+    return ", ".join(f"{count:,} {word}" for count, word in parts if count)
 
 
 @source_pages.app_template_filter("every_in_words")
@@ -127,7 +127,7 @@ def every_in_words(source: DocumentSource) -> str:
     return f"every {counted(seconds, 'second')}"
 
 
-def _done(source_id: str, act: Callable[[str], Any]) -> Response:
+def _act_then_redirect(source_id: str, act: Callable[[str], Any]) -> Response:
     collection_id = managed_source(source_id).source.collection_id
     with_source(source_id, act)
     return redirect(url_for("source_pages.sources", collection_id=collection_id), 303)
@@ -154,7 +154,7 @@ def _form_values() -> dict[str, str]:
     return {name: words(name) for name in ("address", "include", "exclude", "every", "depth")}
 
 
-def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None = None) -> str:
+def _page(collection_id: str, *, error: str = "", values: dict[str, str] | None = None) -> str:
     collection = rights.require_collection(collection_id, least=Right.MANAGE)
     statuses: list[SourceStatus] = managed_sources([collection.id])
     busy = (SyncState.RUNNING, SyncState.REMOVING)
@@ -165,6 +165,6 @@ def _page(collection_id: str, *, error: str = "", given: dict[str, str] | None =
         running=sum(status.state in busy for status in statuses),
         states=STATES,
         every=EVERY,
-        given=given or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
+        given=values or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
         error=error,
     )

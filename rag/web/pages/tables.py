@@ -39,20 +39,20 @@ DOWNLOADS: dict[str, tuple[Callable[[TableResult], str | bytes], str]] = {
 def table(table_id: str) -> str:
     """A table as it stands in its document, a page at a time, with rows marked."""
     library = application().table_answers.library
-    found = application().tables.table(checked_id(table_id, "table"), readable())
+    table_item = application().tables.table(checked_id(table_id, "table"), readable())
     offset = wanted_index("offset", request.args) or 0
     wanted = wanted_search(LONGEST_SEARCH)
     session_id, number = request.args.get("session", ""), wanted_index("n", request.args)
-    row, at = wanted_index("row", request.args), wanted_index("at", request.args)
+    row, position = wanted_index("row", request.args), wanted_index("at", request.args)
     marked = _marked(session_id, number, row) if session_id and number else frozenset()
-    if at is not None:
-        marked |= {at}
-    if marked and (at, row) != (None, None) and "offset" not in request.args:
-        offset = library.place_of(found, min(marked)) // ROWS_ON_A_PAGE * ROWS_ON_A_PAGE
-    answered = library.rows(found, offset, ROWS_ON_A_PAGE + 1, wanted)
+    if position is not None:
+        marked |= {position}
+    if marked and (position, row) != (None, None) and "offset" not in request.args:
+        offset = library.place_of(table_item, min(marked)) // ROWS_ON_A_PAGE * ROWS_ON_A_PAGE
+    answered = library.rows(table_item, offset, ROWS_ON_A_PAGE + 1, wanted)
     return show_page(
         "table.html",
-        table=found,
+        table=table_item,
         rows=answered.rows[:ROWS_ON_A_PAGE],
         has_more=len(answered.rows) > ROWS_ON_A_PAGE,
         offset=offset,
@@ -62,7 +62,7 @@ def table(table_id: str) -> str:
         session_id=session_id,
         number=number,
         row=row,
-        at=at,
+        at=position,
     )
 
 
@@ -113,6 +113,6 @@ def change_plan(session_id: str, number: int) -> AnyResponse:
         plan = replace(plan_from(result.plan), table=table.id)
         changed = plan_from_form(request.form, plan, table) if "change" in request.form else plan
         fresh = answers.library.run(table, changed, question=result.question)
-    kept = answers.keep(session, fresh).number
-    url = url_for("pages.source", session_id=session_id, number=kept, _anchor="result")
+    fresh_number = answers.keep(session, fresh).number
+    url = url_for("pages.source", session_id=session_id, number=fresh_number, _anchor="result")
     return redirect(url, 303)

@@ -108,7 +108,6 @@ class ShownTranscript:
     start: int
     end: int
     kept: ShareKept | None  # None while nothing is summarised
-    source_count: int
     cited: tuple[Source, ...]  # in the messages that are shown, newest first
     read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
     versions: Mapping[int, Versions]  # where questions were edited, by their index
@@ -132,7 +131,7 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
     session = handle.read()
     start, end = window(session.message_count, place)
     messages = handle.messages(start, end)
-    count = handle.source_count()
+    count = session.source_count
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
     shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
     cited = cited_in(shown)
@@ -143,7 +142,6 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
         start=start,
         end=end,
         kept=kept_in(handle.summaries()),
-        source_count=count,
         cited=cited[::-1],
         read=tuple(source for source in reversed(listed) if source.number not in numbers),
         versions={versions.index: versions for versions in versions_of(session, handle.family())},
@@ -167,9 +165,9 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownM
     for start in range(0, count, MESSAGES_SHOWN):
         stretch = handle.messages(start, min(count, start + MESSAGES_SHOWN))
         messages = [outgoing(message) for message in stretch]
-        register, asked = _read(handle, messages, session_url)
+        register, questions = _read(handle, messages, session_url)
         for message in messages:
-            yield _shown_message(message, register, asked.get(message.turn, ""), is_last=False)
+            yield _shown_message(message, register, questions.get(message.turn, ""), is_last=False)
 
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
@@ -190,12 +188,12 @@ def shown_messages(
 ) -> tuple[ShownMessage, ...]:
     """Messages with everything that their part of the page says."""
     messages = [outgoing(message) for message in messages]
-    register, asked = _read(handle, messages, session_url)
+    register, questions = _read(handle, messages, session_url)
     return tuple(
         _with_result(
             handle,
             _shown_message(
-                message, register, asked.get(message.turn, ""), is_last=message.index == last
+                message, register, questions.get(message.turn, ""), is_last=message.index == last
             ),
         )
         for message in messages
@@ -207,8 +205,8 @@ def _read(
 ) -> tuple[Register, dict[int, str]]:
     """The sources that messages cite, and the question of each turn."""
     register = register_for(handle, session_url, [message.content for message in messages])
-    asked = {message.turn: message.content for message in messages if message.role == Role.USER}
-    return register, asked
+    questions = {message.turn: message.content for message in messages if message.role == Role.USER}
+    return register, questions
 
 
 def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
@@ -221,19 +219,19 @@ def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
 
 
 def _shown_message(
-    message: Message, register: Register, asked: str, *, is_last: bool
+    message: Message, register: Register, question: str, *, is_last: bool
 ) -> ShownMessage:
-    is_answer, own = message.role == Role.ASSISTANT, replace(register, answer=message.index)
+    is_answer, of_answer = message.role == Role.ASSISTANT, replace(register, answer=message.index)
     sources = _cited(message.content, register.sources) if is_answer else ()
     resolved = message.resolved_query or ""
-    is_other = message.is_followup and resolved.strip() != asked.strip()
+    is_other = message.is_followup and resolved.strip() != question.strip()
     return ShownMessage(
         message=message,
-        register=own,
-        html=_html(message, own) if is_answer else plain_html(message.content, register),
+        register=of_answer,
+        html=_html(message, of_answer) if is_answer else plain_html(message.content, register),
         sources=sources,
         searched_for=resolved if is_other else "",
-        query=resolved or asked,
+        query=resolved or question,
         is_last=is_last,
     )
 
@@ -259,8 +257,8 @@ def footnotes(sources: Sequence[Source]) -> str:
     """Lines that say, wherever a text is pasted, where it comes from."""
     places = (f", {source.locator}" if source.locator else "" for source in sources)
     return "\n".join(
-        f"{each.marker} {each.document_title}{place} ({each.document_name})"
-        for each, place in zip(sources, places, strict=True)
+        f"{cited.marker} {cited.document_title}{place} ({cited.document_name})"
+        for cited, place in zip(sources, places, strict=True)
     )
 
 

@@ -1,7 +1,4 @@
-"""Asks a server by each stock client that lives in this environment; writes JSON."""
-
-import json
-import sys
+"""Asks a server by each stock client that lives in this environment, for `cite.py`."""
 
 import litellm
 from llama_index.core.llms import ChatMessage
@@ -65,9 +62,6 @@ def by_llama_index(url):
     }
 
 
-def main(url):
-    made = {"litellm": by_litellm(url), "llama index": by_llama_index(url)}
-    sys.stdout.write("\n" + json.dumps(made))
-
-
-main(sys.argv[1])
+def asked(url):
+    """What each of them told."""
+    return {"litellm": by_litellm(url), "llama index": by_llama_index(url)}

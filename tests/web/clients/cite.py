@@ -5,6 +5,7 @@ Usage: cite.py URL NAME…   (URL ends with /v1)
 Each gives the text, the addresses of its citations in a form of the client's own, and the text that
 the model `groundnote-links` gives; those of `TURNS_BY` also the address that each of three turns
 cites, in one conversation that the client keeps (`use_tools.py` has three turns of the others).
+The name `asked` gives what `ask.py` is told.
 """
 
 import asyncio
@@ -222,6 +223,11 @@ TURNS_BY = {
 def main(url, *names):
     made = {}
     for name in names:
+        if name == "asked":
+            from ask import asked  # the packages of one environment
+
+            made[name] = asked(url)
+            continue
         text, urls = globals()[name](url, "groundnote")
         linked, _ = globals()[name](url, "groundnote-links")
         made[name] = {"text": text, "urls": urls, "linked": linked}

@@ -1,10 +1,16 @@
 """Stock clients of other houses, installed by `make clients`, each against a real server."""
 
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from rag.settings import Settings
+from tests.applications import app_of, served
 from tests.other_environments import told_by
+from tests.prepared import migrated
+from tests.web.fake_application import FakeApplication
 
 pytestmark = pytest.mark.slow
 HERE = Path(__file__).parent
@@ -87,8 +93,29 @@ def test_those_in_javascript_get_cited_answers(live):
     assert "response_format" in made["openai"]["refused"]
 
 
-def test_those_in_python_get_cited_answers(live):
-    made = told_by("clients", HERE / "ask.py", f"{live.url}/v1")
+@pytest.fixture(scope="module")
+def live(tmp_path_factory):
+    """One server for all of them."""
+    folder = tmp_path_factory.mktemp("live")
+    engine = migrated(folder / "groundnote.db")
+    application = FakeApplication(Settings(data_dir=folder), engine).with_library()
+    with served(app_of(application)) as url:
+        yield SimpleNamespace(url=url)
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def told(live):
+    """What all of an environment tell: its packages take longer to load than they to answer."""
+    names = {"frameworks": OF_FRAMEWORKS, "clients": ["asked", *OF_CLIENTS]}
+    script = HERE / "cite.py"
+    return cache(
+        lambda environment: told_by(environment, script, f"{live.url}/v1", *names[environment])
+    )
+
+
+def test_those_in_python_get_cited_answers(live, told):
+    made = told("clients")["asked"]
 
     assert made.keys() == {"litellm", "llama index"}
     check(made, live)
@@ -98,8 +125,10 @@ def test_those_in_python_get_cited_answers(live):
 @pytest.mark.parametrize(
     ("environment", "expected"), [("frameworks", OF_FRAMEWORKS), ("clients", OF_CLIENTS)]
 )
-def test_citations_arrive_in_the_clients_own_form_where_it_has_one(live, environment, expected):
-    made = told_by(environment, HERE / "cite.py", f"{live.url}/v1", *expected)
+def test_citations_arrive_in_the_clients_own_form_where_it_has_one(
+    live, told, environment, expected
+):
+    made = {name: got for name, got in told(environment).items() if name != "asked"}
 
     assert {name: bool(got["urls"]) for name, got in made.items()} == expected
     assert {name for name, got in made.items() if "turns" in got} == IN_TURNS & {*expected}

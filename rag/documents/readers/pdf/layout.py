@@ -68,7 +68,7 @@ def without_running_lines(pages: Sequence[Page]) -> list[Page]:
         return list(pages)
     seen: Counter[Running] = Counter()
     for page in pages:
-        seen.update(key for keys in _running(page).values() for key in keys)
+        seen.update(key for keys in _running_lines(page).values() for key in keys)
     often = max(2, len(pages) * 0.4)
     running = {key for key, count in seen.items() if count >= often + (key[1] == LAST)}
     return [_without(page, running) for page in pages]
@@ -98,7 +98,7 @@ def _is_row(lines: Sequence[PdfLine], position: int) -> bool:
     return is_near and is_below and len(line.cells) == len(other.cells)
 
 
-def _running(page: Page) -> dict[int, set[Running]]:
+def _running_lines(page: Page) -> dict[int, set[Running]]:
     """Of each line at the edge its words, whatever their figures, and its height.
 
     What ends a page may stand at any height: pages of filings end where their text does.
@@ -113,7 +113,7 @@ def _running(page: Page) -> dict[int, set[Running]]:
 
 
 def _without(page: Page, running: set[Running]) -> Page:
-    dropped = {position for position, keys in _running(page).items() if keys & running}
+    dropped = {position for position, keys in _running_lines(page).items() if keys & running}
     lines = tuple(line for index, line in enumerate(page.lines) if index not in dropped)
     # A page with nothing else keeps them: they are all that it says.
     return replace(page, lines=lines or page.lines)

@@ -98,10 +98,14 @@ def from_top_down(lines: Sequence[PdfLine]) -> list[PdfLine]:
     prose = sum(sum(len(line.words) >= PROSE_WORDS for line in row) > 1 for row in rows)
     if prose > 1 or words * 2 <= sum(len(line.words) for line in lines):
         return list(lines)
-    return [line for row in rows for line in _beside(sorted(row, key=lambda line: line.left))]
+    return [
+        line
+        for row in rows
+        for line in _join_on_one_height(sorted(row, key=lambda line: line.left))
+    ]
 
 
-def _beside(lines: Sequence[PdfLine]) -> Iterator[PdfLine]:
+def _join_on_one_height(lines: Sequence[PdfLine]) -> Iterator[PdfLine]:
     """Lines of one height as one, where they do not overlap; a raised figure belongs to a word."""
     joined = lines[0]
     for line in lines[1:]:
@@ -445,7 +449,7 @@ def page_rules(page: Any) -> Rules:
                     rules.thin.append(rules.flat[-1])
             if top - bottom > THIN:
                 rules.upright.extend(Rule(x, bottom, top) for x in _edges(left, right))
-    return Rules(*map(_merged, rules))
+    return Rules(*map(_merge_rules, rules))
 
 
 def _edges(low: float, high: float) -> tuple[float, ...]:
@@ -484,7 +488,7 @@ def _boxes(part: Any) -> Iterator[tuple[float, float, float, float]]:
         last = point
 
 
-def _merged(rules: Sequence[Rule]) -> list[Rule]:
+def _merge_rules(rules: Sequence[Rule]) -> list[Rule]:
     """Those that lie on each other or go on as one."""
     merged: list[Rule] = []
     for rule in sorted(rules, key=lambda rule: (round(rule.place / NEAR), rule.start)):

@@ -184,7 +184,7 @@ def _pages(document: Any, spell: Spell, max_characters: int, name: str) -> Itera
         lattices = lattices_of(rules, lines)
         characters += sum(len(line.text) for line in lines)
         notes: list[str] = []
-        for note in _notes(page):
+        for note in _annotation_texts(page):
             notes.append(note)
             characters += len(note)
             _check_characters(name, characters, max_characters)
@@ -212,13 +212,14 @@ def _annotations(page: Any) -> Iterator[tuple[int, Any]]:
             raw.FPDFPage_CloseAnnot(note)
 
 
-def _notes(page: Any) -> Iterator[str]:
-    """What people noted on a page: the text of its annotations."""
+def _annotation_texts(page: Any) -> Iterator[str]:
+    """What people noted on a page."""
     from pypdfium2 import raw
 
     for kind, note in _annotations(page):
         if kind not in (raw.FPDF_ANNOT_WIDGET, raw.FPDF_ANNOT_POPUP):
-            text = _text(partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")).strip()
+            contents = partial(raw.FPDFAnnot_GetStringValue, note, b"Contents")
+            text = _text(contents, longest=LONGEST_NOTE).strip()
             yield from filter(None, [text])
 
 
@@ -253,7 +254,8 @@ def _bookmarks(document: Any) -> dict[int, list[tuple[int, str]]]:
     return results
 
 
-LONGEST_VALUE = 100_000  # bytes
+LONGEST_VALUE = 100_000  # bytes of a field, of which a form may have any number
+LONGEST_NOTE = 2**26  # bytes: more text than a document may have
 ReadBuffer = Callable[[Any, int], int]  # into a buffer of so many bytes; says how many it wants
 
 
@@ -292,11 +294,14 @@ def _value(form: Any, field: Any) -> str:
     return "" if kind == raw.FPDF_FORMFIELD_RADIOBUTTON and value == "Off" else value
 
 
-def _text(read: ReadBuffer) -> str:
-    """pdfium says how many bytes of UTF-16 it has, with a zero at the end, and fills as many."""
+def _text(read: ReadBuffer, *, longest: int = LONGEST_VALUE) -> str:
+    """pdfium says how many bytes of UTF-16 it has, with a zero at the end, and fills as many.
+
+    Into less room it writes nothing.
+    """
     from pypdfium2 import raw
 
-    length = min(read(None, 0), LONGEST_VALUE)
+    length = min(read(None, 0), longest)
     buffer = ctypes.create_string_buffer(length)
     read(ctypes.cast(buffer, ctypes.POINTER(raw.FPDF_WCHAR)), length)
     return buffer.raw.decode("utf-16-le", "replace").split("\0")[0]

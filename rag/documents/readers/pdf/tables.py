@@ -324,7 +324,7 @@ def _run_end(lines: Sequence[PdfLine], start: int) -> int:
         line, drop = lines[position], lines[position - 1].bottom - lines[position].bottom
         if not 0 < drop < FARTHEST * line.size:
             break
-        if _goes_on(line, drop, is_next=end == position):
+        if _is_further_row(line, drop, is_next=end == position):
             edge = min(edge, *(cell.left for cell in _row(line).values))
             end = position + 1
         elif not is_label(line, edge) or position - end >= LABELS_IN_A_ROW:
@@ -332,7 +332,7 @@ def _run_end(lines: Sequence[PdfLine], start: int) -> int:
     return end
 
 
-def _goes_on(line: PdfLine, drop: float, *, is_next: bool) -> bool:
+def _is_further_row(line: PdfLine, drop: float, *, is_next: bool) -> bool:
     """Whether a line below rows is one more: of dashes or of years, too, if it has a label.
 
     A lonely figure is the number of the page.
@@ -452,7 +452,7 @@ def _word_table(lines: Sequence[PdfLine], free: int, start: int) -> PdfTable | N
     end = _region_end(lines, start)
     region = lines[start:end]
     wide = [line for line in region if len(line.cells) > 1]
-    if len(wide) < 2 or _is_prose(region):
+    if len(wide) < 2 or _has_long_cells(region):
         return None
     columns = columns_of([cell for line in region for cell in line.cells], 1.0)
     if len(columns) < 2 or len(wide) * (len(columns) - 1) < 3:
@@ -499,7 +499,7 @@ def _is_rest(above: PdfLine, below: PdfLine) -> bool:
     return len(below.cells) == 1 and is_close and is_indented
 
 
-def _is_prose(lines: Sequence[PdfLine]) -> bool:
+def _has_long_cells(lines: Sequence[PdfLine]) -> bool:
     cells = [cell for line in lines for cell in line.cells]
     words = sum(len(cell.text.split()) for cell in cells) / len(cells)
     most = max(len(line.cells) for line in lines)
