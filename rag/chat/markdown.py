@@ -34,9 +34,7 @@ def _paragraphs(card: Card) -> Iterator[str]:
         yield f"{in_words(passage.heading)} [{passage.number}]"
         yield _quoted(passage)
     if card.folded:
-        entries = [
-            f"- {in_words(passage_.heading)}: {_short(passage_)}" for passage_ in card.folded
-        ]
+        entries = [f"- {in_words(folded.heading)}: {_short(folded)}" for folded in card.folded]
         yield "\n".join(entries if card.said else [MORE, "", *entries])
     yield from map(_mention, card.mentions)
 

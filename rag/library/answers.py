@@ -317,7 +317,7 @@ class LibraryAnswers:
             named = documents_named(document, documents) or documents_hinted(document, documents)
             if _THIS.fullmatch(document):
                 named = self._spoken_of(session)
-            parts = (part_called(heading, *self._read(document_, readable)) for document_ in named)
+            parts = (part_called(heading, *self._read(candidate, readable)) for candidate in named)
             return [part for part in parts if part is not None]
         if topic.kind is not LibraryTopic.SUMMARY:
             return []
@@ -381,11 +381,11 @@ class LibraryAnswers:
         """Each as an entry of a list, with the number of the chunk that it begins in."""
         chunks = self._documents.chunks_of(document.id, session.readable())
         places = [(statement, _chunk_at(chunks, statement)) for statement in statements]
-        placed = [(statement_, chunk) for statement_, chunk in places if chunk is not None]
+        placed = [(quotable, chunk) for quotable, chunk in places if chunk is not None]
         sources = self._register(session, list(dict.fromkeys(chunk for _, chunk in placed)))
         numbers = {source.chunk_id: source.number for source in sources}
         entries = [
-            f"- {_cited_quotation(statement_, numbers[chunk.id])}" for statement_, chunk in placed
+            f"- {_cited_quotation(quotable, numbers[chunk.id])}" for quotable, chunk in placed
         ]
         return entries, tuple(sources)
 
@@ -418,4 +418,4 @@ def _without_article(subject: str) -> str:
 
 def _chunk_at(chunks: Sequence[Chunk], statement: QuotedStretch) -> Chunk | None:
     of_section = (chunk for chunk in chunks if chunk.section_index == statement.section)
-    return next((chunk_ for chunk_ in of_section if chunk_.end > statement.start), None)
+    return next((candidate for candidate in of_section if candidate.end > statement.start), None)

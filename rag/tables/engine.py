@@ -330,7 +330,7 @@ class Sql:
             return self._containing(filter_)
         if self._means_text(filter_):
             return self._as_written(filter_)
-        literals = [self._literal(filter_, value_) for value_ in filter_.values]
+        literals = [self._literal(filter_, operand) for operand in filter_.values]
         if filter_.op in BOUNDS:
             return COMPARED[filter_.op](this=value, expression=literals[0])
         same = (exp.Lower(this=value) if self._is_text(filter_) else value).isin(*literals)
@@ -677,7 +677,7 @@ def parsed(sql: str, tables: Sequence[str]) -> exp.Query:
     query = statements[0]
     for node in query.walk():
         _check(node)
-    names = {table_.alias_or_name for table_ in query.find_all(exp.CTE)}
+    names = {cte.alias_or_name for cte in query.find_all(exp.CTE)}
     for table in query.find_all(exp.Table):
         is_plain = isinstance(table.this, exp.Identifier) and not table.db and not table.catalog
         if not is_plain or (table.name not in tables and table.name not in names):

@@ -214,8 +214,8 @@ def readings(question: str, table: TableWords) -> list[TableReading]:
             results.setdefault(str(reading.plan), reading)
     ordered = sorted(results.values(), key=lambda r: (len(r.unused), -r.used, not r.is_sure))
     fewest = len(ordered[0].unused) if ordered else 0
-    best = [reading_ for reading_ in ordered if len(reading_.unused) == fewest]
-    is_one = sum(reading_.is_sure for reading_ in best) == 1
+    best = [candidate for candidate in ordered if len(candidate.unused) == fewest]
+    is_one = sum(candidate.is_sure for candidate in best) == 1
     return [r if is_one else replace(r, is_sure=False) for r in best[:MOST_READINGS]]
 
 

@@ -170,17 +170,17 @@ def _READER() -> TypeAdapter[TablePlan]:  # noqa: N802  (a constant, made when i
     return TypeAdapter(TablePlan)
 
 
-def _plain(value_: Any, name: str = "") -> Any:
+def _plain(node: Any, name: str = "") -> Any:
     """Without what is null; a bare name is a key, a bare value one of several."""
-    if isinstance(value_, Mapping):
-        entries = {("values" if key == "value" else key): value for key, value in value_.items()}
+    if isinstance(node, Mapping):
+        entries = {("values" if key == "value" else key): value for key, value in node.items()}
         return {k: _plain(v, k) for k, v in entries.items() if v not in (None, {}) and v != ""}
-    if name == "values" and not isinstance(value_, list | tuple):
-        return [value_]
-    if isinstance(value_, list | tuple):
+    if name == "values" and not isinstance(node, list | tuple):
+        return [node]
+    if isinstance(node, list | tuple):
         is_key = name in ("group", "each")
-        return [{"column": e} if is_key and isinstance(e, str) else _plain(e) for e in value_]
-    return value_
+        return [{"column": e} if is_key and isinstance(e, str) else _plain(e) for e in node]
+    return node
 
 
 # ── Against a table ──────────────────────────────────────────────────────────────────────────

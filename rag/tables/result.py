@@ -150,10 +150,10 @@ def of_one_row(result: TableResult, plan: TablePlan) -> TableResult:
     if len(result.used) != 1 or plan.outer is not None:
         return result
     added = [measure for measure in plan.measures if measure.kind is Kind.SUM]
-    names = dict(zip(measure_names(added), (measure_.column for measure_ in added), strict=True))
+    names = dict(zip(measure_names(added), (addend.column for addend in added), strict=True))
     words = result.words
-    for measure_ in added:
-        words = words.replace(measure_words(measure_), measure_.column)
+    for addend in added:
+        words = words.replace(measure_words(addend), addend.column)
     columns = (
         replace(column, name=names.get(column.name, column.name)) for column in result.columns
     )

@@ -131,8 +131,8 @@ def _adjectives() -> dict[str, Adjective]:
     for name in ("up", "down"):
         ends = _TOLD["adjectives"][name].split()
         for form in ends:
-            measures_ = adjectives.get(form, Adjective(True)).measures
-            adjectives[form] = Adjective(name == "up", measures_, "most")
+            named_measures = adjectives.get(form, Adjective(True)).measures
+            adjectives[form] = Adjective(name == "up", named_measures, "most")
     return adjectives
 
 

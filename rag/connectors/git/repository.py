@@ -104,11 +104,11 @@ class GitSource:
         results: dict[str, tuple[str, str]] = {}
         oldest = self._repository.get_shallow()  # what they changed is not known
         for entry in self._repository.get_walker(include=[commit], max_entries=HISTORY):
-            commit_ = entry.commit
-            if commit_.id in oldest or len(commit_.parents) > 1:
+            changeset = entry.commit
+            if changeset.id in oldest or len(changeset.parents) > 1:
                 continue
-            author = commit_.author.decode("utf-8", "replace").partition("<")[0].strip()
-            day = datetime.fromtimestamp(commit_.author_time, UTC).date().isoformat()
+            author = changeset.author.decode("utf-8", "replace").partition("<")[0].strip()
+            day = datetime.fromtimestamp(changeset.author_time, UTC).date().isoformat()
             for change in entry.changes():
                 path = change.new.path if change.new else None
                 if path:
