@@ -177,8 +177,9 @@ class Ingestion:
             if isinstance(self._index, Renewable):
                 yield from self._renewed(self._index)
             else:
-                self._index.clear()
-                self._store.mark_all_unembedded()
+                with self._one_writer():
+                    self._index.clear()
+                    self._store.mark_all_unembedded()
             total, done = self._store.unembedded_count(), 0
             yield done, total
             for chunks in self._embed_missing():
@@ -187,7 +188,7 @@ class Ingestion:
 
     def _renewed(self, index: Renewable) -> Iterator[tuple[int, int]]:
         """Fill a successor while the index answers; what others took in meanwhile is marked."""
-        successor = index.successor()
+        successor = index.successor(self._embedder.dimensions)
         total, done = self._store.embedded_count(), 0
         for ids in self._store.embedded_batches():
             there = successor.chunk_ids(ids)
@@ -201,7 +202,7 @@ class Ingestion:
                 successor.add([chunk.id for chunk in chunks], vectors, places)
                 done += len(part)
                 yield done, total
-        index.take_over()
+        index.take_over(self._one_writer)
         self._store.note_rebuilt()
         for ids in self._store.embedded_batches():
             self._store.mark_unembedded([*{*ids} - self._index.chunk_ids(ids)])
@@ -286,14 +287,17 @@ class Ingestion:
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:
         try:
             ids = [chunk.id for chunk in chunks]
-            with self._claims.one_writer() if self._claims is not None else nullcontext():
+            with self._one_writer():  # a reindex between the two would mark what it took away
                 self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
-            deleted_meanwhile = self._store.mark_embedded(ids)
+                deleted_meanwhile = self._store.mark_embedded(ids)
             if deleted_meanwhile:
                 self._index.remove(deleted_meanwhile)
         finally:
             self._give_back(chunks)
         return chunks
+
+    def _one_writer(self) -> AbstractContextManager[object]:
+        return self._claims.one_writer() if self._claims is not None else nullcontext()
 
     def _renew(self, chunks: Sequence[Chunk]) -> None:
         if self._claims is not None:

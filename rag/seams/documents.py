@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
@@ -167,11 +168,14 @@ class ChunkIndex(Protocol):
 class Renewable(Protocol):
     """An index that answers while its successor is filled, be that of another model."""
 
-    def successor(self) -> ChunkIndex:
-        """Of the settings' model; what was begun of it goes on."""
+    def successor(self, dimensions: int) -> ChunkIndex:
+        """Of the settings' model; what was begun of it in these dimensions goes on."""
 
-    def take_over(self) -> None:
-        """From now on the successor's vectors are those of the index."""
+    def take_over(self, one_writer: Callable[[], AbstractContextManager[object]]) -> None:
+        """From now on the successor's vectors are those of the index.
+
+        In that moment, which may take several tries, nobody else is to write vectors.
+        """
 
 
 class Reranker(Protocol):

@@ -6,8 +6,9 @@ on until it has as many as are wanted.
 """
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import zip_longest
 from typing import Any
 
@@ -40,10 +41,16 @@ _GRAPH = (
     "CREATE INDEX IF NOT EXISTS {0}_graph ON {0} USING hnsw (vector halfvec_cosine_ops) "
     "WITH (m = 24, ef_construction = 100)"
 )
-# Chunks first, as whoever deletes some: their vectors go along.
+# Chunks first, whoever locks anything: who deletes some takes their vectors along.
+_TOGETHER = "LOCK TABLE chunks IN ACCESS SHARE MODE"
+# A table that refers to chunks is not dropped with less. Who reads chunks then waits behind it, so
+# not for long: less than PostgreSQL waits before it ends one of those who wait for each other.
+_ALL_ALONE = ("SET LOCAL lock_timeout = 500", "LOCK TABLE chunks IN ACCESS EXCLUSIVE MODE")
+PAUSE_SECONDS, PATIENCE_SECONDS = 2.0, 900.0  # between two tries; then it is given up
+_IN_USE = {"55P03", "40P01"}  # the lock did not come in time; a deadlock
+_DROP = "DROP TABLE IF EXISTS {}"
 _TAKE_OVER = (
-    "LOCK TABLE chunks IN ACCESS EXCLUSIVE MODE",
-    f"DROP TABLE IF EXISTS {TABLE}",
+    _DROP.format(TABLE),
     f"ALTER TABLE {NEXT} RENAME TO {TABLE}",
     f"ALTER TABLE {TABLE} RENAME CONSTRAINT {NEXT}_chunk_id_fkey TO {TABLE}_chunk_id_fkey",
     *(
@@ -76,6 +83,7 @@ _BY_GRAPH = "SET LOCAL hnsw.iterative_scan = strict_order; SET LOCAL hnsw.ef_sea
 _BEAM, _WIDER_BEAM = 200, 400
 
 Opening = Callable[[Engine], AbstractContextManager[Connection]]  # to read, or to write
+_DROPPED = "The vectors in the database were dropped meanwhile. Try again."
 
 
 class PgVectorIndex:
@@ -94,11 +102,11 @@ class PgVectorIndex:
 
     def check(self) -> None:
         """Raises SetupError for an extension that is not there, or too old."""
-        with self._there(writing) as connection:
-            if connection is not None:
-                self._check_model(connection)
         with _translate_database_errors(), writing(self._engine) as connection:
             _make_extension(connection)
+        with self._there() as there:
+            if there is not None:
+                self._check_model(there)
 
     def add(self, chunk_ids: Sequence[str], vectors: Matrix, collections: Sequence[str]) -> None:
         if not chunk_ids:
@@ -108,7 +116,7 @@ class PgVectorIndex:
         rows, statement = [_text(vector) for vector in vectors], text(_ADD.format(self._table))
         with self._there(writing) as connection:
             if connection is None:
-                raise IndexAway("The vectors in the database were dropped meanwhile. Try again.")
+                raise IndexAway(_DROPPED)
             self._check_model(connection, dimensions)
             for start in range(0, len(rows), AT_ONCE):
                 part = slice(start, start + AT_ONCE)
@@ -123,13 +131,13 @@ class PgVectorIndex:
     def _change(self, statement: str, chunk_ids: Sequence[str]) -> None:
         """Of whichever model: a process that knows the old one alone tells the next as well."""
         with _translate_database_errors(), writing(self._engine) as connection:
+            connection.exec_driver_sql(_TOGETHER)
             for table in (TABLE, NEXT):
                 if _built(connection, table) is not None:
                     connection.execute(text(statement.format(table)), {"ids": list(chunk_ids)})
 
     def clear(self) -> None:
-        with _translate_database_errors(), writing(self._engine) as connection:
-            connection.execute(text(f"DROP TABLE IF EXISTS {TABLE}, {NEXT}"))
+        self._replace_tables([_DROP.format(f"{TABLE}, {NEXT}")])
 
     def nearest(
         self, vectors: Matrix, readable: Readable, *, limit: int
@@ -191,21 +199,24 @@ class PgVectorIndex:
     def _there(self, opening: Opening = reading) -> Iterator[Connection | None]:
         """A transaction in which nothing takes the table's place; None where there is none."""
         with _translate_database_errors(), opening(self._engine) as connection:
-            if _built(connection, self._table) is None:
-                yield None
-            else:
-                connection.exec_driver_sql(f"LOCK TABLE {self._table} IN ACCESS SHARE MODE")
-                yield connection
+            connection.exec_driver_sql(_TOGETHER)
+            yield None if _built(connection, self._table) is None else connection
 
     def _check_model(self, connection: Connection, dimensions: int | None = None) -> None:
         """Raises IndexMismatch where the vectors are of another model."""
-        built = _built(connection, self._table) or {}
+        built = _built(connection, self._table)
+        if built is None:
+            raise IndexAway(_DROPPED)
         if built["embedding"] != self._embedding or dimensions not in (None, built["dimensions"]):
             raise IndexMismatch(
                 f"The vectors in the database were made by the embedding model "
                 f"{built['embedding']!r} ({built['dimensions']} dimensions), but the settings name "
-                f"{self._embedding!r}. Run `groundnote reindex`, or set embedding.model back."
+                f"{self._embedding!r}{f' ({dimensions} dimensions)' if dimensions else ''}. "
+                "Run `groundnote reindex`, or set embedding.model back."
             )
+
+    def _made_by(self, dimensions: int) -> dict[str, Any]:
+        return {"embedding": self._embedding, "dimensions": dimensions}
 
     def _create(self, dimensions: int) -> None:
         """Where it is not there yet; its graph too, unless it is filled before it answers."""
@@ -220,32 +231,58 @@ class PgVectorIndex:
                 connection.execute(text(statement.format(self._table, dimensions)))
             if self._table == TABLE and dimensions <= MOST_DIMENSIONS:
                 connection.execute(text(_GRAPH.format(TABLE)))
-            built = json.dumps({"embedding": self._embedding, "dimensions": dimensions})
-            quoted = built.replace("'", "''")
+            quoted = json.dumps(self._made_by(dimensions)).replace("'", "''")
             connection.exec_driver_sql(f"COMMENT ON TABLE {self._table} IS '{quoted}'")
 
     # ── Another model beside this one ────────────────────────────────────────────────────────
 
-    def successor(self) -> "PgVectorIndex":
+    def successor(self, dimensions: int) -> "PgVectorIndex":
         """One that is filled while this one answers; what was begun with this model goes on."""
-        with _translate_database_errors(), writing(self._engine) as connection:
-            built = _built(connection, NEXT)
-            if built is not None and built["embedding"] != self._embedding:
-                connection.execute(text(f"DROP TABLE {NEXT}"))
-        return PgVectorIndex(self._embedding, self._engine, table=NEXT)
+        successor = PgVectorIndex(self._embedding, self._engine, table=NEXT)
+        if successor.built() not in (None, self._made_by(dimensions)):
+            self._replace_tables([_DROP.format(NEXT)])
+        return successor
 
-    def take_over(self) -> None:
+    def take_over(self, one_writer: Callable[[], AbstractContextManager[object]]) -> None:
         """What the next one holds answers from now on."""
         built = PgVectorIndex(self._embedding, self._engine, table=NEXT).built()
         if built is None:  # there was nothing to be put into it
-            self.clear()
+            self._replace_tables([_DROP.format(TABLE)], one_writer)
             return
         with _translate_database_errors(), writing(self._engine) as connection:
             if built["dimensions"] <= MOST_DIMENSIONS:
                 connection.execute(text(_GRAPH.format(NEXT)))
-        with _translate_database_errors(), writing(self._engine) as connection:
-            for statement in _TAKE_OVER:
-                connection.execute(text(statement))
+        self._replace_tables(_TAKE_OVER, one_writer)
+
+    def _replace_tables(
+        self,
+        statements: Sequence[str],
+        one_writer: Callable[[], AbstractContextManager[object]] = nullcontext,
+    ) -> None:
+        """In a moment when nobody uses them. Raises IndexAway where none comes."""
+        end = time.monotonic() + PATIENCE_SECONDS
+        with _translate_database_errors():
+            while True:
+                try:
+                    with one_writer(), writing(self._engine) as connection:
+                        for statement in (*_ALL_ALONE, *statements):
+                            connection.exec_driver_sql(statement)
+                    return
+                except OperationalError as error:
+                    if getattr(error.orig, "sqlstate", None) not in _IN_USE:
+                        raise
+                    if time.monotonic() >= end:
+                        raise IndexAway(_never_free(error)) from error
+                time.sleep(PAUSE_SECONDS)
+
+
+def _never_free(error: OperationalError) -> str:
+    return (
+        f"The table `chunks` was in use for {PATIENCE_SECONDS / 60:.0f} minutes whenever the "
+        "vectors of the library were to be replaced: by a backup, or by a transaction that "
+        f"somebody left open; pg_stat_activity says which ({str(error.orig).splitlines()[0]}). "
+        "Nothing is lost: do the same again when that is over, and it goes on from here."
+    )
 
 
 def _built(connection: Connection, table: str) -> dict[str, Any] | None:

@@ -11,6 +11,7 @@ import pytest
 from rag.documents import files
 from rag.documents.chunking import cut
 from rag.documents.files import IncomingFile, collect, safe_name
+from rag.documents.index_changes import EmbeddingClaims
 from rag.documents.sandbox import GuardedLoader
 from rag.documents.store import SqlDocumentStore
 from rag.errors import ModelUnavailable, NotFound, UserError
@@ -326,6 +327,37 @@ class TestReindex:
         progress = list(house.ingestion.reindex())
 
         assert progress == [(0, 2), (2, 2)]
+        assert house.is_level()
+
+    def test_what_another_process_writes_in_that_moment_is_embedded_again(
+        self, house, loader, monkeypatch
+    ):
+        """It marks its vectors as written when they are gone."""
+        house.ingest_text("manual.md", MANUAL)
+        other = Ingestion(
+            house.store, house.embedder, house.index, loader=loader, tables=house.ingestion._tables
+        )
+        for one in (house.ingestion, other):
+            one.share_with(EmbeddingClaims(house.engine))
+        marking, clearing, threads = house.store.mark_embedded, threading.Event(), []
+
+        class Claims(EmbeddingClaims):
+            def one_writer(self):
+                clearing.set()
+                return super().one_writer()
+
+        def mark(ids):
+            if not threads:
+                other.share_with(Claims(house.engine))
+                threads.append(threading.Thread(target=list, args=[other.reindex()]))
+                threads[0].start()
+                assert clearing.wait(LONG)
+            return marking(ids)
+
+        monkeypatch.setattr(house.store, "mark_embedded", mark)
+        house.ingest_text("news.md", "# News\n\nThe lamp is green.")
+        threads[0].join()
+
         assert house.is_level()
 
 

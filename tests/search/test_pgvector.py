@@ -1,6 +1,8 @@
 """Vectors in PostgreSQL: the same answers as elsewhere, and the way there and back."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from sqlalchemy import Engine, event, insert, text
 
 from rag.db import collections, open_engine, reading, writing
 from rag.documents.files import IncomingFile
-from rag.errors import IndexMismatch, SetupError
+from rag.errors import IndexAway, IndexMismatch, SetupError
 from rag.operations.backup import back_up, restore
 from rag.operations.repository import opened_for_backup, opened_for_restore
 from rag.records import EVERYTHING, Readable
@@ -20,6 +22,7 @@ from rag.wiring.application import build
 from rag.wiring.stores import empty_library, library_of
 from tests.conftest import postgres_database
 from tests.fakes import HashEmbedder
+from tests.waiting import until
 
 TEXTS = {"refunds.md": "# Refunds\n\nA refund takes five days.", "router.md": "# Router\n\nReset."}
 
@@ -308,6 +311,118 @@ def test_the_words_of_the_library_are_counted_by_one_process_for_all(start):
         event.remove(Engine, "before_cursor_execute", noted)
 
 
+CHUNKS = "relation = 'chunks'::regclass"
+
+
+def waiting(engine, for_what=CHUNKS):
+    """How many wait for this lock."""
+    query = (
+        f"SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database "
+        f"WHERE datname = current_database() AND NOT granted AND {for_what}"
+    )
+    with reading(engine) as connection:
+        return connection.scalar(text(query))
+
+
+class TestThoseAtWorkAtOnce:
+    @pytest.fixture
+    def application(self, start, monkeypatch):
+        monkeypatch.setattr(pgvector, "PAUSE_SECONDS", 0.01)
+        application = start("postgresql")
+        ingest(application)
+        return application
+
+    def test_whoever_changes_vectors_or_looks_for_some_locks_chunks_first(self, application):
+        """As deleting a chunk does: else two would wait for each other."""
+        index, engine = application.index, application.engine
+        (key, vector), *_ = index.vectors(list(index.chunk_ids())).items()
+        rows = vector[np.newaxis]
+        works = (
+            lambda: index.add([key], rows, [""]),
+            lambda: index.move({key: ""}),
+            lambda: index.nearest(rows, EVERYTHING, limit=1),
+            lambda: index.remove([key]),
+        )
+        with ThreadPoolExecutor(len(works)) as pool, writing(engine) as connection:
+            connection.execute(text("LOCK TABLE chunks IN ACCESS EXCLUSIVE MODE"))
+            done = [pool.submit(work) for work in works]
+            until(lambda: waiting(engine) == len(works))
+            connection.execute(
+                text("LOCK TABLE chunk_vectors IN ACCESS EXCLUSIVE MODE NOWAIT")  # nobody has it
+            )
+            connection.commit()
+            for one in done:
+                one.result()
+
+    def test_a_table_that_is_made_anew_while_a_question_begins_answers(self, application):
+        with ThreadPoolExecutor(1) as pool, writing(application.engine) as connection:
+            connection.execute(text("LOCK TABLE chunks IN ACCESS EXCLUSIVE MODE"))
+            comment = connection.scalar(text("SELECT obj_description('chunk_vectors'::regclass)"))
+            connection.execute(text("CREATE TABLE anew (LIKE chunk_vectors INCLUDING ALL)"))
+            connection.execute(text("DROP TABLE chunk_vectors"))
+            answer = pool.submit(found, application)
+            until(lambda: waiting(application.engine))
+            connection.execute(text("ALTER TABLE anew RENAME TO chunk_vectors"))
+            connection.exec_driver_sql(f"COMMENT ON TABLE chunk_vectors IS '{comment}'")
+            connection.commit()
+
+            assert answer.result() == []
+
+    def test_tables_are_replaced_when_a_backup_is_over_and_nobody_waits_for_it(
+        self, application, monkeypatch
+    ):
+        index, engine = application.index, application.engine
+        ids = list(index.chunk_ids())
+        rows = np.ones((len(ids), 128), np.float32)
+        index = PgVectorIndex("other", engine)
+        index.successor(128).add(ids, rows, [""] * len(ids))
+        with ThreadPoolExecutor(1) as pool:
+            with reading(engine) as backup:
+                backup.execute(text("SELECT count(*) FROM chunks"))
+                taking = pool.submit(index.take_over, nullcontext)
+                until(lambda: waiting(engine))
+                with reading(engine) as question:
+                    question.execute(text("SET LOCAL lock_timeout = '10s'"))
+                    assert question.scalar(text("SELECT count(*) FROM chunks")) == len(ids)
+                assert not taking.done()
+            taking.result()
+        assert index.chunk_ids() == set(ids)
+
+        monkeypatch.setattr(pgvector, "PATIENCE_SECONDS", 0.0)
+        with reading(engine) as backup:
+            backup.execute(text("SELECT count(*) FROM chunks"))
+            with pytest.raises(IndexAway, match=r"a backup, .* goes on from here"):
+                index.clear()
+        assert index.chunk_ids() == set(ids)
+
+    def test_a_deadlock_with_another_program_is_tried_again(self, application, database):
+        """Which locks vectors first; PostgreSQL ends whichever of two came last."""
+        with writing(application.engine) as connection:
+            name = connection.engine.url.database
+            connection.execute(text(f"ALTER DATABASE {name} SET deadlock_timeout = 20"))
+        theirs, mine = open_engine(database), open_engine(database)
+
+        def lock_vectors_and_chunks():
+            with writing(theirs) as connection:
+                connection.execute(text("LOCK TABLE chunk_vectors IN ACCESS EXCLUSIVE MODE"))
+                until(lambda: waiting(theirs))
+                connection.execute(text("LOCK TABLE chunks IN ACCESS SHARE MODE"))
+
+        ends = []
+        event.listen(mine, "handle_error", lambda context: ends.append(context.original_exception))
+        with ThreadPoolExecutor(2) as pool:
+            with reading(theirs) as backup:
+                backup.execute(text("SELECT count(*) FROM chunks"))
+                other = pool.submit(lock_vectors_and_chunks)
+                clearing = pool.submit(PgVectorIndex("hash", mine).clear)
+                until(lambda: waiting(theirs) == 2)
+            other.result()
+            clearing.result()
+        assert any(error.sqlstate == "40P01" for error in ends)
+        theirs.dispose()
+        mine.dispose()
+
+
 class TestAnotherModel:
     """`groundnote reindex` with another model, beside a server that runs with the old one."""
 
@@ -377,7 +492,44 @@ class TestAnotherModel:
         steps = new.ingestion.reindex()  # of the same model: that is asked for
         next(steps)
         assert set(indexes(new)) == {f"chunk_vectors_{kind}" for kind in KINDS}
-        assert PgVectorIndex("third", new.engine).successor().count() == 0
+        assert PgVectorIndex("third", new.engine).successor(128).count() == 0
+
+    def test_one_of_other_dimensions_is_begun_anew_whatever_it_is_called(self, old):
+        embedders = [HashEmbedder(dimensions=dimensions) for dimensions in (128, 64)]
+        begun, new = (build(old.settings, embedder=embedder) for embedder in embedders)
+        steps = begun.ingestion.reindex()
+        next(steps)
+        steps.close()
+
+        with pytest.raises(IndexMismatch, match=r"\(256 dimensions\).*\(64 dimensions\)"):
+            found(new)
+        list(new.ingestion.reindex())
+
+        assert found(new)
+        assert is_level(new)
+        begun.stop()
+        new.stop()
+
+    def test_what_another_process_writes_in_that_moment_is_embedded_again(
+        self, old, new, monkeypatch
+    ):
+        """Its vectors are of the old table, and it marks them when the new one has its place."""
+        marking = old.documents.mark_embedded
+
+        def mark(ids):
+            reindex = pool.submit(list, new.ingestion.reindex())
+            until(lambda: reindex.done() or waiting(old.engine, "locktype = 'advisory'"))
+            reindexes.append(reindex)
+            return marking(ids)
+
+        reindexes = []
+        monkeypatch.setattr(old.ingestion._store, "mark_embedded", mark)
+        with ThreadPoolExecutor(1) as pool:
+            ingest(old, {"news.md": "# News\n\nThe lamp is green."})
+            assert len(reindexes) == 1
+            reindexes[0].result()
+
+        assert is_level(new)
 
     def test_an_empty_library_is_that_of_the_new_model(self, old, new):
         for document in old.documents.documents(EVERYTHING):
