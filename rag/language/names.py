@@ -1,7 +1,8 @@
 """Product names in text, by a lexicon and by shape; and codes of parts and errors.
 
 One is at least five signs of letters and digits, eight digits, or digits with two stops between
-them. Capitals, hyphens and the width of letters tell none from another.
+them, in which no word of six letters stands. Capitals, hyphens and the width of letters tell none
+from another.
 """
 
 import re
@@ -278,6 +279,7 @@ LONGEST_JOIN = 4  # pieces of a question that may be one code: `KH 2319 K`
 _JOINT = "-_.‐-―"
 _RUN = re.compile(rf"[^\W_]+(?:[{_JOINT}][^\W_]+)*")
 _PIECE = re.compile(r"[^\W_]+")
+_LETTERS = re.compile(r"[^\W\d_]{6,}")  # so many letters in a row are a word: `interleukin-2`
 _VERSION = re.compile(r"v?(\d+(?:\.\d+){2,})", re.IGNORECASE)
 
 
@@ -336,5 +338,7 @@ def code_of(run: str) -> str:
         return version[1]
     code = "".join(_PIECE.findall(run)).casefold()
     has_digit = any(map(str.isdigit, code))
+    has_word = any(not letters.isupper() for letters in _LETTERS.findall(run))
     least = LEAST_MIXED if has_digit and any(map(str.isalpha, code)) else LEAST_DIGITS
-    return code if has_digit and least <= len(code) <= MOST_SIGNS else ""
+    is_code = has_digit and not has_word and least <= len(code) <= MOST_SIGNS
+    return code if is_code else ""

@@ -55,7 +55,8 @@ from rag.search.query import words_of
 
 CANDIDATES = 100  # from each index
 COVERAGE = 3.0  # standard deviations that a passage with all words of a question gains
-EXACT, NEAR = 100.0, 50.0  # the same for one that holds its code, or a code near to it
+EXACT = 100.0  # the same for one that holds its code
+NEAR = 3.0  # … a code near to one that nobody has: as much as one with all of the words
 NAMED, NAMED_AMONG = 1.5, 40  # … for one that holds its product names, of so many
 PREFERRED = 0.9  # … for one of a document cited last
 DEEPEST = 6  # candidates that are read for each hit wanted, at most

@@ -42,7 +42,7 @@ def left(passed, pieces):
     return text, [event.number for event in events if isinstance(event, Cited)], draft
 
 
-@settings(deadline=None, max_examples=50)  # each is read by six readers of Markdown
+@settings(deadline=None, max_examples=50)  # each goes through several readers of Markdown
 @given(st.lists(texts, max_size=4))
 def test_no_number_that_was_not_given_leaves_and_nothing_live(pieces):
     _, cited, draft = left(composed, pieces)

@@ -7,7 +7,7 @@ import pytest
 
 from rag.db import collections, writing
 from rag.records import EVERYTHING, MissingIdentifier, Readable
-from rag.search.identifiers import IdentifierIndex
+from rag.search.identifiers import NONE, IdentifierIndex
 from tests.applications import application_over
 
 
@@ -73,9 +73,22 @@ def test_what_stands_everywhere_is_no_code(codes):
     assert not IdentifierIndex(codes.engine).look_up("AB-1234", EVERYTHING).exact
 
 
-@pytest.mark.parametrize("question", ["Wi-Fi 6", "A4", "2026", "What does it cost in 2026?"])
+@pytest.mark.parametrize(
+    "question",
+    ["Wi-Fi 6", "A4", "2026", "What does it cost in 2026?", "interleukin-2", "3-dimensional"],
+)
 def test_words_and_years_take_over_no_question(codes, question):
-    assert IdentifierIndex(codes.engine).look_up(question, EVERYTHING).exact == frozenset()
+    codes.add("Cells", "Interleukin-2 and interleukin-4 in 2-dimensional and 3-dimensional layers.")
+
+    assert IdentifierIndex(codes.engine).look_up(question, EVERYTHING) == NONE
+
+
+def test_a_near_code_does_not_stand_above_what_answers(codes):
+    codes.add("Cells", "Human cells are reprogrammed by replacing genes.")
+    codes.add("Sheet", "GATA4 is a gene.")
+
+    assert "reprogrammed" in first(codes, "Are human cells reprogrammed by replacing GATA3 genes?")
+    assert "GATA4" in first(codes, "GATA3")
 
 
 # ── Fifty invented codes, each typed in every way ─────────────────────────────────────────────
