@@ -113,12 +113,12 @@ def test_a_library_is_ingested_once_for_all_runs(place, monkeypatch):
 def test_a_library_is_named_by_the_code_that_reads(monkeypatch, tmp_path):
     """A folder that is not there any more would be passed over in silence."""
     monkeypatch.setattr(libraries, "PACKAGE", tmp_path)
-    names = {libraries._code()}
+    names = {libraries._digest_of_code()}
     for folder in libraries.READS:
         assert (ROOT / folder).is_dir()
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "code.py").write_text("changed = True")
-        names.add(libraries._code())
+        names.add(libraries._digest_of_code())
 
     assert len(names) == 1 + len(libraries.READS)
 

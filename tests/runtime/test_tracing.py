@@ -97,8 +97,12 @@ def test_a_turn_is_told_with_its_parts_and_figures(collector, tmp_path):
     (turn,) = collector.named("turn")
     parts = [span for span in collector.spans if span.parent_span_id == turn.span_id]
     assert [span.name for span in sorted(parts, key=lambda each: each.start_time_unix_nano)] == [
-        "follow-up", "direct", "retrieval", "model", "check", "judge",
-    ]  # fmt: skip
+        "follow-up",
+        "direct",
+        "retrieval",
+        "model",
+        "check",
+    ]  # nothing is left for a judge
     assert {span.trace_id for span in collector.spans} == {turn.trace_id}
     assert all(turn.start_time_unix_nano <= each.start_time_unix_nano for each in parts)
     assert all(each.end_time_unix_nano <= turn.end_time_unix_nano for each in parts)

@@ -396,7 +396,7 @@ class TestThoseAtWorkAtOnce:
         assert index.chunk_ids() == set(ids)
 
     def test_a_deadlock_with_another_program_is_tried_again(self, application, database):
-        """Which locks vectors first; PostgreSQL ends whichever of two came last."""
+        """Which locks vectors first; PostgreSQL ends whichever of two looks first."""
         with writing(application.engine) as connection:
             name = connection.engine.url.database
             connection.execute(text(f"ALTER DATABASE {name} SET deadlock_timeout = 20"))
@@ -404,6 +404,7 @@ class TestThoseAtWorkAtOnce:
 
         def lock_vectors_and_chunks():
             with writing(theirs) as connection:
+                connection.execute(text("SET LOCAL deadlock_timeout = '1min'"))
                 connection.execute(text("LOCK TABLE chunk_vectors IN ACCESS EXCLUSIVE MODE"))
                 until(lambda: waiting(theirs))
                 connection.execute(text("LOCK TABLE chunks IN ACCESS SHARE MODE"))
