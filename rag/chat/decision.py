@@ -2,14 +2,14 @@
 
 Values are compared only in one unit, of one subject, with a word of the question that stands with
 both. What is denied by other evidence is never said alone: the source leads that says itself that
-it supersedes, else the newer one, else both stand side by side. A value that a text says is past
-never leads, whichever text that is.
+it supersedes, else the newer one, else both stand side by side. A value that a text says was
+corrected never leads, whichever text that is.
 
 Only what is surely of no use is told of: a short answer, or one in other words, is none of it.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -34,9 +34,9 @@ UNIT_WORDS = frozenset(map(stem, UNIT_SIGNS))  # "days" says nothing of what the
 BESIDE = 0.35  # less of it, and evidence may still deny what is said
 MOST_DENIALS = 2
 MOST_CASES = 2  # of one document that are said together
-_CUES = ("prevails", "corrects", "outdates", "supersedes")
 _SUPERSEDES = re.compile(
-    rf"\b(?:{'|'.join(f'(?P<{cue}>{phrases(cue)})' for cue in _CUES)})\b", re.IGNORECASE
+    rf"\b(?:{phrases('prevails')}|{phrases('supersedes')}|(?P<corrects>{phrases('corrects')}))\b",
+    re.IGNORECASE,
 )
 _QUOTES = str.maketrans('“”„"', "''''")
 
@@ -63,14 +63,15 @@ def decide(
     if not cases:
         return NOTHING
     best = cases[0]
-    rulings = [ruling for source in sources for ruling in _rulings(source, language)]
+    rulings = [sentence for source in sources for sentence in _superseding(source)]
+    corrections = [c for ruling in rulings if (c := _correction(ruling, language)) is not None]
     least = best.likeness - BESIDE - LOOKED_UP * is_looked_up(best.source)
     is_computed = best.kind == COMPUTED
     rest = [one for one in evidence if is_computed or one.likeness >= least]
     denying = [e for e in rest if denies(best, e) and not _is_among(e, cases[1:])]
-    denials = _of_each_document([*_in_place_of(best, evidence, rulings), *denying])
+    denials = _of_each_document([*_in_place_of(best, evidence, corrections), *denying])
     first, *rest = _by_precedence([best, *denials], rulings)
-    if _is_past(first, evidence, rulings):
+    if _is_past(first, evidence, corrections):
         return NOTHING
     leading = (first, *rest[:MOST_DENIALS])
     quoted, *others = (_quoted(*(cases if one is best else [one])) for one in leading)
@@ -147,25 +148,17 @@ def denies(one: SourceEvidence, other: SourceEvidence) -> bool:
 
 
 def _amounts(evidence: SourceEvidence) -> list[Figure]:
-    amounts = [figure for figure in evidence.values if figure.kind == "amount"]
-    return _split(evidence.quote, amounts)[0] or amounts
+    return _amounts_in_force(evidence.quote, evidence.values)
 
 
-def _split(text: str, amounts: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
-    """The amounts that a text says hold, and those that it says are past.
-
-    "36 months instead of 24", "370 W corrected to 250 W", "the 24 months are outdated".
-    """
+def _amounts_in_force(text: str, figures: Sequence[Figure]) -> list[Figure]:
+    """The amounts that a text says hold: 36 of "36 months instead of 24", "24 corrected to 36"."""
+    amounts = [figure for figure in figures if figure.kind == "amount"]
     cue = _SUPERSEDES.search(text)
     if cue is None:
-        return list(amounts), []
-    before = [amount for amount in amounts if amount.start < cue.start()]
-    behind = [amount for amount in amounts if amount.start >= cue.start()]
-    if cue.lastgroup in ("corrects", "outdates"):
-        return behind if before or cue.lastgroup == "corrects" else [], before
-    if before:
-        return before, behind
-    return (behind, []) if cue.lastgroup == "prevails" else (behind[1:], behind[:1])
+        return amounts
+    is_behind = cue["corrects"] is not None
+    return [a for a in amounts if (a.start > cue.start()) == is_behind] or amounts
 
 
 def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]:
@@ -178,9 +171,36 @@ def _of_each_document(denials: Sequence[SourceEvidence]) -> list[SourceEvidence]
     return results
 
 
+def _superseding(source: Source) -> list[str]:
+    """The sentences of a source that say what holds instead of another."""
+    text = source.passage
+    return [
+        text[start:end]
+        for start, end in split_sentences(text)
+        if end - start <= LONGEST and _SUPERSEDES.search(text[start:end])
+    ]
+
+
+def _by_precedence(
+    evidences: Sequence[SourceEvidence], rulings: Sequence[str]
+) -> list[SourceEvidence]:
+    """What a sentence that supersedes gives first, then what is newer; else as they are found."""
+    upheld = [
+        figure
+        for sentence in rulings
+        for figure in _amounts_in_force(sentence, list(read_figures(sentence)))
+        if figure.unit
+    ]
+    ranked = sorted(
+        enumerate(evidences),
+        key=lambda pair: (-_gives(pair[1], upheld), -_newest(pair[1].source), pair[0]),
+    )
+    return [evidence for _, evidence in ranked]
+
+
 @dataclass(frozen=True, slots=True)
-class _Ruling:
-    """A sentence that says what holds instead of another."""
+class _Correction:
+    """A sentence that says to what an amount was corrected."""
 
     words: frozenset[str]
     holding: list[Figure]
@@ -190,26 +210,18 @@ class _Ruling:
         return not self.words.isdisjoint(evidence.attribute - UNIT_WORDS)
 
 
-def _rulings(source: Source, language: Language) -> Iterator[_Ruling]:
-    text = source.passage
-    for start, end in split_sentences(text):
-        sentence = text[start:end]
-        if end - start <= LONGEST and _SUPERSEDES.search(sentence):
-            amounts = [f for f in read_figures(sentence) if f.kind == "amount" and f.unit]
-            words = frozenset(content_words(sentence, language))
-            yield _Ruling(words, *_split(sentence, amounts))
+def _correction(sentence: str, language: Language) -> _Correction | None:
+    """Only what is plainly one: "replaces", "instead of" and "no longer valid" also say otherwise.
 
-
-def _by_precedence(
-    evidences: Sequence[SourceEvidence], rulings: Sequence[_Ruling]
-) -> list[SourceEvidence]:
-    """What a ruling holds first, then what is newer; else as they are found."""
-    upheld = [figure for ruling in rulings for figure in ruling.holding]
-    ranked = sorted(
-        enumerate(evidences),
-        key=lambda pair: (-_gives(pair[1], upheld), -_newest(pair[1].source), pair[0]),
-    )
-    return [evidence for _, evidence in ranked]
+    "Replace the filter every 6 months", "members pay 12 EUR instead of 20".
+    """
+    cue = _SUPERSEDES.search(sentence)
+    if cue is None or cue["corrects"] is None:
+        return None
+    amounts = [f for f in read_figures(sentence) if f.kind == "amount" and f.unit]
+    past = [amount for amount in amounts if amount.start < cue.start()]
+    holding = [amount for amount in amounts if amount.start > cue.start()]
+    return _Correction(frozenset(content_words(sentence, language)), holding, past)
 
 
 def _gives(evidence: SourceEvidence, figures: Sequence[Figure]) -> bool:
@@ -219,25 +231,25 @@ def _gives(evidence: SourceEvidence, figures: Sequence[Figure]) -> bool:
 
 
 def _is_past(
-    evidence: SourceEvidence, others: Sequence[SourceEvidence], rulings: Sequence[_Ruling]
+    evidence: SourceEvidence, others: Sequence[SourceEvidence], corrections: Sequence[_Correction]
 ) -> bool:
-    """Whether a ruling says so, or holds another value that stands for the same subject, too."""
-    about = [ruling for ruling in rulings if ruling.speaks_of(evidence)]
-    if any(_gives(evidence, ruling.holding) for ruling in about):
+    """Whether a correction says so, or gives another value that its subject has, too."""
+    about = [one for one in corrections if one.speaks_of(evidence)]
+    if any(_gives(evidence, one.holding) for one in about):
         return False
-    past = [figure for ruling in about for figure in ruling.past]
-    return _gives(evidence, past) or bool(_in_place_of(evidence, others, rulings))
+    past = [figure for one in about for figure in one.past]
+    return _gives(evidence, past) or bool(_in_place_of(evidence, others, corrections))
 
 
 def _in_place_of(
-    evidence: SourceEvidence, others: Sequence[SourceEvidence], rulings: Sequence[_Ruling]
+    evidence: SourceEvidence, others: Sequence[SourceEvidence], corrections: Sequence[_Correction]
 ) -> list[SourceEvidence]:
-    """The nearest of its subject that gives what a ruling holds, where it gives something else.
+    """The nearest of its subject that gives the corrected value, where it gives something else.
 
     A revision's "budget corrected to 250 W" may name no product; that another text has 250 W for
     this one says that it is meant.
     """
-    upheld = [f for ruling in rulings if ruling.speaks_of(evidence) for f in ruling.holding]
+    upheld = [f for one in corrections if one.speaks_of(evidence) for f in one.holding]
     dimensions = {amount.dimension for amount in _amounts(evidence) if amount.unit}
     upheld = [figure for figure in upheld if figure.dimension in dimensions]
     if evidence.kind == COMPUTED or _gives(evidence, upheld):
