@@ -113,6 +113,7 @@ class IncomingFile:
     document_id: str = ""  # that it is to be, whatever its name; "" leaves it to the name
     url: str = ""  # where people open it
     is_again: bool = False  # read although nothing of it changed
+    has_arrived: bool = False  # among the documents, or was: gone since, it is not brought back
     author: str = ""  # where the file itself names none
     date: str = ""  # the same, "2025-03-31"
 

@@ -37,6 +37,7 @@ from rag.documents.store_rows import (
     chunk_from,
     chunk_ids_of,
     chunk_query,
+    existing_ids,
     mark_arrived,
     remove_chunks,
     rename_documents,
@@ -105,13 +106,16 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         """Several documents in one transaction; of two with the same id the later one counts."""
         last = {document.document.id: document for document in stored}
         with db.writing(self._engine) as connection:
+            existing = existing_ids(connection, last)
+            gone = [key for key in last if last[key].in_place and key not in existing]
+            unused = tuple(table.id for key in gone for table in last.pop(key).tables)
             before = self._contents_of(connection, last)
-            changes = write_documents(connection, last)
+            changes = write_documents(connection, last, existing)
             record(connection, "document.stored", *(new.document.name for new in last.values()))
         for document in last.values():
             self.keep_original(document.document.content_hash, document.original)
         self.let_go_of(before)
-        return changes
+        return replace(changes, removed_tables=(*changes.removed_tables, *unused))
 
     def note_arrival(self, file: IncomingFile) -> None:
         """An upload said what a document says already."""

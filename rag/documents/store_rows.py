@@ -4,7 +4,7 @@ A statement costs more than the rows that it carries, so the documents of a batc
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, fields
 from itertools import islice
 from pathlib import PurePosixPath
@@ -47,16 +47,22 @@ class StoredDocument:
     tables: Sequence[Table] = ()
     job_id: str = ""  # of the upload that brought it
     original: bytes | None = None  # the file itself
+    in_place: bool = False  # of a document that is there: one that is gone stays so
 
 
-def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]) -> ChunkChanges:
-    """Write them, by their ids, in place of what was there; says which chunks came and went."""
+def write_documents(
+    connection: Connection, stored: Mapping[str, StoredDocument], existing: Set[str]
+) -> ChunkChanges:
+    """Write them, by their ids, in place of what was there; says which chunks came and went.
+
+    `existing` are those that are documents already, see `existing_ids`.
+    """
     old = _old_places(connection, stored)
     new = {chunk.id: chunk for document in stored.values() for chunk in document.chunks}
     removed = [chunk_id for chunk_id in old if chunk_id not in new]
     added = tuple(chunk for chunk_id, chunk in new.items() if chunk_id not in old)
     _note_earlier(connection, stored, new)
-    _write_document_rows(connection, [document.document for document in stored.values()])
+    _write_document_rows(connection, [document.document for document in stored.values()], existing)
     _write_sections(connection, {key: document.sections for key, document in stored.items()})
     gone = _write_tables(connection, {key: document.tables for key, document in stored.items()})
     remove_chunks(connection, removed)
@@ -66,6 +72,12 @@ def write_documents(connection: Connection, stored: Mapping[str, StoredDocument]
     db.mark_changed(connection, collections.values())
     mark_arrived(connection, [document.job_id for document in stored.values() if document.job_id])
     return ChunkChanges(added, tuple(removed), gone)
+
+
+def existing_ids(connection: Connection, document_ids: Iterable[str]) -> set[str]:
+    """Those that are documents, and stay so until the transaction ends."""
+    query = select(db.documents.c.id).order_by(db.documents.c.id).with_for_update()
+    return {row.id for row in rows_with(connection, query, db.documents.c.id, document_ids)}
 
 
 def _note_earlier(
@@ -218,11 +230,9 @@ def _old_places(connection: Connection, document_ids: Iterable[str]) -> dict[str
     return {row[0]: tuple(row[1:]) for row in rows}
 
 
-def _write_document_rows(connection: Connection, documents: Sequence[Document]) -> None:
-    ids = [document.id for document in documents]
-    existing = {
-        row.id for row in rows_with(connection, select(db.documents.c.id), db.documents.c.id, ids)
-    }
+def _write_document_rows(
+    connection: Connection, documents: Sequence[Document], existing: Set[str]
+) -> None:
     rows = [_document_row(document) for document in documents]
     changed = [
         # Where it is now says whoever moves it.

@@ -83,6 +83,8 @@ class FileReader:
                 raise NotFound(f"{file.name}: its collection is not there any more, or not yours.")
             content_hash = hashlib.sha256(data).hexdigest()
             document = self._known_document(file)
+            if document is None and file.has_arrived:
+                return Progress(file.name, Stage.UNCHANGED)
             if document is None:
                 document_id = file.document_id or self._store.free_id(file)
                 return self._parse(file, data, content_hash, document_id)
@@ -165,7 +167,9 @@ class FileReader:
             _with_source(parsed.report, file),
             file.url,
         )
-        return StoredDocument(document, sections, chunks, tables, file.job_id, data)
+        return StoredDocument(
+            document, sections, chunks, tables, file.job_id, data, in_place=file.has_arrived
+        )
 
 
 def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:

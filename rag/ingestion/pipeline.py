@@ -338,6 +338,7 @@ def stored_files(store: SqlDocumentStore, documents: Iterable[Document]) -> Iter
                 owner=document.owner,
                 url=document.url,
                 is_again=True,
+                has_arrived=True,
                 author=document.report.author,
                 date=document.report.date,
             )

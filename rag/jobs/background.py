@@ -274,7 +274,13 @@ class BackgroundJobs:
         try:
             file = self._uploads.file(upload_id, name=name)
             job = running.job
-            file = replace(file, owner=job.owner, collection_id=job.collection_id, job_id=job.id)
+            file = replace(
+                file,
+                owner=job.owner,
+                collection_id=job.collection_id,
+                job_id=job.id,
+                has_arrived=job.has_arrived,
+            )
             self._ingest_file(running, file)
         except (QueueStopped, *AWAY):
             raise  # it is done again, and needs its upload

@@ -47,7 +47,8 @@ class House:
         self.store = SqlDocumentStore(self.engine)
         self.embedder = HashEmbedder()
         self.index = MemoryIndex()
-        tables = TableStore(self.engine, TableFiles(str(folder / "tables"), folder / "cache"))
+        self._tables = folder / "tables"
+        tables = TableStore(self.engine, TableFiles(str(self._tables), folder / "cache"))
         self.ingestion = Ingestion(
             self.store, self.embedder, self.index, loader=loader, tables=tables
         )
@@ -64,6 +65,9 @@ class House:
 
     def stored_ids(self) -> set[str]:
         return {chunk.id for chunk in self.stored()}
+
+    def table_files(self) -> list[Path]:
+        return list(self._tables.glob("*.parquet"))
 
     def is_level(self) -> bool:
         return (
@@ -318,6 +322,44 @@ class TestDelete:
 
         assert house.stored_ids() == before
         assert house.is_level()
+
+    @pytest.mark.parametrize("changed", [b"Part,Grams\nA,1\n", b"Part,Grams\nA,2\n"])
+    @pytest.mark.parametrize("moment", ["its bytes are read", "it is cut"])
+    def test_while_its_upload_is_done_again_stays_whenever_it_comes(self, house, changed, moment):
+        """A killed process leaves jobs whose text had come in; they are done again at the start."""
+        document_id = house.ingest_text("parts.csv", "Part,Grams\nA,1\n").document_id
+        count_tokens, moments = house.embedder.count_tokens, []
+
+        def come_to(name):
+            moments.append(name)
+            if name == moment and moments.count(name) == 1:
+                house.ingestion.delete(document_id)
+
+        def read(_max_bytes):
+            come_to("its bytes are read")
+            return changed
+
+        def count(texts):
+            come_to("it is cut")
+            return count_tokens(texts)
+
+        house.embedder.count_tokens = count
+        house.ingest(IncomingFile("parts.csv", read, is_again=True, has_arrived=True))
+
+        assert house.store.documents(EVERYTHING) == []
+        assert house.table_files() == []
+        assert house.is_level()
+
+    def test_while_a_new_file_of_its_name_comes_in_loses_that_file_nothing(self, house):
+        document_id = house.ingest_text("manual.md", MANUAL).document_id
+
+        def read(_max_bytes):
+            house.ingestion.delete(document_id)
+            return b"# New\n\nNew text.\n"
+
+        house.ingest(IncomingFile("manual.md", read))
+
+        assert [chunk.text for chunk in house.stored()] == ["New text."]
 
 
 class TestReindex:
