@@ -26,9 +26,11 @@ from rag.documents.tables import Spanning, spread
 CURRENCY = {"$", "€", "£", "¥", "US$"}
 TRAILING = {"%", ")", ")%"}
 LIST_MARK = re.compile(r"[•●▪◦‣■□○∙·►➢✓*–—-]|\(?(?:\d{1,3}|[a-z])[.)]")
+CLAUSE = re.compile(r"§ ?\d{1,4} ?[a-z]?|\d{1,3}(?:\.\d{1,3})+\.?")  # as contracts number theirs
 LETTER_BEFORE = re.compile(r"[^\W\d_]$")
 CELL_GAP = 0.9  # of the type size: wider than any blank of a paragraph
 FIGURE_GAP = 0.3  # … and than any within a figure
+LEADER_GAP = 2.0  # of the type size: between dots that lead to a figure
 FIGURES = re.compile(r"[\d\s$€£¥(),.%+—–-]+")
 ONE_HEIGHT = 0.5  # of the type size: so far up or down stand small figures beside a word
 SAME_HEIGHT = 0.25  # of the type size
@@ -300,7 +302,9 @@ def _pieces(letters: Sequence[_Letter], size: float) -> Iterator[list[_Letter]]:
     words = list(_words(letters, FIGURE_GAP * size))
     piece = words[0]
     for before, word in pairwise(words):
-        if _gap(before, word) < CELL_GAP * size and not _are_figures(before, word):
+        gap = _gap(before, word)
+        is_led = "." in (before[0].text, word[0].text) and gap < LEADER_GAP * size
+        if is_led or (gap < CELL_GAP * size and not _are_figures(before, word)):
             piece = [*piece, *word]
         else:
             yield piece
