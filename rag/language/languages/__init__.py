@@ -10,6 +10,8 @@ from fractions import Fraction
 from importlib.resources import files
 from typing import Any
 
+LISTS = files("rag.language") / "languages"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
@@ -42,7 +44,7 @@ class Language:
 
 def read_lists(name: str) -> dict[str, Any]:
     """A file of lists of words."""
-    text = files("rag.language.languages").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    text = (LISTS / f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
@@ -102,7 +104,7 @@ def any_of(words: Iterable[str]) -> str:
 
 def _codes() -> list[str]:
     """A language is a file whose name has two letters."""
-    names = (path.name.removesuffix(".toml") for path in files("rag.language.languages").iterdir())
+    names = (path.name.removesuffix(".toml") for path in LISTS.iterdir())
     return sorted(name for name in names if len(name) == 2)
 
 
