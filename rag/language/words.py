@@ -153,7 +153,7 @@ def _synonym_stems() -> dict[str, str]:
 
 
 @cache
-def _groups() -> dict[str, frozenset[str]]:
+def _stem_groups() -> dict[str, frozenset[str]]:
     results = defaultdict[str, set[str]](set)
     for word, one in _synonym_stems().items():
         results[one] |= {one, word}
@@ -163,7 +163,7 @@ def _groups() -> dict[str, frozenset[str]]:
 def alike(word: str) -> frozenset[str]:
     """The stems of words that mean the same or about the same, itself not among them."""
     one = canonical(word)
-    near = (like for other in {one, *related(one)} for like in _groups().get(other, {other}))
+    near = (like for other in {one, *related(one)} for like in _stem_groups().get(other, {other}))
     return frozenset(near) - {word}
 
 
