@@ -85,7 +85,7 @@ class Scanner:
 
     def __init__(self) -> None:
         self._text = ""  # of the line so far, and what is not decided yet
-        self._at = 0
+        self._position = 0
         self._offset = 0  # of `_text` in the whole
         self._line = 0  # where the line begins in `_text`
         self._final = False
@@ -97,16 +97,16 @@ class Scanner:
 
     def scan(self, text: str, *, final: bool = False) -> Iterator[str | MarkerGroup]:
         """Yield what is decided; with `final`, the rest too."""
-        passed = max(self._line, self._at - _CONTEXT)
+        passed = max(self._line, self._position - _CONTEXT)
         self._text = self._text[passed:] + text
-        self._at -= passed
+        self._position -= passed
         self._line = max(0, self._line - passed)
         self._offset += passed
         end = len(self._text)
         if final:
             self._final = True
             self._text += "\n"  # for patterns that look one character ahead
-        while self._at < end:
+        while self._position < end:
             spend()
             try:
                 yield self._next()
@@ -116,33 +116,33 @@ class Scanner:
     def _next(self) -> str | MarkerGroup:
         if self._begins:
             self._begin_line()
-        char = self._text[self._at]
+        char = self._text[self._position]
         if char == "\n":
             self._begins = True
-            self._line = self._at + 1
+            self._line = self._position + 1
             return self._take(self._line)
         if self._is_code:
             return self._taken_by(_LINE)
-        plain = _PLAIN.match(self._text, self._at)
+        plain = _PLAIN.match(self._text, self._position)
         if plain:  # most of any text
             return self._take(plain.end())
         group = self._citation(char)
         if group:
-            self._at += len(group.text)
-            self._cited_to = self._offset + self._at
+            self._position += len(group.text)
+            self._cited_to = self._offset + self._position
             return group
         if char in SUPERSCRIPT:
             return self._taken_by(_RAISED)
-        return self._literal(char) if char in LITERAL else self._take(self._at + 1)
+        return self._literal(char) if char in LITERAL else self._take(self._position + 1)
 
     def _take(self, end: int) -> str:
-        taken = self._text[self._at : end]
-        self._at = end
+        taken = self._text[self._position : end]
+        self._position = end
         return taken
 
     def _taken_by(self, pattern: "regex.Pattern[str]") -> str:
-        match = pattern.match(self._text, self._at)
-        return self._take(match.end() if match else self._at + 1)
+        match = pattern.match(self._text, self._position)
+        return self._take(match.end() if match else self._position + 1)
 
     def _match(
         self, pattern: "regex.Pattern[str]", position: int, most: int = MOST
@@ -159,7 +159,7 @@ class Scanner:
     # ── Code and mathematics ─────────────────────────────────────────────────────────────────
 
     def _begin_line(self) -> None:
-        line, newline, _ = self._text[self._at : self._at + _MAX_LINE].partition("\n")
+        line, newline, _ = self._text[self._position : self._position + _MAX_LINE].partition("\n")
         visible = line.lstrip(" \t>")
         is_fence = visible.startswith(("```", "~~~"))
         if not newline and len(line) < _MAX_LINE and (is_fence or len(visible) < _TELLING):
@@ -169,25 +169,27 @@ class Scanner:
 
     def _literal(self, char: str) -> str:
         most = MAX_CODE if char == "`" else MOST
-        match = self._match(LITERAL[char], self._at, most)
+        match = self._match(LITERAL[char], self._position, most)
         if match:
             return self._take(match.end())
         if char == "`":
             return self._taken_by(_TICKS)
         if char != "\\":
-            return self._take(self._at + 1)
-        if self._at + 1 == len(self._text):
+            return self._take(self._position + 1)
+        if self._position + 1 == len(self._text):
             raise _MoreNeeded
-        return self._take(self._at + (1 if self._text[self._at + 1] in _NOT_ESCAPED else 2))
+        return self._take(
+            self._position + (1 if self._text[self._position + 1] in _NOT_ESCAPED else 2)
+        )
 
     # ── Citations ────────────────────────────────────────────────────────────────────────────
 
     def _citation(self, char: str) -> MarkerGroup | None:
         if char in "sSqQ":
             return self._spoken()
-        if self._is_far_from_figures(self._at):
+        if self._is_far_from_figures(self._position):
             return None
-        first = self._unit(self._at, is_next=self._offset + self._at == self._cited_to)
+        first = self._unit(self._position, is_next=self._offset + self._position == self._cited_to)
         return self._together(first) if first else None
 
     def _unit(self, position: int, *, is_next: bool) -> MarkerGroup | None:
@@ -262,7 +264,7 @@ class Scanner:
 
     def _together(self, first: MarkerGroup) -> MarkerGroup:
         """With the markers that stand beside it, so that what is between them can go with them."""
-        group, position = first, self._at + len(first.text)
+        group, position = first, self._position + len(first.text)
         while not first.is_unsure and len(group.markers) < _MAX_TOGETHER:
             span = separator = None
             if not _USUAL.match(self._text, position):
@@ -286,18 +288,18 @@ class Scanner:
 
     def _spoken(self) -> MarkerGroup | None:
         """ "According to source 7, …" and "Source 7 says …"."""
-        before, match = self._before(self._at), None
+        before, match = self._before(self._position), None
         cited_to = self._cited_to - self._offset
-        between = self._text[max(0, cited_to) : self._at]
+        between = self._text[max(0, cited_to) : self._position]
         follows_marker = cited_to >= 0 and not between.strip(" \t>*_-…")
         if INTRODUCES.match(before):
-            match = self._match(INTRODUCED, self._at)
+            match = self._match(INTRODUCED, self._position)
         elif BEGINS.match(before) or follows_marker:
-            match = self._match(REPORTING, self._at)
+            match = self._match(REPORTING, self._position)
         numbers = _numbers(match.captures("range")) if match else ()
         if not match or not numbers:
             return None
-        return replace(self._cited(numbers, self._at, match.end()), leaves=match["word"])
+        return replace(self._cited(numbers, self._position, match.end()), leaves=match["word"])
 
 
 def _with_all_between(first: MarkerGroup, last: MarkerGroup) -> MarkerGroup:

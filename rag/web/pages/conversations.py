@@ -286,9 +286,7 @@ def _conversation_page(
     """`editing` is the index of the question that another one is to take the place of."""
     if editing is None and (editing := wanted_index("edit", request.args)) is not None:
         question = question or session.message(editing).content
-    place = WantedRange(
-        **{name: wanted_index(name, request.args) for name in ("before", "at", "after")}
-    )
+    place = WantedRange(*(wanted_index(name, request.args) for name in ("before", "at", "after")))
     url = url_for("pages.conversation", session_id=session.id)
     transcript = transcript_of(session, url, place)
     return show_page(
