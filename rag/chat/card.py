@@ -4,6 +4,7 @@ import json
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from rag.chat.decision import NOTHING, Lead, decide
@@ -22,7 +23,7 @@ from rag.chat.tool_loop import sent_tokens
 from rag.citations.comparison.parser import are_siblings, read, read_source, same_name
 from rag.citations.gate import JsonGate, calls_in_words, json_in_words
 from rag.citations.markers import as_it_stands, find_markers, keep_markers, neutralise
-from rag.errors import TooLarge, UnreadableReply
+from rag.errors import IndexAway, ModelError, TooLarge, UnreadableReply
 from rag.language.figures import read_figures
 from rag.language.names import Lexicon, typed_names
 from rag.language.sentences import cells_of
@@ -454,12 +455,18 @@ class CardWriter:
             self._statements.embed,
             names,
             lambda name: self._mentions(name, readable),
-            self._confidence(request.question, readable),
+            self._confidence_of(request.question, readable),
         )
         for paragraph in markdown_of(card):
             yield ModelDelta(text=paragraph)
         if card.passages:
             yield ModelDelta(card=card)
+
+    def _confidence_of(self, question: str, readable: Readable) -> Confidence:
+        """Nothing is said of it where a model or an index is away."""
+        with suppress(ModelError, IndexAway):
+            return self._confidence(question, readable)
+        return Confidence()
 
     def declined(self, text: str) -> bool:
         return says_declined(text)

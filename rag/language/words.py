@@ -7,14 +7,14 @@ import re
 import tomllib
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from importlib.resources import files
 from itertools import pairwise
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 LISTS = files("rag.language") / "languages"
 
@@ -201,6 +201,21 @@ _turn = Lock()
 REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
 _TOLD_APART = 1  # by so many function words more, a text is taken for a language
 _SURE = 2  # … whatever stands around it
+
+Read = TypeVar("Read")
+MOST_TEXTS = 2048
+LONGEST = 8_000  # characters: what is longer is read again
+
+
+def memoised(read: Callable[[str], Read]) -> Callable[[str], Read]:
+    """For functions of a text alone, whose results nobody changes."""
+    cached = lru_cache(MOST_TEXTS)(read)
+
+    @wraps(read)
+    def read_once(text: str) -> Read:
+        return cached(text) if len(text) <= LONGEST else read(text)
+
+    return read_once
 
 
 class Token(NamedTuple):

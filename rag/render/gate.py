@@ -12,7 +12,8 @@ from operator import itemgetter
 
 from rag.citations.gate import MarkerGate, gate_text
 from rag.citations.grammar import MATH, MAX_MATH
-from rag.language.lazy_patterns import memoised, regex
+from rag.language.lazy_patterns import regex
+from rag.language.words import memoised
 from rag.records import Answer, Message, Role
 
 _QUOTE = re.compile(r" {0,3}>(?: |$)?")
