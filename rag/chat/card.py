@@ -37,7 +37,7 @@ from rag.tokens import count_tokens
 MOST_SHOWN = 6  # passages, the folded ones among them
 WEAK = 0.1  # relevance of the best, below which the search's word is taken that nothing answers
 NEAR = 0.4  # a sentence so near to the question by meaning may answer where the search is not sure
-FOUND = Confidence()
+SURE_OF_IT = Confidence()
 UNKNOWN_RELEVANCE = 0.5
 MOST_MENTIONS = 3
 Mentions = Callable[[str], Mention | None]
@@ -48,7 +48,7 @@ def card_of(
     embed: EmbedTexts,
     lexicon: Sequence[str] = (),
     mentions: Mentions = lambda _: None,
-    confidence: Confidence = FOUND,
+    confidence: Confidence = SURE_OF_IT,
 ) -> Card:
     """The card; without passages where nothing was found.
 

@@ -36,7 +36,7 @@ from rag.records import (
 from rag.render.gate import sanitise
 from rag.seams import AnswerOptions, Embedder, TokenCounter
 
-SAID = "The model said:"
+MODEL_ANSWER = "The model said:"
 
 
 def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
@@ -77,7 +77,7 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
 def quotation(text: str, reason: str) -> str:
     """What a model said, to stand below the passages."""
     lines = (f"> {line}".rstrip() for line in text.splitlines())
-    return "\n\n".join(["", f"**{SAID}** {reason}", "\n".join(lines)])
+    return "\n\n".join(["", f"**{MODEL_ANSWER}** {reason}", "\n".join(lines)])
 
 
 def all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:

@@ -72,9 +72,9 @@ def table_words(name: str, row_count: int, columns: Sequence[TableColumn]) -> st
     return "\n".join(lines)
 
 
-_TOLD = read_lists("rows")
-_FIGURES = _TOLD["figures"]
-PARTS = {word: Part(name) for name, said in _TOLD["parts"].items() for word in said.split()}
+_LISTS = read_lists("rows")
+_FIGURES = _LISTS["figures"]
+PARTS = {word: Part(name) for name, said in _LISTS["parts"].items() for word in said.split()}
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 
@@ -82,7 +82,7 @@ ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 def _expressions(section: str) -> dict[tuple[str, ...], str]:
     return {
         tuple(part.split()): name
-        for name, text in _TOLD[section].items()
+        for name, text in _LISTS[section].items()
         for part in text.split(";")
     }
 
@@ -91,11 +91,11 @@ CUES = _expressions("cues")
 COMPARED = _expressions("compared")
 CHANGES: dict[str, list[tuple[str, ...]]] = {
     name: [tuple(part.split()) for part in text.split(";")]
-    for name, text in _TOLD["changes"].items()
+    for name, text in _LISTS["changes"].items()
 }
 EXISTS = CHANGES["exists"][0]
 LONGEST_SAID = max(map(len, (*CUES, *COMPARED)))
-THAN, JUDGING = (frozenset(_TOLD["adjectives"][name].split()) for name in ("than", "judging"))
+THAN, JUDGING = (frozenset(_LISTS["adjectives"][name].split()) for name in ("than", "judging"))
 IDLE = frozenset(map(normalised, all_words("idle_over_rows")))
 MONTHS = {normalised(word): at for word, at in all_meanings("months").items()}
 ORDINALS = {normalised(word): at for word, at in all_meanings("ordinals").items()}
@@ -121,7 +121,7 @@ class Adjective:
 
 def _adjectives() -> dict[str, Adjective]:
     adjectives: dict[str, Adjective] = {}
-    for line in _TOLD["adjectives"]["lines"].strip().splitlines():
+    for line in _LISTS["adjectives"]["lines"].strip().splitlines():
         sign, measures, forms = line.split("|")
         for form in forms.split():
             most = form.endswith("est") or form.endswith("ste")
@@ -129,7 +129,7 @@ def _adjectives() -> dict[str, Adjective]:
             made = Adjective(sign == "+", tuple(measures.split()), degree)
             adjectives |= dict.fromkeys([form + e for e in ("", *"nrsm") if most or not e], made)
     for name in ("up", "down"):
-        ends = _TOLD["adjectives"][name].split()
+        ends = _LISTS["adjectives"][name].split()
         for form in ends:
             named_measures = adjectives.get(form, Adjective(True)).measures
             adjectives[form] = Adjective(name == "up", named_measures, "most")

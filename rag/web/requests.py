@@ -22,7 +22,7 @@ from rag.runtime.budget import Budget, HangUp, Lane, begin
 from rag.web.access.owner import current_owner, is_cookie_caller
 
 EXTENSION = "groundnote-lane"
-HELD_BACK = 0.25  # of the threads are never given to answers
+SEND_BUFFER = 0.25  # of the threads are never given to answers
 WAITING_SHARE = 0.25  # of the threads may hold requests that wait
 EVENT_STREAM = "text/event-stream"
 
@@ -42,7 +42,7 @@ def limit_answers(
     A stream of one that is `telling` begins at once: it says itself how many wait before it.
     """
     waiting = max(1, int(WAITING_SHARE * threads))
-    capacity = max(1, int((1 - HELD_BACK) * threads) - waiting)
+    capacity = max(1, int((1 - SEND_BUFFER) * threads) - waiting)
     lane = Lane(capacity, waiting=waiting, share=None if are_one else capacity // 2)
     app.extensions[EXTENSION] = lane
 
@@ -89,14 +89,14 @@ def wants_events() -> bool:
 
 
 LOOK_SECONDS = 1.0  # an answer without a model has ended by then
-TOLD_BY = "waitress.client_disconnected"
+DISCONNECT_KEY = "waitress.client_disconnected"
 CONNECTIONS = ("gunicorn.socket", "werkzeug.socket")  # where servers leave it; others do not
 
 
 @contextmanager
 def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS) -> Iterator[None]:
     """Hang up once the client of this request has gone, where its server lets us see that."""
-    is_gone = way_to_tell()
+    is_gone = disconnect_check()
     if is_gone is None:
         yield
         return
@@ -115,9 +115,9 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
         ended.set()
 
 
-def way_to_tell() -> Callable[[], bool] | None:
+def disconnect_check() -> Callable[[], bool] | None:
     """Says whether the client of this request has gone, where its server lets us see that."""
-    tells: Callable[[], bool] | None = request.environ.get(TOLD_BY)
+    tells: Callable[[], bool] | None = request.environ.get(DISCONNECT_KEY)
     if tells is not None:
         return tells
     results = (request.environ.get(name) for name in CONNECTIONS)
@@ -141,7 +141,7 @@ def give_budgets(app: Flask) -> None:
 
     @app.before_request
     def give() -> None:
-        begin(Budget(owner=g.get("owner", ""), has_left=way_to_tell() or (lambda: False)))
+        begin(Budget(owner=g.get("owner", ""), has_left=disconnect_check() or (lambda: False)))
 
     @app.teardown_request
     def end(_error: BaseException | None) -> None:

@@ -18,7 +18,7 @@ from rag.web.problems import HIDDEN_DETAIL, problem_of, problem_response
 from rag.web.requests import hanging_up_when_left
 
 EXTENSION = "groundnote-turns"
-KEPT_SECONDS = 60.0  # after its end: for a page that comes back late
+SECONDS_AFTER_END = 60.0  # after its end: for a page that comes back late
 ENDING_SECONDS = 5.0  # that a server which ends waits for its answers
 SHUT_DOWN = "The server was stopped while it wrote this answer. Ask for it again."
 
@@ -163,7 +163,7 @@ class Turns:
             self._turns = [
                 turn
                 for turn in self._turns
-                if turn.ended_at is None or now - turn.ended_at < KEPT_SECONDS
+                if turn.ended_at is None or now - turn.ended_at < SECONDS_AFTER_END
             ]
             self._turns.append(turn)
         threading.Thread(target=self._run, args=(turn, events), name="turn", daemon=True).start()

@@ -189,7 +189,7 @@ def _whole(text: str) -> tuple[str, str]:
 
 UNSTORED_FOR = timedelta(hours=24)
 EXTENSION = "groundnote-fingerprints"
-HELD_CHARACTERS = 200  # that a model may say before it calls a tool
+BUFFERED_CHARACTERS = 200  # that a model may say before it calls a tool
 
 
 @dataclass(slots=True)
@@ -205,7 +205,7 @@ class AnswerToClient(ABC):
 
     @staticmethod
     @abstractmethod
-    def named_session(body: Any) -> FoundSession | None:
+    def chosen_session(body: Any) -> FoundSession | None:
         """The session that the client names, if it does."""
 
     @staticmethod
@@ -374,13 +374,15 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     has_model = application().settings.llm.is_configured
     wishes, wanted = body.wishes(has_model=has_model), body.collections()
     if request.rounds and not has_model:
-        raise UserError(NOBODY.format(body.said_in))
+        raise UserError(NOBODY.format(body.messages_field))
     ids = None if wanted is None else rights.chosen(wanted)  # before anything is begun
     table = _fingerprints()
 
     def begin() -> tuple[RunningTurn, AnswerToClient]:
         session = (
-            protocol.named_session(body) or _known_as(body, request) or _found_for(body, request)
+            protocol.chosen_session(body)
+            or _session_by_name(body, request)
+            or _find_session(body, request)
         )
         is_kept = _keep_or_expire(session, body)
         application().metrics.conversations.labels(session.by.value).inc()
@@ -389,11 +391,11 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
             reserve_numbers(session.session, request.history, highest)
         if ids is not None and tuple(ids) != session.session.read().collections:
             session.session.choose(ids)
-        rounds = _rounds(session, request, body.said_in) if request.rounds else ()
+        rounds = _rounds(session, request, body.messages_field) if request.rounds else ()
         answer_options = replace(
             wishes,
             rounds=rounds,
-            history=None if session.is_certain and is_kept else _past_alone(session, request),
+            history=None if session.is_certain and is_kept else _history_alone(session, request),
             instructions="\n".join(request.instructions),
             notices=request.notices,
         )
@@ -416,7 +418,7 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
     return Response(json.dumps(answering.whole(end)), mimetype="application/json")
 
 
-def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
+def _session_by_name(body: AskingBody, request: ClientRequest) -> FoundSession | None:
     """The session that the client calls so, however little of it is sent along; made if need be."""
     name = body.name
     if not name:
@@ -430,10 +432,10 @@ def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
     if table.name(conversation.session, key):
         return conversation
     conversation.session.delete()  # another request with this name was quicker
-    return _known_as(body, request)
+    return _session_by_name(body, request)
 
 
-def _found_for(body: AskingBody, request: ClientRequest) -> FoundSession:
+def _find_session(body: AskingBody, request: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
     finder, past = _finder(body), request.history
     if request.rounds and request.called and request.question:
@@ -477,7 +479,7 @@ def forget_turn(session: SessionTranscript, index: int) -> None:
         session.erase(index)
 
 
-def _past_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
+def _history_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
     cited = {n for message in request.history for n in cited_numbers(message.content)}
     registered = {source.number for source in session.session.sources(sorted(cited))}
@@ -558,7 +560,7 @@ def settle_text(events: Iterator[tuple[int, Event | None]]) -> Iterator[Event | 
             continue
         if isinstance(event, Text):
             pending += event.text
-        if isinstance(event, Cited | Finished | Failed) or len(pending) > HELD_CHARACTERS:
+        if isinstance(event, Cited | Finished | Failed) or len(pending) > BUFFERED_CHARACTERS:
             is_settled = True
         if pending and is_settled:
             yield Text(pending)

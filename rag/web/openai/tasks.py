@@ -36,7 +36,7 @@ TASK_TOKENS = 1_500  # of a reply, where neither the settings nor the client say
 _FIELD = re.compile(r'\{\s*"(\w+)"\s*:\s*(\[?)')  # of the example that a template gives
 # Who speaks: a label with a colon, a heading, a tag.
 _SPEAKER = r"^[^\w\n]{{0,8}}(?:{0}[^\w\n]{{0,4}}[:：]|(?<=# ){0}$|(?<=<){0}[\s>])"
-_SAID = re.compile(
+_USER_LINE = re.compile(
     _SPEAKER.format("(?:user|human)") + r"\W{0,8}([^\n]+)", re.MULTILINE | re.IGNORECASE
 )
 _ANSWERED = re.compile(_SPEAKER.format("(?:assistant|ai|bot)"), re.MULTILINE | re.IGNORECASE)
@@ -61,7 +61,7 @@ def is_task(body: AskingBody, request: ClientRequest, *, is_named: bool = False)
 
 def _quotes_a_talk(text: str) -> bool:
     """Whether both sides of a conversation speak in a text."""
-    if _SAID.search(text) and _ANSWERED.search(text):
+    if _USER_LINE.search(text) and _ANSWERED.search(text):
         return True
     return set(_ROLES.findall(text)) == {"user", "assistant"} or bool(_MERGED.search(text))
 
@@ -85,7 +85,7 @@ def reply_to(body: AskingBody, request: ClientRequest) -> tuple[str, tuple[ToolC
 
 def empty_answer(prompt: str) -> str:
     """The form that a task wants, without anything in it; a title is how the person began."""
-    match = _SAID.search(prompt)
+    match = _USER_LINE.search(prompt)
     title = " ".join(match[1].split())[:TITLE_CHARACTERS] if match else ""
     wanted = _FIELD.search(prompt)
     if wanted is None:

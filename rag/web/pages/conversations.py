@@ -14,8 +14,8 @@ from rag.errors import NotFound, RagError, UserError
 from rag.records import Document, Failed, Role, Section
 from rag.records.documents import ColumnType, Table
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
-from rag.render.statements import CitedStatement, shown_statement, statements_in
-from rag.render.tables import form_of, shown_result
+from rag.render.statements import CitedStatement, compare_statement, statements_in
+from rag.render.tables import form_of, render_result
 from rag.seams import SessionHandle, SessionTranscript, SourceRegister
 from rag.sessions.branches import edited
 from rag.tables.plan import plan_from
@@ -24,14 +24,14 @@ from rag.web.access.rights import choices, linked_source, open_session, pickable
 from rag.web.api.documents import PDF, has_original
 from rag.web.pages.layout import (
     PageResult,
+    collections_of_request,
+    index_of_request,
     led_when_due,
+    model_of_form,
     show_page,
-    wanted_collections,
-    wanted_index,
-    wanted_model,
     words,
 )
-from rag.web.pages.transcript import WantedRange, footnotes, transcript_of
+from rag.web.pages.transcript import TranscriptRange, footnotes, transcript_of
 from rag.web.request_context import application, default_config
 from rag.web.turns import RunningTurn, turns
 
@@ -46,7 +46,7 @@ LONGEST_TOPIC = 50
 SHORTEST_TOPIC = 200  # characters of its text
 TOPICS_TRIED = 2  # of a document
 SURE = 0.3  # relevance of what answers
-KEPT = 64  # for so many sets of documents
+MOST_EXAMPLES = 64  # for so many sets of documents
 _tried: OrderedDict[tuple[str, ...], list[str]] = OrderedDict()
 
 
@@ -57,7 +57,7 @@ def starters(documents: Sequence[Document]) -> list[str]:
     if questions is None:
         questions = _answerable(ids)
     _tried[ids] = questions
-    while len(_tried) > KEPT:
+    while len(_tried) > MOST_EXAMPLES:
         _tried.popitem(last=False)
     return questions
 
@@ -165,8 +165,8 @@ def new() -> str:
 @pages.post("/ask")
 def ask_first() -> PageResult:
     """The first question of a conversation."""
-    question, chosen = words("content"), wanted_collections() or ()
-    model = wanted_model()
+    question, chosen = words("content"), collections_of_request() or ()
+    model = model_of_form()
 
     def begin() -> Response:
         session = application().store.create(
@@ -210,8 +210,8 @@ def conversation(session_id: str) -> str:
 def ask(session_id: str) -> PageResult:
     """The next question."""
     session = open_session(session_id)
-    question, chosen = words("content"), wanted_collections()
-    place, model = wanted_index("edit", request.form), wanted_model()
+    question, chosen = words("content"), collections_of_request()
+    place, model = index_of_request("edit", request.form), model_of_form()
 
     def begin() -> Response:
         branch = session if place is None else edited(session, place)
@@ -237,7 +237,7 @@ def ask(session_id: str) -> PageResult:
 def regenerate(session_id: str) -> Response:
     """Write the last answer anew."""
     session = open_session(session_id)
-    index = wanted_index("index", request.form)
+    index = index_of_request("index", request.form)
     if index is None:
         raise UserError("Say which answer is to be written again: its index is missing.")
 
@@ -275,9 +275,11 @@ def _conversation_page(
     session: SessionHandle, *, question: str = "", error: str = "", editing: int | None = None
 ) -> str:
     """`editing` is the index of the question that another one is to take the place of."""
-    if editing is None and (editing := wanted_index("edit", request.args)) is not None:
+    if editing is None and (editing := index_of_request("edit", request.args)) is not None:
         question = question or session.message(editing).content
-    place = WantedRange(*(wanted_index(name, request.args) for name in ("before", "at", "after")))
+    place = TranscriptRange(
+        *(index_of_request(name, request.args) for name in ("before", "at", "after"))
+    )
     url = url_for("pages.conversation", session_id=session.id)
     transcript = transcript_of(session, url, place)
     return show_page(
@@ -296,7 +298,7 @@ def sources(session_id: str) -> str:
     """Every source that the conversation has numbered, a page at a time."""
     session = open_session(session_id)
     shown = session.read()
-    first = max(1, wanted_index("from", request.args) or 1)
+    first = max(1, index_of_request("from", request.args) or 1)
     numbers = range(first, min(first + SOURCES_ON_A_PAGE, shown.source_count + 1))
     return show_page(
         "sources.html",
@@ -322,7 +324,7 @@ def source(session_id: str, number: int) -> str:
         session=session.read(),
         evidence=evidence,
         statements=[
-            shown_statement(statement, evidence.quotes)
+            compare_statement(statement, evidence.quotes)
             for statement in stated
             if statement.citation
         ],
@@ -361,7 +363,7 @@ def _table_of(evidence: Evidence) -> str:
 
 def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
     """The result behind a number, with the first rows that it is made of while they are there."""
-    shown = shown_result(
+    shown = render_result(
         session,
         number,
         order=request.args.get("order", ""),
@@ -387,12 +389,12 @@ def _cited_for(session: SessionTranscript, number: int) -> Sequence[CitedStateme
 
     For a card this is what it marks.
     """
-    index = wanted_index("m", request.args)
+    index = index_of_request("m", request.args)
     for message in session.messages(index, index + 1) if index is not None else ():
         if message.answer is not None and message.answer.card is not None:
             return [
                 CitedStatement(statement) for statement in marked_in(message.answer.card, number)
             ]
         if message.role == Role.ASSISTANT:
-            return statements_in(message, number, wanted_index("c", request.args))
+            return statements_in(message, number, index_of_request("c", request.args))
     return ()

@@ -118,22 +118,24 @@ class ShownTranscript:
 
 
 @dataclass(frozen=True, slots=True)
-class WantedRange:
+class TranscriptRange:
     """Which stretch is wanted; the newest turns where nothing is said."""
 
     before: int | None = None
-    middle: int | None = None  # in the middle
+    middle: int | None = None
     after: int | None = None
 
 
-def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -> ShownTranscript:
+def transcript_of(
+    handle: SessionHandle, session_url: str, place: TranscriptRange
+) -> ShownTranscript:
     """The newest turns, those before or after a message, or those around one."""
     session = handle.read()
     start, end = window(session.message_count, place)
     messages = handle.messages(start, end)
     count = session.source_count
     listed = handle.sources(range(max(1, count - SOURCES_LISTED + 1), count + 1))
-    shown = shown_messages(handle, messages, session_url, last=session.message_count - 1)
+    shown = view_messages(handle, messages, session_url, last=session.message_count - 1)
     cited = cited_in(shown)
     numbers = {source.number for source in cited}
     return ShownTranscript(
@@ -141,14 +143,14 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
         messages=shown,
         start=start,
         end=end,
-        coverage=kept_in(handle.summaries()),
+        coverage=share_kept(handle.summaries()),
         cited=cited[::-1],
         read=tuple(source for source in reversed(listed) if source.number not in numbers),
         versions={versions.index: versions for versions in versions_of(session, handle.family())},
     )
 
 
-def window(count: int, place: WantedRange) -> tuple[int, int]:
+def window(count: int, place: TranscriptRange) -> tuple[int, int]:
     """Which messages are shown; a question stays with its answer where they come in pairs."""
     if place.after is not None and place.after < count:
         return place.after, min(count, place.after + MESSAGES_SHOWN)
@@ -167,7 +169,7 @@ def whole_transcript(handle: SessionMemory, session_url: str) -> Iterator[ShownM
         messages = [outgoing(message) for message in stretch]
         register, questions = _read(handle, messages, session_url)
         for message in messages:
-            yield _shown_message(message, register, questions.get(message.turn, ""), is_last=False)
+            yield _view_message(message, register, questions.get(message.turn, ""), is_last=False)
 
 
 def cited_in(messages: Sequence[ShownMessage]) -> tuple[Source, ...]:
@@ -183,7 +185,7 @@ def register_for(handle: SourceRegister, session_url: str, texts: Sequence[str])
     return Register(session_url, {source.number: source for source in sources})
 
 
-def shown_messages(
+def view_messages(
     handle: SessionMemory, messages: Sequence[Message], session_url: str, *, last: int
 ) -> tuple[ShownMessage, ...]:
     """Messages with everything that their part of the page says."""
@@ -192,7 +194,7 @@ def shown_messages(
     return tuple(
         _with_result(
             handle,
-            _shown_message(
+            _view_message(
                 message, register, questions.get(message.turn, ""), is_last=message.index == last
             ),
         )
@@ -218,7 +220,7 @@ def _with_result(handle: SourceRegister, message: ShownMessage) -> ShownMessage:
     return replace(message, html=_html(words, message.register), result=result)
 
 
-def _shown_message(
+def _view_message(
     message: Message, register: Register, question: str, *, is_last: bool
 ) -> ShownMessage:
     is_answer, of_answer = message.role == Role.ASSISTANT, replace(register, answer=message.index)
@@ -262,7 +264,7 @@ def footnotes(sources: Sequence[Source]) -> str:
     )
 
 
-def kept_in(summaries: Sequence[Summary]) -> ShareKept | None:
+def share_kept(summaries: Sequence[Summary]) -> ShareKept | None:
     """What was required of the summarised turns, and what became of it."""
     if not summaries:
         return None
