@@ -25,7 +25,7 @@ MAX_CODE = 500  # characters between a backtick and the one that closes it, on t
 MAX_MATH = 300
 _LOOK_BACK = 80
 
-_WORDINGS = {name: any_pattern(told) for name, told in read_lists("citing").items()}
+_WORDINGS = {name: any_pattern(spellings) for name, spellings in read_lists("citing").items()}
 _B = rf"[{BLANKS}{INVISIBLE}]*+"
 _S = rf"[{BLANKS}]?"
 _DIGIT = r"\d"  # of any script

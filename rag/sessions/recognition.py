@@ -36,7 +36,7 @@ HIGHEST_JUMP = 1_000  # above its register that a request's own numbers may rais
 class Recognised(StrEnum):
     """How the conversation of a request was found."""
 
-    NAMED = "named"
+    CHOSEN = "chosen"
     ANSWERS = "answers"
     BRANCH = "branch"  # of one that went on since, or of several that say the same
     NEW = "new"
@@ -46,7 +46,7 @@ class Recognised(StrEnum):
 class FoundSession:
     """The session that answers a request."""
 
-    session: SessionHandle
+    handle: SessionHandle
     by: Recognised
     # Whether more of it may be told than the request holds: one key may be many people.
     is_certain: bool = True

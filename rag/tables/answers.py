@@ -72,8 +72,8 @@ from rag.tables.vocabulary import (
 _OPENING = frozenset(
     word
     for name in ("opening", "pointing", "as_well", "instead")
-    for said in CHANGES[name]
-    for word in said
+    for phrase in CHANGES[name]
+    for word in phrase
 )
 
 

@@ -74,7 +74,7 @@ def table_words(name: str, row_count: int, columns: Sequence[TableColumn]) -> st
 
 _LISTS = read_lists("rows")
 _FIGURES = _LISTS["figures"]
-PARTS = {word: Part(name) for name, said in _LISTS["parts"].items() for word in said.split()}
+PARTS = {word: Part(name) for name, words in _LISTS["parts"].items() for word in words.split()}
 FIGURES = frozenset({ColumnType.NUMBER, ColumnType.DURATION})
 ORDERED = FIGURES | {ColumnType.DATE, ColumnType.QUARTER}
 
@@ -97,8 +97,8 @@ EXISTS = CHANGES["exists"][0]
 LONGEST_SAID = max(map(len, (*CUES, *COMPARED)))
 THAN, JUDGING = (frozenset(_LISTS["adjectives"][name].split()) for name in ("than", "judging"))
 IDLE = frozenset(map(normalised, all_words("idle_over_rows")))
-MONTHS = {normalised(word): at for word, at in all_meanings("months").items()}
-ORDINALS = {normalised(word): at for word, at in all_meanings("ordinals").items()}
+MONTHS = {normalised(word): number for word, number in all_meanings("months").items()}
+ORDINALS = {normalised(word): number for word, number in all_meanings("ordinals").items()}
 _SPELLED = {normalised(word): value for word, value in all_meanings("numbers").items()}
 NUMBERS = {word: int(value) for word, value in _SPELLED.items() if value < 100}
 SCALES: dict[str, int] = meanings(_FIGURES["scales"])

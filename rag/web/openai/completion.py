@@ -388,9 +388,9 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
         application().metrics.conversations.labels(session.by.value).inc()
         highest = unwrapped(request.question).highest
         if request.history or highest:
-            reserve_numbers(session.session, request.history, highest)
-        if ids is not None and tuple(ids) != session.session.read().collections:
-            session.session.choose(ids)
+            reserve_numbers(session.handle, request.history, highest)
+        if ids is not None and tuple(ids) != session.handle.read().collections:
+            session.handle.choose(ids)
         rounds = _rounds(session, request, body.messages_field) if request.rounds else ()
         answer_options = replace(
             wishes,
@@ -427,11 +427,11 @@ def _session_by_name(body: AskingBody, request: ClientRequest) -> FoundSession |
     existing = table.session_of_key(owner, key)
     if existing is not None:
         session = application().store.open(existing[0], owner=owner)
-        return FoundSession(session, Recognised.NAMED)
+        return FoundSession(session, Recognised.CHOSEN)
     conversation = _finder(body).find(request.history, is_shared=False)
-    if table.name(conversation.session, key):
+    if table.name(conversation.handle, key):
         return conversation
-    conversation.session.delete()  # another request with this name was quicker
+    conversation.handle.delete()  # another request with this name was quicker
     return _session_by_name(body, request)
 
 
@@ -462,7 +462,7 @@ def _keep_or_expire(conversation: FoundSession, body: AskingBody) -> bool:
 
     Returns whether it stays.
     """
-    session = conversation.session
+    session = conversation.handle
     is_kept = session.read().expires_at is None
     if body.store is False and (conversation.is_new or not is_kept):
         application().store.delete_expired()
@@ -482,7 +482,7 @@ def forget_turn(session: SessionTranscript, index: int) -> None:
 def _history_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
     cited = {n for message in request.history for n in cited_numbers(message.content)}
-    registered = {source.number for source in session.session.sources(sorted(cited))}
+    registered = {source.number for source in session.handle.sources(sorted(cited))}
     return tuple(quoted(message, registered) for message in request.history)
 
 
@@ -491,7 +491,7 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 
     What we kept of them is better than what the client sends: their server may want it back whole.
     """
-    last = session.session.recent(1)
+    last = session.handle.recent(1)
     messages = request.since(last[0]) if last else None
     if messages is None and request.rounds[0].role is Role.TOOL:
         call_id = (request.rounds[0].tool_call_id or "")[:60]
@@ -501,7 +501,7 @@ def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[
 
 def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
     """Whether the last answer of a conversation called the tools whose results came now."""
-    last = session.session.recent(1)
+    last = session.handle.recent(1)
     if not last or last[0].role != Role.ASSISTANT:
         return False
     content = request.up_to_the_calls()[-1].content
@@ -510,7 +510,7 @@ def _goes_on(session: FoundSession, request: ClientRequest) -> bool:
 
 def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     """Whether a client that names the chat in a header, and sends all of it, repeats a question."""
-    last = session.session.recent(2) if conversation_header() else ()
+    last = session.handle.recent(2) if conversation_header() else ()
     if len(last) < 2:
         return False
     question, answer = last
@@ -520,24 +520,24 @@ def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
 
 def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions) -> RunningTurn:
     """The turn, new or gone on with; a refused question leaves everything as it was."""
-    assistant, index = application().assistant, session.session.read().message_count - 1
+    assistant, index = application().assistant, session.handle.read().message_count - 1
 
     def ask(note: Callable[[OpenTurn], None]) -> Generator[Event, None, None]:
         if request.rounds:
             is_again = _goes_on(session, request)
         else:
-            is_again = session.by is Recognised.NAMED and _asks_again(session, request)
+            is_again = session.by is Recognised.CHOSEN and _asks_again(session, request)
         if is_again:
-            return assistant.regenerate(session.session, index, wishes, note=note)
-        return assistant.ask(session.session, request.question, wishes, note=note)
+            return assistant.regenerate(session.handle, index, wishes, note=note)
+        return assistant.ask(session.handle, request.question, wishes, note=note)
 
     try:
-        return turns().start(session.session, ask)
+        return turns().start(session.handle, ask)
     except RagError:
         if session.is_new:
-            session.session.delete()
+            session.handle.delete()
         elif session.claim:
-            _fingerprints().forget(session.session, session.claim)
+            _fingerprints().forget(session.handle, session.claim)
         raise
 
 
