@@ -36,7 +36,7 @@ HIGHEST_JUMP = 1_000  # above its register that a request's own numbers may rais
 class Recognised(StrEnum):
     """How the conversation of a request was found."""
 
-    CHOSEN = "chosen"
+    NAMED = "named"
     ANSWERS = "answers"
     BRANCH = "branch"  # of one that went on since, or of several that say the same
     NEW = "new"

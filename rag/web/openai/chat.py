@@ -104,7 +104,7 @@ class Completion(AnswerToClient):
         if not named:
             return None
         try:
-            return FoundSession(open_session(named), Recognised.CHOSEN)
+            return FoundSession(open_session(named), Recognised.NAMED)
         except NotFound:
             if _OURS.fullmatch(named):
                 raise

@@ -427,7 +427,7 @@ def _session_by_name(body: AskingBody, request: ClientRequest) -> FoundSession |
     existing = table.session_of_key(owner, key)
     if existing is not None:
         session = application().store.open(existing[0], owner=owner)
-        return FoundSession(session, Recognised.CHOSEN)
+        return FoundSession(session, Recognised.NAMED)
     conversation = _finder(body).find(request.history, is_shared=False)
     if table.name(conversation.handle, key):
         return conversation
@@ -526,7 +526,7 @@ def _begun(session: FoundSession, request: ClientRequest, wishes: AnswerOptions)
         if request.rounds:
             is_again = _goes_on(session, request)
         else:
-            is_again = session.by is Recognised.CHOSEN and _asks_again(session, request)
+            is_again = session.by is Recognised.NAMED and _asks_again(session, request)
         if is_again:
             return assistant.regenerate(session.handle, index, wishes, note=note)
         return assistant.ask(session.handle, request.question, wishes, note=note)

@@ -159,7 +159,7 @@ def _after(previous: str) -> FoundSession:
             raise NotFound("It was deleted.")
         message_count = session.read().message_count
         if message_count == count:
-            return FoundSession(session, Recognised.CHOSEN)
+            return FoundSession(session, Recognised.NAMED)
         if message_count > count:
             fork = copy_of(application().store, session, count)
             return FoundSession(fork, Recognised.BRANCH)

@@ -363,19 +363,19 @@ def _table_of(evidence: Evidence) -> str:
 
 def _computed(session: SourceRegister, number: int) -> dict[str, Any] | None:
     """The result behind a number, with the first rows that it is made of while they are there."""
-    shown = render_result(
+    view = render_result(
         session,
         number,
         order=request.args.get("order", ""),
         chart=request.args.get("chart", ""),
     )
-    if shown is None:
+    if view is None:
         return None
-    answers, result = application().table_answers, shown.result
+    answers, result = application().table_answers, view.result
     table = answers.table_of(result, readable())
     if table is None:
-        return {"shown": shown}
-    values = {"shown": shown, "can_run": True}
+        return {"view": view}
+    values = {"view": view, "can_run": True}
     if not result.is_sql:
         values["form"] = form_of(plan_from(result.plan), table)
     if table.id == result.table_id:

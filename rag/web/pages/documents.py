@@ -199,8 +199,8 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         documents=page.documents,
         matching_count=page.matching,
         total=page.total,
-        wanted=wanted,
-        found=passages_for(wanted, [shown] if shown else [], filters),
+        query=wanted,
+        results=passages_for(wanted, [shown] if shown else [], filters),
         filters=dict(filters.items()),
         # Counted over all documents, so only for those who filter.
         facets=documents.facets(readable) if filters or wrong or "filter" in request.args else None,
@@ -217,7 +217,7 @@ def _library_page(*, refused: Sequence[RefusedFile] = (), error: str = "", **pas
         longest_pasted=LONGEST_PASTED,
         pasted=pasted,
         collections=[] if rights.is_one() and len(collections) == 1 else collections,
-        shown=shown,
+        collection_id=shown,
         older=_older(documents.read_before(readable)),
         may_create=rights.may_create(),
         may_change_some=any(map(may_change, page.documents)),
@@ -294,7 +294,7 @@ def document(document_id: str) -> str:
         read=in_words(item.report),
         left_out=left_out(item.report),
         sections=sections,
-        at=position,
+        position=position,
         tables=tables,
         has_original=has_original(item),
         is_pdf=item.media_type == PDF,
@@ -455,7 +455,7 @@ def _collection_page(collection_id: str, *, error: str = "") -> str:
     is_managed = collection.right >= Right.MANAGE
     return show_page(
         "collection.html",
-        held=collection,
+        collection=collection,
         is_managed=is_managed,
         is_one=rights.is_one(),
         members=application().collections.members(collection.id) if is_managed else {},

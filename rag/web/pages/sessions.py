@@ -94,7 +94,7 @@ def around_match(match: FoundMessage) -> tuple[str, str, str]:
 
 def _results_page(wanted: str, messages: FoundMessages, session: SessionHandle | None) -> str:
     read = session.read() if session else None
-    return show_page("search.html", wanted=wanted, found=messages, session=read)
+    return show_page("search.html", query=wanted, results=messages, session=read)
 
 
 # ── Print ────────────────────────────────────────────────────────────────────────────────────
@@ -227,7 +227,7 @@ def _summaries_page(session: SessionMemory, *, error: str = "") -> str:
         "summaries.html",
         session=read,
         turns=(read.message_count + 1) // 2,
-        kept=share_kept(active),
+        coverage=share_kept(active),
         active=_summary_rows(session, active),
         requested=_summary_rows(session, requested),
         error=error,

@@ -160,11 +160,11 @@ def _page(collection_id: str, *, error: str = "", values: dict[str, str] | None 
     busy = (SyncState.RUNNING, SyncState.REMOVING)
     return show_page(
         "document_sources.html",
-        held=collection,
-        told=statuses,
+        collection=collection,
+        statuses=statuses,
         running=sum(status.state in busy for status in statuses),
         states=STATES,
-        every=INTERVALS,
-        given=values or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
+        intervals=INTERVALS,
+        form=values or {"every": "3600", "depth": str(DEFAULT_DEPTH)},
         error=error,
     )

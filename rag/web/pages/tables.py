@@ -57,12 +57,12 @@ def table(table_id: str) -> str:
         has_more=len(answered.rows) > ROWS_ON_A_PAGE,
         offset=offset,
         step=ROWS_ON_A_PAGE,
-        wanted=wanted,
+        query=wanted,
         marked=marked,
         session_id=session_id,
         number=number,
         row=row,
-        at=position,
+        position=position,
     )
 
 
