@@ -15,8 +15,7 @@ from collections.abc import Collection
 from functools import cache
 
 from rag.language.lazy_patterns import regex
-from rag.llm import text_tool_calls
-from rag.llm.text_tool_calls import LineCalls
+from rag.llm.text_tool_calls import FENCES, LineCalls, calls_in, calls_of, end_of
 from rag.records import ToolCall
 from rag.seams import ModelDelta
 
@@ -324,7 +323,7 @@ class ReplyParser:
             )
         if not self._text_tail and info in BARE_INFO | WRAPPING_INFO:
             return self._perhaps_wrapped(opening, end)
-        if self._tools and (info in text_tool_calls.FENCES or info in self._tools):
+        if self._tools and (info in FENCES or info in self._tools):
             done = self._call_in_fence(opening, end)
             if done is not None:
                 return done
@@ -377,7 +376,7 @@ class ReplyParser:
         if end is None and not self._final:
             return False
         body = self._buffer[opening.start("info") : end.start() if end else None]
-        calls = text_tool_calls.calls_in(body, self._tools)
+        calls = calls_in(body, self._tools)
         if not calls:
             return None
         self._called(calls)
@@ -447,11 +446,11 @@ class ReplyParser:
         return True
 
     def _written_call(self) -> bool:
-        end = text_tool_calls.end_of(self._calling, self._buffer)
+        end = end_of(self._calling, self._buffer)
         if end is None and not self._final:
             return False
         body = self._buffer[: end.start()] if end else self._buffer
-        self._called(text_tool_calls.calls_of(self._calling, body, self._tools))
+        self._called(calls_of(self._calling, body, self._tools))
         self._state = self._text
         return self._drop(end.end() if end else len(self._buffer))
 
