@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from rag.chat.text_check import CheckedText, check_text, sources_from_texts
+from rag.citations.verdicts import CheckedText, check_text, sources_from_texts
 
 
 def check(text: str, sources: Sequence[str] | Mapping[int, str]) -> CheckedText:
