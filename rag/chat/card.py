@@ -54,7 +54,7 @@ from rag.render.gate import in_words, sanitise
 from rag.seams import AnswerOptions, Embedder, ModelDelta, TokenCounter, WriteRequest
 from rag.tokens import count_tokens
 
-SAID = "The model said:"
+MODEL_ANSWER = "The model said:"
 
 
 def quoted(draft: Draft, card: Card, shown: Sequence[Source]) -> Answer:
@@ -95,7 +95,7 @@ def set_aside(answer: Answer, text: str, card: Card, reason: str) -> Answer:
 def quotation(text: str, reason: str) -> str:
     """What a model said, to stand below the passages."""
     lines = (f"> {line}".rstrip() for line in text.splitlines())
-    return "\n\n".join(["", f"**{SAID}** {reason}", "\n".join(lines)])
+    return "\n\n".join(["", f"**{MODEL_ANSWER}** {reason}", "\n".join(lines)])
 
 
 def all_cited(text: str, verdict: Verdict) -> tuple[Citation, ...]:
@@ -315,7 +315,7 @@ def _mention(mention: Mention) -> str:
 MOST_SHOWN = 6  # passages, the folded ones among them
 WEAK = 0.1  # relevance of the best, below which the search's word is taken that nothing answers
 NEAR = 0.4  # a sentence so near to the question by meaning may answer where the search is not sure
-FOUND = Confidence()
+SURE_OF_IT = Confidence()
 UNKNOWN_RELEVANCE = 0.5
 MOST_MENTIONS = 3
 Mentions = Callable[[str], Mention | None]
@@ -326,7 +326,7 @@ def card_of(
     embed: EmbedTexts,
     lexicon: Sequence[str] = (),
     mentions: Mentions = lambda _: None,
-    confidence: Confidence = FOUND,
+    confidence: Confidence = SURE_OF_IT,
 ) -> Card:
     """The card; without passages where nothing was found.
 

@@ -299,7 +299,7 @@ def identifiers(text: str) -> list[Identifier]:
     return list(results.values())
 
 
-def asked_identifiers(question: str) -> list[list[Identifier]]:
+def identifiers_of_question(question: str) -> list[list[Identifier]]:
     """Those of a question: for each, what it may be meant for, the longest first.
 
     A question writes `KH 2319 K` with blanks, and a German one ties the code to a word:

@@ -199,7 +199,7 @@ _RULES = {language.code: language.stemmer for language in LANGUAGES}
 _stemmers: dict[str, Any] = {}
 _turn = Lock()
 REMEMBERED = 50_000  # words: a search reads the same ones in chunk after chunk
-_TOLD_APART = 1  # by so many function words more, a text is taken for a language
+_LEAST_LEAD = 1  # by so many function words more, a text is taken for a language
 _SURE = 2  # … whatever stands around it
 
 Read = TypeVar("Read")
@@ -261,7 +261,7 @@ def _tell_language(text: str) -> tuple[Language, bool]:
         for language in LANGUAGES
     }
     best = max(LANGUAGES, key=lambda language: scores[language])
-    best = best if scores[best] >= scores[ENGLISH] + _TOLD_APART else ENGLISH
+    best = best if scores[best] >= scores[ENGLISH] + _LEAST_LEAD else ENGLISH
     others = max(score for language, score in scores.items() if language is not best)
     asks = bool(lowered) and lowered[0] in best.words["question_words"]
     return best, asks or scores[best] >= others + _SURE

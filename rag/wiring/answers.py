@@ -93,7 +93,7 @@ def memory_of(application: "Application") -> ContextBuilder:
         max_pairs=context.max_pairs,
         answer_tokens=settings.llm.max_tokens,
         answer_limit=window.answer_limit if window is not None else lambda: None,
-        told_window=window.published_tokens if window is not None else None,
+        published_window=window.published_tokens if window is not None else None,
         windows=application.picked_windows,
         tools=_offer(application, model) if model is not None and settings.llm.tools else None,
         recall_tokens=context.recall_tokens,
@@ -204,7 +204,7 @@ def assistant_of(application: "Application") -> Assistant:
         limits=TurnLimits(
             question_chars=settings.web.max_question_chars,
             sources=settings.retrieval.limit,
-            past_turns=follow_up.max_turns,
+            history_turns=follow_up.max_turns,
             answer_seconds=settings.llm.answer_seconds,
         ),
         metrics=application.metrics,

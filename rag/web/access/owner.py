@@ -203,7 +203,7 @@ def find_owners(app: Flask, settings: Settings, engine: Engine) -> None:
                 auth.tokens, LoginTable(engine), provider, guesses=guesses
             )
         case "proxy":
-            app.extensions[EXTENSION] = named_by_header(auth)
+            app.extensions[EXTENSION] = owner_from_header(auth)
         case "single":
             owner = _default_owner(settings)
             app.extensions[EXTENSION] = lambda: owner
@@ -233,7 +233,7 @@ def login_provider(auth: AuthSettings) -> "LoginProvider":
     return LoginProvider(auth.oidc)
 
 
-def named_by_header(auth: AuthSettings) -> FindOwner:
+def owner_from_header(auth: AuthSettings) -> FindOwner:
     """Trust the proxy in front, and nobody else: it overwrites the header in every request."""
     trusted = networks_of(auth.trusted_proxies)
 
