@@ -1,8 +1,14 @@
 """Documents, sections and chunks in the database."""
 
+import fcntl
+import hashlib
+import logging
+import threading
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,27 +22,30 @@ from sqlalchemy import (
     TextClause,
     bindparam,
     delete,
+    func,
     insert,
     select,
     text,
     update,
 )
+from sqlalchemy.exc import IntegrityError
 
 from rag import db
 from rag.db.audit_trail import record
-from rag.db.blobs import FolderBlobs, deletions_wait
+from rag.db.blobs import Blobs, FolderBlobs, blocks, deletions_wait, local_path
 from rag.documents.chunking import document_id_for
-from rag.documents.document_lists import DocumentLists, document_from
 from rag.documents.files import IncomingFile
-from rag.documents.index_changes import IndexDebts
-from rag.documents.originals import Originals
 from rag.documents.reports import READER, stored_report
 from rag.documents.store_rows import (
+    DocumentLists,
+    Reads,
     StoredDocument,
     batches,
     chunk_from,
     chunk_ids_of,
     chunk_query,
+    delete_with,
+    document_from,
     existing_ids,
     mark_arrived,
     remove_chunks,
@@ -46,9 +55,297 @@ from rag.documents.store_rows import (
     update_with,
     write_documents,
 )
-from rag.errors import Conflict, NotFound
+from rag.errors import Conflict, NotFound, StorageFailed
 from rag.records import Chunk, Document, Readable, Section
+from rag.runtime.error_log import log_throttled
 from rag.seams import ChunkChanges
+
+LISTED = 2_000  # chunks at once
+
+
+class IndexDebts(Reads):
+    """The part of the document store that only ingestion and repair use: it knows no asker."""
+
+    def unembedded(self, limit: int, of: Sequence[str] = ()) -> list[Chunk]:
+        """Chunks that the vector index does not hold yet, oldest first; `of` some documents."""
+        query = chunk_query().where(db.chunks.c.is_embedded.is_(False))
+        if of:
+            query = query.where(db.chunks.c.document_id.in_(of))
+        return list(map(chunk_from, self._rows(query.order_by(db.chunks.c.row).limit(limit))))
+
+    def unembedded_count(self) -> int:
+        return self._count(db.chunks.c.is_embedded.is_(False))
+
+    def embedded_batches(self) -> Iterator[list[str]]:
+        """Ids of the chunks that the vector index shall hold, some at a time."""
+        query = select(db.chunks.c.row, db.chunks.c.id).where(db.chunks.c.is_embedded)
+        query = query.order_by(db.chunks.c.row).limit(LISTED)
+        rows = self._rows(query)
+        while rows:
+            yield [row.id for row in rows]
+            rows = self._rows(query.where(db.chunks.c.row > rows[-1].row))
+
+    def places(self, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """The collections of those that are there."""
+        with db.reading(self._engine) as connection:
+            return _places(connection, chunk_ids)
+
+    def embedded_count(self) -> int:
+        """How many chunks the vector index shall hold."""
+        return self._count(db.chunks.c.is_embedded.is_(True))
+
+    def chunk_count(self) -> int:
+        """Of the whole library."""
+        return self._count()
+
+    def document_counts(self) -> tuple[int, int]:
+        """Documents of the whole library, and chunks that they should have."""
+        query = select(func.count(), func.sum(db.documents.c.chunk_count))
+        [(documents, chunks)] = self._rows(query)
+        return documents, chunks or 0
+
+    def _count(self, *conditions: Any) -> int:
+        [(count,)] = self._rows(select(func.count()).select_from(db.chunks).where(*conditions))
+        return int(count)
+
+    def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
+        """The vector index holds these now; returns those that were deleted meanwhile."""
+        with db.writing(self._engine) as connection:
+            existing = _places(connection, chunk_ids)
+            update_with(connection, db.chunks.c.id, chunk_ids, is_embedded=True)
+        return [chunk_id for chunk_id in chunk_ids if chunk_id not in existing]
+
+    def mark_unembedded(self, chunk_ids: Sequence[str]) -> None:
+        """The vector index may have lost these, if they exist."""
+        with db.writing(self._engine) as connection:
+            update_with(connection, db.chunks.c.id, chunk_ids, is_embedded=False)
+
+    def mark_all_unembedded(self) -> None:
+        """Before the vector index is built anew."""
+        with db.writing(self._engine) as connection:
+            connection.execute(update(db.chunks).values(is_embedded=False))
+            connection.execute(delete(db.removed_chunks))
+            connection.execute(delete(db.moved_chunks))
+            record(connection, "index.rebuilt", "")
+
+    def note_rebuilt(self) -> None:
+        """Another index has taken the old one's place."""
+        with db.writing(self._engine) as connection:
+            record(connection, "index.rebuilt", "")
+
+    def removed(self, limit: int) -> list[str]:
+        """Ids of deleted chunks that the vector index may still hold."""
+        query = select(db.removed_chunks.c.id).order_by(db.removed_chunks.c.id).limit(limit)
+        return [row.id for row in self._rows(query)]
+
+    def forget_removed(self, chunk_ids: Sequence[str]) -> None:
+        """The vector index holds these no longer."""
+        with db.writing(self._engine) as connection:
+            delete_with(connection, db.removed_chunks.c.id, chunk_ids)
+
+    def moved(self, limit: int) -> dict[str, str]:
+        """Chunks of which the vector index may not know where they are, with their collection."""
+        query = (
+            select(db.moved_chunks.c.id, db.chunks.c.collection_id)
+            .outerjoin(db.chunks, db.chunks.c.id == db.moved_chunks.c.id)
+            .order_by(db.moved_chunks.c.id)
+            .limit(limit)
+        )
+        return {row.id: row.collection_id or "" for row in self._rows(query)}
+
+    def forget_moved(self, filed: Mapping[str, str]) -> None:
+        """The vector index has these where they are; one that moved again meanwhile stays."""
+        with db.writing(self._engine) as connection:
+            now = _places(connection, filed)
+            done = (
+                chunk_id for chunk_id, place in filed.items() if now.get(chunk_id, place) == place
+            )
+            delete_with(connection, db.moved_chunks.c.id, done)
+
+
+def _places(connection: Connection, chunk_ids: Iterable[str]) -> dict[str, str]:
+    query = select(db.chunks.c.id, db.chunks.c.collection_id)
+    rows = rows_with(connection, query, db.chunks.c.id, chunk_ids)
+    return {row.id: row.collection_id for row in rows}
+
+
+LOOKS = 100  # that others may be quicker in turn; each takes something
+LEASE = timedelta(minutes=1)  # renewed before each request to the model
+_ONE_WRITER = text("SELECT pg_advisory_xact_lock(7102385)")
+
+
+class EmbeddingClaims(Reads):
+    """Each chunk is claimed by one process at a time; a dead one's claims end by themselves."""
+
+    def take(self, limit: int) -> list[str]:
+        """Ids of chunks that are to be embedded, and that nobody else embeds now.
+
+        Raises StorageFailed where others take them away again and again.
+        """
+        for _look in range(LOOKS):
+            with suppress(IntegrityError):  # another was quicker: the next sees what it took
+                return self._take(limit)
+        raise StorageFailed(
+            f"The table of what is embedded refused {LOOKS} tries in a row to write into it. If no "
+            "other process embeds just now, look at the database with `groundnote doctor`. Nothing "
+            "is lost: what has no vector yet is taken again."
+        )
+
+    def _take(self, limit: int) -> list[str]:
+        now = datetime.now(UTC)
+        with db.writing(self._engine) as connection:
+            connection.execute(
+                delete(db.embedding_claims).where(db.embedding_claims.c.until <= now)
+            )
+            free = (
+                select(db.chunks.c.id)
+                .where(db.chunks.c.is_embedded.is_(False))
+                .where(db.chunks.c.id.not_in(select(db.embedding_claims.c.chunk_id)))
+                .order_by(db.chunks.c.row)
+                .limit(limit)
+                .with_for_update(skip_locked=True)  # several take different ones at once
+            )
+            ids = list(connection.execute(free).scalars())
+            if ids:
+                rows = [{"chunk_id": id_, "until": now + LEASE} for id_ in ids]
+                connection.execute(insert(db.embedding_claims), rows)
+        return ids
+
+    def renew(self, chunk_ids: Sequence[str]) -> None:
+        with db.writing(self._engine) as connection:
+            until = datetime.now(UTC) + LEASE
+            update_with(connection, db.embedding_claims.c.chunk_id, chunk_ids, until=until)
+
+    def give_back(self, chunk_ids: Sequence[str]) -> None:
+        with db.writing(self._engine) as connection:
+            delete_with(connection, db.embedding_claims.c.chunk_id, chunk_ids)
+
+    @contextmanager
+    def one_writer(self) -> Iterator[None]:
+        """No other process writes vectors meanwhile: eight writers at once cost Chroma twenty times
+        the processor time of one after the other."""
+        if self._engine.dialect.name == "postgresql":
+            with db.reading(self._engine) as connection:
+                connection.execute(_ONE_WRITER)
+                yield
+            return
+        with Path(f"{self._engine.url.database}.vectors").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def are_done(self, chunk_ids: Iterable[str]) -> bool:
+        """Whether all of these are embedded, or gone."""
+        waiting = select(db.chunks.c.id).where(db.chunks.c.is_embedded.is_(False)).limit(1)
+        return not self._rows_with(waiting, db.chunks.c.id, chunk_ids)
+
+
+Holds = Callable[[str], bool]  # whether any document has a file of this content
+
+log = logging.getLogger(__name__)
+
+
+def blob_name(content_hash: str) -> str:
+    """The name of a file in a store of originals."""
+    return f"{content_hash[:2]}/{content_hash}"
+
+
+class Originals:
+    """A store of them; each stays as long as a document has its content, and no longer.
+
+    `local` is the folder of this machine where earlier ones lie, if the store is elsewhere: what
+    is not in the store is read there. That a document is there never hangs on its original: a disk
+    that is full is told of in the log.
+    """
+
+    def __init__(
+        self, store: Blobs, *, cache: Path, local: FolderBlobs | None = None, is_on: bool = True
+    ) -> None:
+        self._store = store
+        self._cache = cache
+        self._local = local
+        self._is_on = is_on
+        self._turn = threading.Lock()  # between what comes and what goes
+
+    def keep(self, content_hash: str, data: bytes) -> None:
+        """Of a document that is stored: whoever deletes another of the same content sees it."""
+        if not self._is_on:
+            return
+        name = blob_name(content_hash)
+        try:
+            with self._turn:
+                if self._store.size(name) != len(data):
+                    self._store.write(name, [data])
+        except OSError as error:
+            log_throttled(log, "An original cannot be kept", error)
+
+    def path(self, content_hash: str, size: int | None = None) -> Path | None:
+        """Where it lies on this machine, or lies now; None if it was not kept, or was cut off."""
+        if not self._is_on:
+            return None
+        for place in self._places():
+            path = local_path(place, blob_name(content_hash), self._cache)
+            if path is not None and size in (None, path.stat().st_size):
+                return path
+        return None
+
+    def has(self, content_hash: str, size: int | None = None) -> bool:
+        """Whether `path` would find it; nothing is fetched for that."""
+        lengths = (place.size(blob_name(content_hash)) for place in self._places())
+        return self._is_on and any(
+            length is not None and size in (None, length) for length in lengths
+        )
+
+    def is_whole(self, content_hash: str) -> bool:
+        """Whether what is there, read from its beginning to its end, has this content."""
+        for place in self._places():
+            with suppress(OSError):
+                digest = hashlib.sha256()
+                for block in blocks(place.open(blob_name(content_hash))):
+                    digest.update(block)
+                return digest.hexdigest() == content_hash
+        return False
+
+    def sizes(self) -> dict[str, int]:
+        """The lengths of all that are there, by the hash of their content."""
+        return {
+            name.rpartition("/")[2]: size
+            for place in reversed(self._places())
+            for name, size in place.sizes().items()
+        }
+
+    def discard(self, content_hashes: Iterable[str], holds: Holds) -> None:
+        """Let go of those that no document has any more."""
+        for content_hash in content_hashes:
+            with self._turn:
+                for place in () if holds(content_hash) else self._places():
+                    place.remove([blob_name(content_hash)])
+
+    def tidy(self, contents: Callable[[], Set[str]]) -> None:
+        """Let go of what a killed process left, and of all of them where none shall be kept."""
+        for place in self._places():
+            if isinstance(place, FolderBlobs):
+                place.remove_halves()
+            names = place.sizes()
+            needed = contents() if names and self._is_on else set()  # what came since is kept
+            place.remove(name for name in names if name.rpartition("/")[2] not in needed)
+
+    def bring(self, folder: FolderBlobs, needed: Set[str]) -> int:
+        """Copy what documents need of a folder into the store; returns how many came."""
+        brought = 0
+        for name, size in folder.sizes().items():
+            content_hash = name.rpartition("/")[2]
+            if content_hash not in needed or self._store.size(blob_name(content_hash)) == size:
+                continue
+            with folder.open(name) as file:
+                data = file.read()
+            if hashlib.sha256(data).hexdigest() == content_hash:
+                self._store.write(blob_name(content_hash), [data])
+                brought += 1
+        return brought
+
+    def _places(self) -> list[Blobs]:
+        return [self._store, self._local] if self._local is not None else [self._store]
+
 
 # A plain list of keys: SQLite looks each up, where it would read all sections for rows IN rows.
 _SECTION_TEXTS = 'SELECT document_id, "index", text FROM sections WHERE '
