@@ -92,7 +92,7 @@ _EDGE = re.compile(  # of a block; a fence that nothing follows may begin or end
     r"|^[ \t]*(?P<fence>```+|~~~+)(?P<label>[^\n]*)$",
     re.MULTILINE,
 )
-_ASKED = re.compile(r"(?:user_?)?(?:query|question|input|message)", re.IGNORECASE)  # a tag's name
+_QUESTION_TAG = re.compile(r"(?:user_?)?(?:query|question|input|message)", re.IGNORECASE)
 _ID = re.compile(r"""\b(?:id|index|number)\s*=\s*["']?(\d{1,4})\b""")
 _PARAGRAPH = re.compile(r"\n\s*\n")
 _LABEL = re.compile(r"[^\n]{1,60}[:：]\s*$|#{1,6} [^\n]*$|-{3,}$")
@@ -122,7 +122,9 @@ def unwrapped(text: str) -> Wrapped:
     context = "\n".join(text[first.start() : last.end()] for first, last in blocks)
     ids = [*map(int, _ID.findall(context)), *cited_numbers(context)]
     highest = max((id_ for id_ in ids if id_ <= HIGHEST_ID), default=0)
-    tagged = [text[a.end() : b.start()].strip() for name, a, b in pairs if _ASKED.fullmatch(name)]
+    tagged = [
+        text[a.end() : b.start()].strip() for tag, a, b in pairs if _QUESTION_TAG.fullmatch(tag)
+    ]
     behind, before = text[blocks[-1][1].end() :], text[: blocks[0][0].start()]
     questions = [*filter(None, tagged)][-1:] or [_without_labels(behind) or _without_labels(before)]
     return Wrapped(questions[0] if content_words(questions[0]) else text, highest)

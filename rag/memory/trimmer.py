@@ -33,7 +33,7 @@ OPENING_TOKENS = MESSAGE_TOKENS + 8  # of a summary
 SYSTEM_SHARE = 0.25  # of `max_tokens` at most for system messages in the middle of the transcript
 LINES_SHARE = 0.25  # of the room, that the lines of a summary are expected to take
 # Of what a summary leaves: where it is made anew, and what then stays word for word.
-HIGH_WATER, KEPT_SHARE, LOW_WATER = 0.6, 0.3, 0.2
+HIGH_WATER, MIDDLE_WATER, LOW_WATER = 0.6, 0.3, 0.2
 RECALL_SHARE = 0.1  # of the room, at least, for what is recalled
 UNFOLDED_SHARE = 0.5  # of it for lines that nothing but a summary holds any more
 LEAST_SUMMARY = 60  # tokens
@@ -152,7 +152,7 @@ class HistoryTrimmer:
     def _unfolded(self, messages: list[MessageDict]) -> tuple[list[MessageDict], bool]:
         """The transcript that a trimmed history stands for; whether only the history tells it."""
         with self._lock:
-            outputs = [seen.known_output(messages) for seen in reversed(self._transcripts)]
+            outputs = [seen.recognise_output(messages) for seen in reversed(self._transcripts)]
         whole = next(filter(None, outputs), None)
         return unfold(messages) if whole is None else (whole, False)
 
@@ -266,7 +266,7 @@ def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | Non
         )
     keep = limits.recent_messages // 2 + (start < len(transcript.parsed))  # and the open question
     free = max(0, room - lists_tokens(transcript, room) - int(LINES_SHARE * room))
-    low, high = LOW_WATER * free, KEPT_SHARE * free
+    low, high = LOW_WATER * free, MIDDLE_WATER * free
     end = transcript.end(start, low=low, high=high, keep=keep, most=limits.max_turns)
     if (
         end == transcript.covered
@@ -297,7 +297,7 @@ def _messages_to_send(
     What was said earlier and bears on the newest question stands in the last one.
     """
     assert transcript.summary is not None, "only called after summarising"
-    systems = _kept_systems(transcript, limits)
+    systems = _system_messages(transcript, limits)
     rules = [split_summary(role_of(messages[i]), text_of(messages[i]))[0] for i in systems]
     summary = f"{SUMMARY_TITLE}\n{transcript.summary.text}"
     system = {"role": "system", "content": "\n\n".join(filter(None, [*rules, summary]))}
@@ -321,7 +321,7 @@ def _messages_to_send(
     return [system, *sent]
 
 
-def _kept_systems(transcript: Transcript, limits: _TrimLimits) -> list[int]:
+def _system_messages(transcript: Transcript, limits: _TrimLimits) -> list[int]:
     """Those at the beginning, and of those before the first turn the newest that fit."""
     fitting: list[int] = []
     left = int(limits.max_tokens * SYSTEM_SHARE)

@@ -49,17 +49,17 @@ def checked_id(text: str, kind: str) -> str:
 MAX_JSON_BYTES = 32 * 1024 * 1024
 LONG_CHARS = 100_000  # up to so many are read in one step
 MOST_VALUES = 500_000  # the longest transcript that may be brought along has 130,000
-SHOWN_CHARS = 60  # of a value that was refused
-SAID_ONLY: dict[type, str] = {dict: "an object", list: "a list"}
+LONGEST_QUOTE = 60  # of a value that was refused
+TYPE_NAMES: dict[type, str] = {dict: "an object", list: "a list"}
 
 
 def came(value: Any) -> str:
     """A value of a body, so that whoever sent it knows it again; "" for what is none."""
-    if isinstance(value, str) and len(value) > SHOWN_CHARS:
+    if isinstance(value, str) and len(value) > LONGEST_QUOTE:
         return f"a text of {len(value):,} characters"
     if isinstance(value, str | int | float | None):
         return json.dumps(value)
-    return SAID_ONLY.get(type(value), "")
+    return TYPE_NAMES.get(type(value), "")
 
 
 class StepwiseParser(json.JSONDecoder):
@@ -98,7 +98,7 @@ def finite(written: str) -> float:
     """`1e999` would be written as no JSON again. Raises ValueError."""
     number = float(written)
     if math.isinf(number):
-        raise ValueError(f"{written[:SHOWN_CHARS]} is larger than any number that is kept")
+        raise ValueError(f"{written[:LONGEST_QUOTE]} is larger than any number that is kept")
     return number
 
 
