@@ -1,4 +1,4 @@
-"""Documents by the page: a library of ten thousand is not read to show a hundred."""
+"""Pages, filters and facets of documents, without reading all of a large library."""
 
 import threading
 from collections import Counter, OrderedDict, defaultdict
@@ -25,18 +25,21 @@ from rag.records import (
 )
 
 FACETS = ("folder", "type", "author", "tag")
-MOST_VALUES = 100  # of one facet, the most usual
+MOST_VALUES = 100  # of one facet, the most frequent
 
 
 def check(filters: Filters) -> None:
-    """Raises UserError for a day that is none."""
+    """Raise UserError where `after` or `before` is no valid day."""
     for name, value in filters.items():
         if name in ("after", "before") and day_in(value) != value:
             raise UserError(f"{name} is {value[:40]!r}; expected a day such as 2025-03-31.")
 
 
 def lets_through(filters: Filters, document: Document) -> bool:
-    """Whether each of them does; a document that names no day is of no time."""
+    """Return whether a document passes every filter.
+
+    A document without a date passes no `after` or `before`.
+    """
     title, day = f"{document.title} {document.name}".casefold(), document.report.date
     values = {(name, value.casefold()) for name, value in _values(document)}
     expected = {
@@ -51,7 +54,10 @@ def lets_through(filters: Filters, document: Document) -> bool:
 
 
 def facets_of(documents: Iterable[Document]) -> Facets:
-    """In how many documents each value is, as it is mostly written, the most usual first."""
+    """Count the documents with each value of each facet, most frequent first.
+
+    Values that differ only in case count together, under their most frequent spelling.
+    """
     spellings: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for document in documents:
         values = {(name, value.casefold()): value for name, value in _values(document)}
@@ -76,8 +82,8 @@ def _values(document: Document) -> Iterator[tuple[str, str]]:
 CacheKey = TypeVar("CacheKey", bound=Hashable)
 Cached = TypeVar("Cached")
 
-LARGEST = 10_000_000  # documents: all
-MOST_WORDS = 50  # looked for: databases take no condition of a thousand parts
+LARGEST = 10_000_000  # more documents than any library has
+MOST_WORDS = 50  # in one search: databases refuse conditions of a thousand parts
 _BY_NAME = (db.documents.c.name, db.documents.c.id)
 ORDERS = {
     "name": _BY_NAME,
@@ -87,7 +93,10 @@ ORDERS = {
 
 
 class VersionedCache(Generic[CacheKey, Cached]):
-    """What was made of documents, until they change; the oldest goes for what is too many."""
+    """A cache of values computed from documents, valid until their collections change.
+
+    Beyond `most` values, the one not used for longest is dropped.
+    """
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -95,7 +104,7 @@ class VersionedCache(Generic[CacheKey, Cached]):
         self._turn = threading.Lock()
 
     def get(self, key: CacheKey, versions: dict[str, int], make: Callable[[], Cached]) -> Cached:
-        """What is there of documents of these versions, or made now."""
+        """Return the value cached for these collection versions, or make it."""
         with self._turn:
             cached = self._made.pop(key, None)
         if cached is None or cached[0] != versions:
@@ -108,7 +117,7 @@ class VersionedCache(Generic[CacheKey, Cached]):
 
 
 class DocumentLists(Reads):
-    """The part of the document store that pages and programs list documents with."""
+    """The part of the document store that lists documents for pages and clients."""
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine)
@@ -117,7 +126,7 @@ class DocumentLists(Reads):
         self._lexicons = VersionedCache[Readable, tuple[str, ...]](64)
 
     def documents(self, readable: Readable) -> list[Document]:
-        """All, by name."""
+        """Return all readable documents, by name."""
         query = select(db.documents).where(_is_readable(readable)).order_by(*_BY_NAME)
         return list(map(document_from, self._rows(query)))
 
@@ -131,7 +140,7 @@ class DocumentLists(Reads):
         order: str = "name",
         filters: Filters = NO_FILTERS,
     ) -> DocumentPage:
-        """Some of those that have all of these words in title or name, in one of the ORDERS."""
+        """Return one page of the documents with all `words` in title or name, in one of ORDERS."""
         if filters:
             return self._filtered_page(readable, filters, words, order, offset, limit)
         is_wanted = [
@@ -160,12 +169,12 @@ class DocumentLists(Reads):
         return DocumentPage(documents[offset : offset + limit], len(documents), everything.total)
 
     def find_named(self, names: Iterable[str], readable: Readable) -> list[Document]:
-        """Those of these names."""
+        """Return the readable documents with these names."""
         query = select(db.documents).where(_is_readable(readable))
         return list(map(document_from, self._rows_with(query, db.documents.c.name, names)))
 
     def filtered(self, filters: Filters, readable: Readable) -> FilteredDocuments:
-        """The documents that all filters let through, chosen anew when they change.
+        """Return the documents that pass all filters, cached until the documents change.
 
         Raises UserError.
         """
@@ -183,12 +192,12 @@ class DocumentLists(Reads):
         return FilteredDocuments(names, frozenset(row.id for row in chunks))
 
     def facets(self, readable: Readable) -> Facets:
-        """By what the documents can be filtered; counted anew when they change."""
+        """Return the values that documents can be filtered by, cached until a document changes."""
         versions = self._versions(readable)
         return self._facets.get(readable, versions, lambda: facets_of(self.documents(readable)))
 
     def lexicon(self, readable: Readable) -> tuple[str, ...]:
-        """The product names of the documents, without repeats; read anew when they change."""
+        """Return the product names of the documents, each once, cached until a document changes."""
         return self._lexicons.get(readable, self._versions(readable), lambda: self._names(readable))
 
     def _versions(self, readable: Readable) -> dict[str, int]:
@@ -202,18 +211,21 @@ class DocumentLists(Reads):
         return tuple(dict.fromkeys(name for row in self._rows(query) for name in row.names))
 
     def newest(self, readable: Readable, *, limit: int) -> list[Document]:
-        """Those that came in last."""
+        """Return the documents that were added last, newest first."""
         return list(self.page(readable, limit=limit, order="newest").documents)
 
     def read_before(self, readable: Readable) -> list[Document]:
-        """Those that an older reader read, by name."""
+        """Return the documents that an older version of the reader read, by name."""
         reader = db.documents.c.report["reader"].as_integer()
         is_older = func.coalesce(reader, 0) < READER
         query = select(db.documents).where(_is_readable(readable), is_older).order_by(*_BY_NAME)
         return list(map(document_from, self._rows(query)))
 
     def spread(self, readable: Readable, *, limit: int) -> list[Document]:
-        """Some with text from all over the list, so that folders and kinds take turns."""
+        """Return documents with text, evenly spread over the list of names.
+
+        So examples come from different folders and kinds.
+        """
         query = select(db.documents.c.id).where(
             _is_readable(readable), db.documents.c.chunk_count > 0
         )
@@ -234,7 +246,7 @@ def _count(connection: Connection, *conditions: Any) -> int:
 
 
 def document_from(row: Row[Any]) -> Document:
-    """A row of the table as a record."""
+    """Make a Document from a row of the table."""
     moment = row.ingested_at
     return Document(
         row.id,

@@ -1,4 +1,4 @@
-"""What the vector index has to follow: chunks to embed, to take out, to file elsewhere."""
+"""Pending changes of the vector index: chunks to embed, to remove, or to move."""
 
 import fcntl
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -27,10 +27,10 @@ LISTED = 2_000  # chunks at once
 
 
 class IndexDebts(Reads):
-    """The part of the document store that only ingestion and repair use: it knows no asker."""
+    """The methods of the document store for ingestion and repair, which see every collection."""
 
     def unembedded(self, limit: int, of: Sequence[str] = ()) -> list[Chunk]:
-        """Chunks that the vector index does not hold yet, oldest first; `of` some documents."""
+        """Return chunks that are not in the index yet, oldest first; `of` only these documents."""
         query = chunk_query().where(db.chunks.c.is_embedded.is_(False))
         if of:
             query = query.where(db.chunks.c.document_id.in_(of))
@@ -40,7 +40,7 @@ class IndexDebts(Reads):
         return self._count(db.chunks.c.is_embedded.is_(False))
 
     def embedded_batches(self) -> Iterator[list[str]]:
-        """Ids of the chunks that the vector index shall hold, some at a time."""
+        """Yield the ids of the chunks that the vector index should hold, `LISTED` at a time."""
         query = select(db.chunks.c.row, db.chunks.c.id).where(db.chunks.c.is_embedded)
         query = query.order_by(db.chunks.c.row).limit(LISTED)
         rows = self._rows(query)
@@ -49,20 +49,20 @@ class IndexDebts(Reads):
             rows = self._rows(query.where(db.chunks.c.row > rows[-1].row))
 
     def places(self, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """The collections of those that are there."""
+        """Return the collection ids of the chunks that exist, by chunk id."""
         with db.reading(self._engine) as connection:
             return _places(connection, chunk_ids)
 
     def embedded_count(self) -> int:
-        """How many chunks the vector index shall hold."""
+        """Return how many chunks the vector index should hold."""
         return self._count(db.chunks.c.is_embedded.is_(True))
 
     def chunk_count(self) -> int:
-        """Of the whole library."""
+        """Return how many chunks the whole library has."""
         return self._count()
 
     def document_counts(self) -> tuple[int, int]:
-        """Documents of the whole library, and chunks that they should have."""
+        """Return how many documents the library has, and how many chunks they should have."""
         query = select(func.count(), func.sum(db.documents.c.chunk_count))
         [(documents, chunks)] = self._rows(query)
         return documents, chunks or 0
@@ -72,19 +72,19 @@ class IndexDebts(Reads):
         return int(count)
 
     def mark_embedded(self, chunk_ids: Sequence[str]) -> list[str]:
-        """The vector index holds these now; returns those that were deleted meanwhile."""
+        """Mark chunks as held by the vector index; return the ids that were deleted meanwhile."""
         with db.writing(self._engine) as connection:
             existing = _places(connection, chunk_ids)
             update_with(connection, db.chunks.c.id, chunk_ids, is_embedded=True)
         return [chunk_id for chunk_id in chunk_ids if chunk_id not in existing]
 
     def mark_unembedded(self, chunk_ids: Sequence[str]) -> None:
-        """The vector index may have lost these, if they exist."""
+        """Mark existing chunks as not embedded: the vector index may have lost them."""
         with db.writing(self._engine) as connection:
             update_with(connection, db.chunks.c.id, chunk_ids, is_embedded=False)
 
     def mark_all_unembedded(self) -> None:
-        """Before the vector index is built anew."""
+        """Mark all chunks as not embedded, before the vector index is built again."""
         with db.writing(self._engine) as connection:
             connection.execute(update(db.chunks).values(is_embedded=False))
             connection.execute(delete(db.removed_chunks))
@@ -92,22 +92,25 @@ class IndexDebts(Reads):
             record(connection, "index.rebuilt", "")
 
     def note_rebuilt(self) -> None:
-        """Another index has taken the old one's place."""
+        """Record that a new vector index has replaced the old one."""
         with db.writing(self._engine) as connection:
             record(connection, "index.rebuilt", "")
 
     def removed(self, limit: int) -> list[str]:
-        """Ids of deleted chunks that the vector index may still hold."""
+        """Return ids of deleted chunks that the vector index may still hold."""
         query = select(db.removed_chunks.c.id).order_by(db.removed_chunks.c.id).limit(limit)
         return [row.id for row in self._rows(query)]
 
     def forget_removed(self, chunk_ids: Sequence[str]) -> None:
-        """The vector index holds these no longer."""
+        """Note that the vector index no longer holds these deleted chunks."""
         with db.writing(self._engine) as connection:
             delete_with(connection, db.removed_chunks.c.id, chunk_ids)
 
     def moved(self, limit: int) -> dict[str, str]:
-        """Chunks of which the vector index may not know where they are, with their collection."""
+        """Return the collection ids, by id, of moved chunks that the vector index may file wrongly.
+
+        "" is the collection of a chunk that was deleted.
+        """
         query = (
             select(db.moved_chunks.c.id, db.chunks.c.collection_id)
             .outerjoin(db.chunks, db.chunks.c.id == db.moved_chunks.c.id)
@@ -117,7 +120,10 @@ class IndexDebts(Reads):
         return {row.id: row.collection_id or "" for row in self._rows(query)}
 
     def forget_moved(self, filed: Mapping[str, str]) -> None:
-        """The vector index has these where they are; one that moved again meanwhile stays."""
+        """Note that the index has these chunks in these collections.
+
+        A chunk that moved again meanwhile stays listed.
+        """
         with db.writing(self._engine) as connection:
             now = _places(connection, filed)
             done = (
@@ -132,21 +138,21 @@ def _places(connection: Connection, chunk_ids: Iterable[str]) -> dict[str, str]:
     return {row.id: row.collection_id for row in rows}
 
 
-LOOKS = 100  # that others may be quicker in turn; each takes something
+LOOKS = 100  # how often other processes may be quicker; each time they claim some chunks
 LEASE = timedelta(minutes=1)  # renewed before each request to the model
 _ONE_WRITER = text("SELECT pg_advisory_xact_lock(7102385)")
 
 
 class EmbeddingClaims(Reads):
-    """Each chunk is claimed by one process at a time; a dead one's claims end by themselves."""
+    """Claims on chunks to embed, one process each; the claims of a killed process expire."""
 
     def take(self, limit: int) -> list[str]:
-        """Ids of chunks that are to be embedded, and that nobody else embeds now.
+        """Claim up to `limit` chunks that are not embedded and not claimed; return their ids.
 
-        Raises StorageFailed where others take them away again and again.
+        Raises StorageFailed where other processes are quicker `LOOKS` times in a row.
         """
         for _look in range(LOOKS):
-            with suppress(IntegrityError):  # another was quicker: the next sees what it took
+            with suppress(IntegrityError):  # another was quicker: the next try sees its claims
                 return self._take(limit)
         raise StorageFailed(
             f"The table of what is embedded refused {LOOKS} tries in a row to write into it. If no "
@@ -166,7 +172,7 @@ class EmbeddingClaims(Reads):
                 .where(db.chunks.c.id.not_in(select(db.embedding_claims.c.chunk_id)))
                 .order_by(db.chunks.c.row)
                 .limit(limit)
-                .with_for_update(skip_locked=True)  # several take different ones at once
+                .with_for_update(skip_locked=True)  # concurrent processes claim different chunks
             )
             ids = list(connection.execute(free).scalars())
             if ids:
@@ -185,8 +191,10 @@ class EmbeddingClaims(Reads):
 
     @contextmanager
     def one_writer(self) -> Iterator[None]:
-        """No other process writes vectors meanwhile: eight writers at once cost Chroma twenty times
-        the processor time of one after the other."""
+        """Let no other process write vectors meanwhile.
+
+        Eight writers at once cost Chroma twenty times the processor time of one after the other.
+        """
         if self._engine.dialect.name == "postgresql":
             with db.reading(self._engine) as connection:
                 connection.execute(_ONE_WRITER)
@@ -197,6 +205,6 @@ class EmbeddingClaims(Reads):
             yield
 
     def are_done(self, chunk_ids: Iterable[str]) -> bool:
-        """Whether all of these are embedded, or gone."""
+        """Return whether each of these chunks is embedded or deleted."""
         waiting = select(db.chunks.c.id).where(db.chunks.c.is_embedded.is_(False)).limit(1)
         return not self._rows_with(waiting, db.chunks.c.id, chunk_ids)

@@ -1,4 +1,4 @@
-"""The files that documents were read from, kept by what they hold, so that people can open them."""
+"""Originals: the files that documents were read from, kept by content hash for people to open."""
 
 import hashlib
 import logging
@@ -16,16 +16,16 @@ log = logging.getLogger(__name__)
 
 
 def blob_name(content_hash: str) -> str:
-    """The name of a file in a store of originals."""
+    """Return the name of a file in a store of originals."""
     return f"{content_hash[:2]}/{content_hash}"
 
 
 class Originals:
-    """A store of them; each stays as long as a document has its content, and no longer.
+    """A store of originals; each stays as long as a document has its content.
 
-    `local` is the folder of this machine where earlier ones lie, if the store is elsewhere: what
-    is not in the store is read there. That a document is there never hangs on its original: a disk
-    that is full is told of in the log.
+    `local` is the folder on this machine with earlier originals, if the store is elsewhere; what
+    the store lacks is read from there. A document is stored even if its original cannot be: a full
+    disk is only logged.
     """
 
     def __init__(
@@ -35,10 +35,10 @@ class Originals:
         self._cache = cache
         self._local = local
         self._is_on = is_on
-        self._turn = threading.Lock()  # between what comes and what goes
+        self._turn = threading.Lock()  # so that an original is not written and deleted at once
 
     def keep(self, content_hash: str, data: bytes) -> None:
-        """Of a document that is stored: whoever deletes another of the same content sees it."""
+        """Keep the file of a stored document; a concurrent `discard` of this content sees it."""
         if not self._is_on:
             return
         name = blob_name(content_hash)
@@ -50,7 +50,10 @@ class Originals:
             log_throttled(log, "An original cannot be kept", error)
 
     def path(self, content_hash: str, size: int | None = None) -> Path | None:
-        """Where it lies on this machine, or lies now; None if it was not kept, or was cut off."""
+        """Return the file's path on this machine; None if it was not kept or is truncated.
+
+        A file of a remote store is fetched first.
+        """
         if not self._is_on:
             return None
         for place in self._places():
@@ -60,14 +63,14 @@ class Originals:
         return None
 
     def has(self, content_hash: str, size: int | None = None) -> bool:
-        """Whether `path` would find it; nothing is fetched for that."""
+        """Return whether `path` would find the file; nothing is fetched."""
         lengths = (place.size(blob_name(content_hash)) for place in self._places())
         return self._is_on and any(
             length is not None and size in (None, length) for length in lengths
         )
 
     def is_whole(self, content_hash: str) -> bool:
-        """Whether what is there, read from its beginning to its end, has this content."""
+        """Read the stored file completely and return whether it has this content hash."""
         for place in self._places():
             with suppress(OSError):
                 digest = hashlib.sha256()
@@ -77,7 +80,7 @@ class Originals:
         return False
 
     def sizes(self) -> dict[str, int]:
-        """The lengths of all that are there, by the hash of their content."""
+        """Return the sizes of all stored files in bytes, by content hash."""
         return {
             name.rpartition("/")[2]: size
             for place in reversed(self._places())
@@ -85,23 +88,23 @@ class Originals:
         }
 
     def discard(self, content_hashes: Iterable[str], holds: Holds) -> None:
-        """Let go of those that no document has any more."""
+        """Delete the files that no document has any more."""
         for content_hash in content_hashes:
             with self._turn:
                 for place in () if holds(content_hash) else self._places():
                     place.remove([blob_name(content_hash)])
 
     def tidy(self, contents: Callable[[], Set[str]]) -> None:
-        """Let go of what a killed process left, and of all of them where none shall be kept."""
+        """Delete what a killed process left, and every file where originals shall not be kept."""
         for place in self._places():
             if isinstance(place, FolderBlobs):
                 place.remove_halves()
             names = place.sizes()
-            needed = contents() if names and self._is_on else set()  # what came since is kept
+            needed = contents() if names and self._is_on else set()  # read last: newer files stay
             place.remove(name for name in names if name.rpartition("/")[2] not in needed)
 
     def bring(self, folder: FolderBlobs, needed: Set[str]) -> int:
-        """Copy what documents need of a folder into the store; returns how many came."""
+        """Copy the needed files from a folder into the store; return how many were copied."""
         brought = 0
         for name, size in folder.sizes().items():
             content_hash = name.rpartition("/")[2]

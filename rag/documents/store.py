@@ -1,4 +1,4 @@
-"""Documents, sections and chunks in the database."""
+"""The SQL store of documents, their sections and their chunks."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -50,21 +50,21 @@ from rag.errors import Conflict, NotFound
 from rag.records import Chunk, Document, Readable, Section
 from rag.seams import ChunkChanges
 
-# A plain list of keys: SQLite looks each up, where it would read all sections for rows IN rows.
+# A plain list of keys: SQLite looks each up; for a row-value IN it would read all sections.
 _SECTION_TEXTS = 'SELECT document_id, "index", text FROM sections WHERE '
 _OF_OPEN_DOCUMENTS = (
     " AND EXISTS (SELECT 1 FROM documents WHERE documents.id = sections.document_id "
     "AND documents.collection_id IN :collections)"
 )
 _CHUNKS = chunk_query().where(db.chunks.c.id.in_(bindparam("ids", expanding=True)))
-# Asked for each file of an ingest: what is built anew each time costs several times the query.
+# These queries run for each file of an ingest; building one costs several times what it takes.
 _COLUMNS = ("id", "content_hash", "owner", "collection_id")
 _DOCUMENTS = select(*(db.documents.c[name] for name in _COLUMNS))
 _BY_NAME = _DOCUMENTS.where(
     db.documents.c.collection_id == bindparam("place"), db.documents.c.name == bindparam("name")
 )
 _BY_ID = _DOCUMENTS.where(db.documents.c.id == bindparam("its_id"))
-# Whose originals stay: those of documents, and of removed ones that can be had back.
+# The originals to keep: of stored documents, and of removed ones that can be restored.
 _NEEDED_CONTENTS = (
     (select(db.documents.c.content_hash), db.documents.c.content_hash),
     (
@@ -79,7 +79,7 @@ _NTH_KEY = '(document_id = :d{0} AND "index" = :i{0})'
 
 @dataclass(frozen=True, slots=True)
 class ExistingDocument:
-    """A stored document as an ingest of the same name meets it."""
+    """The stored document that has the name of a file to ingest."""
 
     id: str
     content_hash: str
@@ -88,7 +88,7 @@ class ExistingDocument:
 
 
 class SqlDocumentStore(DocumentLists, IndexDebts):
-    """A DocumentStore over SQLAlchemy; also says what the vector index still has to follow."""
+    """A DocumentStore over SQLAlchemy, with the pending changes of the vector index."""
 
     def __init__(self, engine: Engine, originals: Originals | None = None) -> None:
         super().__init__(engine)
@@ -99,11 +99,11 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def replace(
         self, document: Document, sections: Sequence[Section], chunks: Sequence[Chunk]
     ) -> ChunkChanges:
-        """Store a document, in one transaction; chunks that stayed the same are not touched."""
+        """Store a document in one transaction; chunks that did not change are not written."""
         return self.replace_all([StoredDocument(document, sections, chunks)])
 
     def replace_all(self, stored: Iterable[StoredDocument]) -> ChunkChanges:
-        """Several documents in one transaction; of two with the same id the later one counts."""
+        """Store several documents in one transaction; of two with the same id the later counts."""
         last = {document.document.id: document for document in stored}
         with db.writing(self._engine) as connection:
             existing = existing_ids(connection, last)
@@ -118,12 +118,15 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return replace(changes, removed_tables=(*changes.removed_tables, *unused))
 
     def note_arrival(self, file: IncomingFile) -> None:
-        """An upload said what a document says already."""
+        """Mark the upload job of a file as done whose content is stored already."""
         with db.writing(self._engine) as connection:
             mark_arrived(connection, [file.job_id])
 
     def note_refusal(self, document_id: str, reason: str) -> None:
-        """The newest readers refuse its file: it keeps its text, and is not offered again."""
+        """Note that the newest reader refuses a document's file, so that it is not read again.
+
+        The document keeps the text that an older reader made.
+        """
         is_it = db.documents.c.id == document_id
         with db.writing(self._engine) as connection:
             row = connection.execute(select(db.documents).where(is_it)).first()
@@ -134,7 +137,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
                 )
 
     def delete(self, document_id: str) -> ChunkChanges:
-        """Remove a document. Raises NotFound."""
+        """Delete a document. Raises NotFound."""
         with db.writing(self._engine) as connection:
             row = _row_of(connection, document_id)
             contents = self._contents_of(connection, [document_id])
@@ -149,9 +152,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return ChunkChanges(removed=tuple(removed), removed_tables=gone_tables)
 
     def rename(self, renames: Iterable[tuple[str, str, str]]) -> None:
-        """Call documents, by id, otherwise, with another link; nothing of them is embedded again.
+        """Give documents, by id, a new name and link; no chunk is embedded again.
 
-        One that is gone, or whose collection has another of that name, stays as it is.
+        A document that does not exist, or whose collection has another of that name, stays as it
+        is.
         """
         with db.writing(self._engine) as connection:
             for some in batches(renames):
@@ -161,22 +165,25 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     # ── Originals ────────────────────────────────────────────────────────────────────────────
 
     def original(self, document: Document) -> Path | None:
-        """The file that it was read from, if it was kept; who may open one may open the other."""
+        """Return the file that a document was read from, or None if it was not kept.
+
+        Whoever may open the document may open its original.
+        """
         return self.original_of_content(document.content_hash, document.size_bytes)
 
     def original_of_content(self, content_hash: str, size: int | None = None) -> Path | None:
-        """The file of a document that may be gone, if it is still kept."""
+        """Return the original with a content hash, or None; its document may be deleted."""
         return self._originals.path(content_hash, size) if self._originals else None
 
     def has_original(self, document: Document) -> bool:
-        """Whether `original` would find it; nothing is fetched from elsewhere for that."""
+        """Return whether `original` would find a file; nothing is fetched from a remote store."""
         has = self._originals.has if self._originals is not None else None
         return has is not None and has(document.content_hash, document.size_bytes)
 
     def without_original(self, *, reads: bool = False) -> dict[str, str]:
-        """Names of documents by id whose file is not there, or not in its length.
+        """Return the names, by id, of documents whose original is missing or has another size.
 
-        Read, it also has to be what they were made of.
+        With `reads`, each original is also read and has to match its content hash.
         """
         if self._originals is None:
             return {}
@@ -192,21 +199,21 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         }
 
     def bring_originals(self, folder: FolderBlobs) -> int:
-        """Copy what documents need of another folder of originals into the store."""
+        """Copy the originals that documents need from another folder; return how many."""
         return self._originals.bring(folder, self._contents()) if self._originals else 0
 
     def keep_original(self, content_hash: str, data: bytes | None) -> None:
-        """The file of a document that is stored."""
+        """Keep the file of a document that has been stored."""
         if self._originals is not None and data is not None:
             self._originals.keep(content_hash, data)
 
     def tidy_originals(self) -> None:
-        """Let go of those that a killed process left, or that shall not be kept any more."""
+        """Delete originals that a killed process left, or that shall not be kept any more."""
         if self._originals is not None and not deletions_wait(self._engine):
             self._originals.tidy(self._contents)
 
     def let_go_of(self, contents: Iterable[str]) -> None:
-        """Of originals by their content, as far as nothing needs them any more."""
+        """Delete the originals with these content hashes that no document needs any more."""
         if self._originals is not None and not deletions_wait(self._engine):
             self._originals.discard(contents, self._holds)
 
@@ -220,7 +227,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return {row[0] for query, _column in _NEEDED_CONTENTS for row in self._rows(query)}
 
     def _contents_of(self, connection: Connection, document_ids: Iterable[str]) -> set[str]:
-        """Of what they were read before; nothing is asked where no originals are kept."""
+        """Return the documents' content hashes; without a store of originals nothing is queried."""
         query, ids = select(db.documents.c.content_hash), document_ids
         if self._originals is None:
             return set()
@@ -229,7 +236,10 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     # ── Reading ──────────────────────────────────────────────────────────────────────────────
 
     def document(self, document_id: str, readable: Readable) -> Document:
-        """Raises NotFound, also where it is in none of the collections."""
+        """Return a document.
+
+        Raises NotFound, also where it is in none of the readable collections.
+        """
         query = select(db.documents).where(
             db.documents.c.id == document_id, db.inside(db.documents.c.collection_id, readable)
         )
@@ -238,26 +248,29 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         raise _no_document(document_id)
 
     def existing(self, name: str, collection_id: str) -> ExistingDocument | None:
-        """What an ingest has to know of a document before it reads it anew."""
+        """Return the stored document of this name, or None."""
         return self._existing(_BY_NAME, {"place": collection_id, "name": name})
 
     def existing_by_id(self, document_id: str) -> ExistingDocument | None:
-        """The same of a document that keeps its id whatever it is called."""
+        """Return the stored document with this id, whatever its name, or None."""
         return self._existing(_BY_ID, {"its_id": document_id})
 
     def _existing(self, query: Select[Any], values: dict[str, str]) -> ExistingDocument | None:
         return next((ExistingDocument(*row) for row in self._rows(query, values)), None)
 
     def free_id(self, file: IncomingFile) -> str:
-        """The id of a new document; that of its name, unless one that moved away has it still."""
+        """Return an id for a new document: the one from its name, or a random one if that is taken.
+
+        It is taken where a document of this name was moved to another collection and kept its id.
+        """
         document_id = document_id_for(file.name, file.collection_id)
         is_taken = self.existing_by_id(document_id) is not None
         return uuid4().hex if is_taken else document_id
 
     def chunks(self, chunk_ids: Sequence[str], readable: Readable) -> dict[str, Chunk]:
-        """Those that exist."""
+        """Return the readable chunks with these ids, by id; ids without a chunk are left out."""
         results: dict[str, Chunk] = {}
-        query = _CHUNKS  # as it is, where nobody is kept out: building it anew costs as much
+        query = _CHUNKS  # prepared: building a query costs as much as running it
         if readable.ids is not None:
             query = query.where(db.inside(db.chunks.c.collection_id, readable))
         with db.reading(self._engine) as connection:
@@ -269,7 +282,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def section_texts(
         self, keys: Sequence[tuple[str, int]], readable: Readable
     ) -> dict[tuple[str, int], str]:
-        """Texts of sections by (document id, section index); those that exist."""
+        """Return the texts of readable sections by (document id, section index)."""
         texts: dict[tuple[str, int], str] = {}
         with db.reading(self._engine) as connection:
             for batch in batches(keys):
@@ -282,18 +295,18 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
         return texts
 
     def is_empty(self, readable: Readable) -> bool:
-        """Whether there is no document at all."""
+        """Return whether the readable collections have no document."""
         query = select(db.documents.c.id).where(db.inside(db.documents.c.collection_id, readable))
         return not self._rows(query.limit(1))
 
     def sections(self, document_id: str, readable: Readable) -> list[Section]:
-        """All of a document, in reading order."""
+        """Return all sections of a document in reading order."""
         return list(map(_section, self._rows(_sections_of([document_id], readable))))
 
     def chunks_of(
         self, document_id: str, readable: Readable, *, sections: range | None = None
     ) -> list[Chunk]:
-        """All of a document, or of some of its sections, in reading order."""
+        """Return the chunks of a document, or of some of its sections, in reading order."""
         query = chunk_query().where(
             db.chunks.c.document_id == document_id, db.inside(db.chunks.c.collection_id, readable)
         )
@@ -305,7 +318,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def neighbourhood(
         self, document_id: str, index: int, readable: Readable, *, reach: int = 1
     ) -> list[Section]:
-        """A section between up to `reach` sections before and after it. Raises NotFound."""
+        """Return a section with up to `reach` sections before and after it. Raises NotFound."""
         sections = self.stretches([document_id], readable, index - reach, index + reach)[
             document_id
         ]
@@ -318,7 +331,7 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     def stretches(
         self, document_ids: Sequence[str], readable: Readable, first: int, last: int
     ) -> defaultdict[str, list[Section]]:
-        """Sections from `first` to `last` of each document that has any."""
+        """Return the sections with index `first` to `last`, both included, of each document."""
         query = _sections_of(document_ids, readable).where(db.sections.c.index.between(first, last))
         stretches = defaultdict[str, list[Section]](list)
         for row in self._rows(query):
@@ -328,9 +341,9 @@ class SqlDocumentStore(DocumentLists, IndexDebts):
     # ── Collections ──────────────────────────────────────────────────────────────────────────
 
     def move(self, document_id: str, collection_id: str) -> None:
-        """Put a document into another collection; nothing of it is embedded again.
+        """Move a document to another collection; no chunk is embedded again.
 
-        Raises NotFound, and Conflict where that one has a document of its name.
+        Raises NotFound, and Conflict where that collection has a document of this name.
         """
         with db.writing(self._engine) as connection:
             row = _row_of(connection, document_id)

@@ -1,4 +1,4 @@
-"""How documents, sections and chunks are written: many rows in few statements.
+"""The rows of documents, sections and chunks, written many in one statement.
 
 A statement costs more than the rows that it carries, so the documents of a batch go together.
 """
@@ -34,12 +34,18 @@ from rag.seams import ChunkChanges
 
 NAME_WORD = re.compile(r"[^\W_]+")
 BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
-MOVABLE = ("section_index", "position", "locator", "start", "end")  # not what a chunk says
+MOVABLE = (
+    "section_index",
+    "position",
+    "locator",
+    "start",
+    "end",
+)  # a chunk's place, not its content
 
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """A document with everything that is written for it."""
+    """A document with everything that is stored with it."""
 
     document: Document
     sections: Sequence[Section]
@@ -47,15 +53,15 @@ class StoredDocument:
     tables: Sequence[Table] = ()
     job_id: str = ""  # of the upload that brought it
     original: bytes | None = None  # the file itself
-    in_place: bool = False  # of a document that is there: one that is gone stays so
+    in_place: bool = False  # only replaces; a deleted document is not stored again
 
 
 def write_documents(
     connection: Connection, stored: Mapping[str, StoredDocument], existing: Set[str]
 ) -> ChunkChanges:
-    """Write them, by their ids, in place of what was there; says which chunks came and went.
+    """Write documents, by id, in place of the stored ones; return the chunks added and removed.
 
-    `existing` are those that are documents already, see `existing_ids`.
+    `existing` are the ids that are stored already, see `existing_ids`.
     """
     old = _old_places(connection, stored)
     new = {chunk.id: chunk for document in stored.values() for chunk in document.chunks}
@@ -75,7 +81,7 @@ def write_documents(
 
 
 def existing_ids(connection: Connection, document_ids: Iterable[str]) -> set[str]:
-    """Those that are documents, and stay so until the transaction ends."""
+    """Return the ids that are stored, and lock their rows until the transaction ends."""
     query = select(db.documents.c.id).order_by(db.documents.c.id).with_for_update()
     return {row.id for row in rows_with(connection, query, db.documents.c.id, document_ids)}
 
@@ -83,9 +89,9 @@ def existing_ids(connection: Connection, document_ids: Iterable[str]) -> set[str
 def _note_earlier(
     connection: Connection, stored: Mapping[str, StoredDocument], new: Mapping[str, Chunk]
 ) -> None:
-    """Of documents whose file is the same, which chunks another reader made of it.
+    """Note which chunks an earlier reader made of files whose content is the same.
 
-    Of a file that has changed, those of before have changed with it.
+    Where the content has changed, the earlier chunks of the document are forgotten.
     """
     query = select(db.documents.c.id, db.documents.c.content_hash)
     same = {
@@ -103,10 +109,11 @@ def _note_earlier(
 def rename_documents(
     connection: Connection, renames: Sequence[tuple[str, str, str]]
 ) -> list[tuple[str, str]]:
-    """Call them, by id, otherwise, with another link: their chunks stay, nothing is embedded again.
+    """Give documents, by id, a new name and link; their chunks stay, none is embedded again.
 
-    A title that was only a name is the new name. One that is gone, or whose collection has another
-    of that name, stays as it is. Returns the old and the new name of those that have another.
+    A title that was only the file's name becomes the new name. A document that does not exist, or
+    whose collection has another of that name, stays as it is. Returns (old name, new name) of each
+    document that was renamed.
     """
     table, query = db.documents.c, select(db.documents)
     rows = {
@@ -138,7 +145,7 @@ def rename_documents(
 
 
 def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -> None:
-    """As word search reads them, by their documents' names and titles."""
+    """Write the headings that word search reads, from the documents' new (name, title)."""
     chunks = db.chunks.c
     query = select(chunks.id, chunks.document_id, chunks.heading_path)
     headed = [
@@ -150,12 +157,12 @@ def _head_chunks(connection: Connection, heads: Mapping[str, tuple[str, str]]) -
 
 
 def mark_arrived(connection: Connection, job_ids: Sequence[str]) -> None:
-    """Whatever becomes of the documents from now on, doing their uploads again brings none back."""
+    """Mark upload jobs as arrived: run again, they do not bring back a deleted document."""
     update_with(connection, db.jobs.c.id, job_ids, has_arrived=True)
 
 
 def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """As many as one statement may name."""
+    """Yield the values in lists of at most `BATCH`, as many as one statement may name."""
     rest = iter(values)
     while batch := list(islice(rest, BATCH)):
         yield batch
@@ -164,13 +171,13 @@ def batches(values: Iterable[Any]) -> Iterator[list[Any]]:
 def rows_with(
     connection: Connection, query: Select[Any], column: Column[Any], values: Iterable[Any]
 ) -> Iterator[Row[Any]]:
-    """The rows of a query in which the column holds one of the values, however many they are."""
+    """Yield the rows of a query in which the column holds one of the values, in batches."""
     for some in batches(values):
         yield from connection.execute(query.where(column.in_(some)))
 
 
 def delete_with(connection: Connection, column: Column[Any], values: Iterable[Any]) -> None:
-    """Delete the rows of a column's table in which it holds one of the values."""
+    """Delete the rows in which the column holds one of the values, in batches."""
     for some in batches(values):
         connection.execute(delete(column.table).where(column.in_(some)))
 
@@ -178,13 +185,13 @@ def delete_with(connection: Connection, column: Column[Any], values: Iterable[An
 def update_with(
     connection: Connection, column: Column[Any], values: Iterable[Any], **changes: Any
 ) -> None:
-    """Set what changes in the rows of a column's table in which it holds one of the values."""
+    """Set columns in the rows in which `column` holds one of the values, in batches."""
     for some in batches(values):
         connection.execute(update(column.table).where(column.in_(some)).values(**changes))
 
 
 class Reads:
-    """A store over one engine, and how it is asked."""
+    """The base of the stores over one engine: their read queries."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -206,19 +213,19 @@ def _insert(connection: Connection, table: SqlTable, rows: Sequence[Mapping[str,
 
 
 def _update(connection: Connection, table: SqlTable, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Each row by its id, which is called `its_id`: the other keys are what is set."""
+    """Update each row by its id, given as `its_id`; the other keys are the columns to set."""
     if rows:
         connection.execute(update(table).where(table.c.id == bindparam("its_id")), rows)
 
 
 def chunk_ids_of(connection: Connection, document_id: str) -> list[str]:
-    """Ids of a document's chunks, in no order."""
+    """Return the ids of a document's chunks, in no order."""
     query = select(db.chunks.c.id).where(db.chunks.c.document_id == document_id)
     return list(connection.execute(query).scalars())
 
 
 def remove_chunks(connection: Connection, chunk_ids: Sequence[str]) -> None:
-    """Delete them, and remember that the vector index may still hold them."""
+    """Delete chunks, and note that the vector index may still hold them."""
     delete_with(connection, db.chunks.c.id, chunk_ids)
     delete_with(connection, db.removed_chunks.c.id, chunk_ids)
     _insert(connection, db.removed_chunks, [{"id": chunk_id} for chunk_id in chunk_ids])
@@ -235,7 +242,7 @@ def _write_document_rows(
 ) -> None:
     rows = [_document_row(document) for document in documents]
     changed = [
-        # Where it is now says whoever moves it.
+        # The collection is changed by `move` only.
         {key: value for key, value in row.items() if key != "collection_id"} | {"its_id": row["id"]}
         for row in rows
         if row["id"] in existing
@@ -264,7 +271,7 @@ def _write_sections(connection: Connection, sections: Mapping[str, Sequence[Sect
 
 
 def _write_tables(connection: Connection, tables: Mapping[str, Sequence[Table]]) -> tuple[str, ...]:
-    """In place of what was there; the ids of those that went."""
+    """Write the documents' tables in place of the stored ones; return the ids no longer used."""
     gone = set(table_ids_of(connection, tables))
     delete_with(connection, db.tables.c.document_id, tables)
     rows = [_table_row(table) for of_document in tables.values() for table in of_document]
@@ -273,7 +280,7 @@ def _write_tables(connection: Connection, tables: Mapping[str, Sequence[Table]])
 
 
 def table_ids_of(connection: Connection, document_ids: Iterable[str]) -> list[str]:
-    """Ids of the tables of some documents."""
+    """Return the ids of the documents' tables."""
     tables = db.tables.c
     return [
         row.id for row in rows_with(connection, select(tables.id), tables.document_id, document_ids)
@@ -287,7 +294,7 @@ def _table_row(table: Table) -> dict[str, Any]:
 
 
 def _storable(value: Any) -> Any:
-    """All texts of a profile, as databases take them."""
+    """Make all strings of a table profile storable in a database."""
     if isinstance(value, dict):
         return {key: _storable(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -298,7 +305,7 @@ def _storable(value: Any) -> Any:
 def _move_chunks(
     connection: Connection, old: dict[str, tuple[Any, ...]], new: dict[str, Chunk]
 ) -> None:
-    """Chunks that say the same at another place: only their place is written."""
+    """Write the new place of chunks whose content is the same."""
     moved = []
     for chunk_id in old.keys() & new.keys():
         place = {name: getattr(new[chunk_id], name) for name in MOVABLE}
@@ -342,7 +349,10 @@ def _heading(title: str, path: Sequence[str]) -> str:
 
 
 def _searched_heading(document_name: str, heading: str) -> str:
-    """The heading, and what else the file's name says: `2023 Q3 ACME.pdf` tells reports apart."""
+    """Return the heading with the words that only the file's name has.
+
+    `2023 Q3 ACME.pdf` tells reports apart.
+    """
     words = set(NAME_WORD.findall(heading.lower()))
     stem = PurePosixPath(document_name).stem
     more = [word for word in NAME_WORD.findall(stem) if word.lower() not in words]
@@ -354,7 +364,7 @@ _PATH = _FIELDS.index("heading_path")
 
 
 def chunk_query() -> Select[Any]:
-    """Chunks with what their documents are called: what a Chunk has, in its order."""
+    """Select chunks with their document's name and title, in the order of Chunk's fields."""
     of_documents = {
         "document_name": db.documents.c.name.label("document_name"),
         "document_title": db.documents.c.title.label("document_title"),
@@ -364,7 +374,7 @@ def chunk_query() -> Select[Any]:
 
 
 def chunk_from(row: Row[Any]) -> Chunk:
-    """A chunk from a row of `chunk_query`."""
+    """Make a chunk from a row of `chunk_query`."""
     values = list(row)
     values[_PATH] = tuple(values[_PATH])
     return Chunk(*values)
