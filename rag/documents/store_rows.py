@@ -34,13 +34,8 @@ from rag.seams import ChunkChanges
 
 NAME_WORD = re.compile(r"[^\W_]+")
 BATCH = 500  # ids in one statement: SQLite takes 999 variables or more
-MOVABLE = (
-    "section_index",
-    "position",
-    "locator",
-    "start",
-    "end",
-)  # a chunk's place, not its content
+# Where a chunk is, not its content.
+MOVABLE = ("section_index", "position", "locator", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Files as they come in: read, cut into chunks and stored, ahead of what embeds them."""
+"""Read files, cut them into chunks and store them, ahead of embedding."""
 
 import hashlib
 import logging
@@ -22,19 +22,19 @@ from rag.runtime.progress import Progress, Stage
 from rag.seams import Embedder
 from rag.tables.store import Origin, TableStore, profiles
 
-# Stored together: few at first, so that embedding begins soon; then more, a transaction each.
+# Stored in one transaction: few at first, so that embedding begins soon; then more.
 FIRST_CHUNKS, STORED_CHUNKS = 16, 128
 STORED_BYTES = 32 * 1024 * 1024
 STORED_FILES = 256
-SLOW_SECONDS = 1.0  # what is read does not wait longer for a file that takes more
+SLOW_SECONDS = 1.0  # how long files already read wait for a slow one
 FAULTS = (ValueError, TypeError, LookupError, ArithmeticError, AttributeError, AssertionError)
 log = logging.getLogger(__name__)
-RightOf = Callable[[str, str], Right]  # of an owner, in a collection
-Stored = tuple[Sequence[Document], Sequence[Chunk]]  # together, and which of their chunks are new
+RightOf = Callable[[str, str], Right]  # an owner's right to a collection
+Stored = tuple[Sequence[Document], Sequence[Chunk]]  # of one transaction, and which chunks are new
 
 
 class FileReader:
-    """Brings files into the database, where their words are found at once."""
+    """Stores files in the database, where word search finds them at once."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class FileReader:
     def stored(
         self, files: Iterable[IncomingFile], reports: SimpleQueue[Progress]
     ) -> Generator[Stored]:
-        """Reads several at once and stores what was read together; `reports` tells of the others.
+        """Read several files at once, store them in batches and yield what was stored.
 
-        A file that fails stops no other.
+        Files that are not stored are reported to `reports`. A file that fails stops no other.
         """
         at_once = self._loader.readers
         with ThreadPoolExecutor(at_once, thread_name_prefix="read") as executor:
@@ -94,7 +94,7 @@ class FileReader:
             )
             if is_same and not file.is_again:
                 self._store.note_arrival(file)
-                self._store.keep_original(content_hash, data)  # of before they were kept
+                self._store.keep_original(content_hash, data)  # none was kept before
                 return Progress(file.name, Stage.UNCHANGED, document_id=document.id)
             return self._parse(replace(file, owner=document.owner), data, content_hash, document.id)
         except UserError as error:
@@ -103,7 +103,10 @@ class FileReader:
             return _failed(file.name, error)
 
     def _known_document(self, file: IncomingFile) -> ExistingDocument | None:
-        """Raises Conflict where it is to be another document than the one that has its name."""
+        """Return the stored document to replace, or None.
+
+        Raises Conflict where another document than the intended one has the file's name.
+        """
         of_its_name = self._store.existing(file.name, file.collection_id)
         if not file.document_id or (of_its_name and of_its_name.id == file.document_id):
             return of_its_name
@@ -116,7 +119,7 @@ class FileReader:
         return document
 
     def _check_owner(self, file: IncomingFile, document: ExistingDocument) -> None:
-        """Raises Conflict: whose document it is, is not said."""
+        """Raises Conflict, without naming the owner, where the document is another owner's."""
         may_change_any = self.right(file.owner, document.collection_id) >= Right.WRITE
         if file.owner != document.owner and not may_change_any:
             raise Conflict(
@@ -125,7 +128,7 @@ class FileReader:
             )
 
     def read_rows_again(self, document: Document, data: bytes) -> None:
-        """Write what is lacking of its tables' rows."""
+        """Write the row files that are missing of a document's tables."""
         parsed = self._loader.load(document.name, data)
         where = Origin(document.id, document.name, document.title)
         list(self._tables.make(where, parsed.tables))
@@ -133,7 +136,9 @@ class FileReader:
     def _parse(
         self, file: IncomingFile, data: bytes, content_hash: str, document_id: str
     ) -> StoredDocument:
-        """Raises Unreadable, too, for a fault of ours: one file of many stops no other."""
+        """Read and cut a file; an internal error becomes Unreadable, so that it stops no other
+        file.
+        """
         try:
             return self._cut(file, data, content_hash, document_id)
         except FAULTS as fault:
@@ -173,7 +178,7 @@ class FileReader:
 
 
 def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:
-    """What the file itself says counts; else what its source does."""
+    """Fill in author and date from the file's source where the file itself names none."""
     author = report.author or shorten(one_line(file.author), HEADING_CHARS)
     return replace(report, author=author, date=report.date or day_in(file.date))
 
@@ -181,7 +186,7 @@ def _with_source(report: ReadingReport, file: IncomingFile) -> ReadingReport:
 def _gather_batches(
     read: Iterable[StoredDocument | Progress | None], reports: SimpleQueue[Progress]
 ) -> Iterator[list[StoredDocument]]:
-    """What is stored together; who waits for a slow file has what there is."""
+    """Yield the documents to store together; a slow file does not hold up those already read."""
     batch: list[StoredDocument] = []
     enough, chunk_count, size = FIRST_CHUNKS, 0, 0
     for item in read:
@@ -200,7 +205,7 @@ def _gather_batches(
 
 
 def _once_each(files: Iterable[IncomingFile]) -> Iterator[IncomingFile | Progress]:
-    """The second file of a name is refused: which of the two was meant cannot be known."""
+    """Refuse the second file of a name: it cannot be known which of the two was meant."""
     seen: set[str] = set()
     for file in files:
         if file.name in seen:

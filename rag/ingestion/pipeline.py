@@ -1,7 +1,7 @@
-"""How files become searchable: read, cut, store, embed, index.
+"""Ingestion: read, cut, store, embed and index files.
 
-The database is written first and is the truth; the vector index follows it. A chunk that the index
-does not hold yet is marked so in the database, so a killed ingest is finished by `synchronise`.
+The database is written first and is the truth; the vector index follows it. A chunk that is not
+in the index yet is marked so in the database, so `synchronise` finishes a killed ingest.
 """
 
 import threading
@@ -24,22 +24,22 @@ from rag.runtime.progress import Progress, Stage, Unsearchable
 from rag.seams import ChunkIndex, Embedder, Matrix, Renewable
 from rag.tables.store import TableStore
 
-BATCHES_AHEAD = 8  # read and stored ahead of what is embedded
-AT_ONCE_CHUNKS = 2_048  # looked at together: enough that their lengths can be sorted
-EMBED_CHUNKS = 256  # between two reports of progress
-MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # who wait to embed, and seconds
+BATCHES_AHEAD = 8  # how far reading and storing may be ahead of embedding
+AT_ONCE_CHUNKS = 2_048  # taken together, enough to sort them by length
+EMBED_CHUNKS = 256  # embedded between two progress reports
+MOST_IN_LINE, LONGEST_IN_LINE = 1_000, 86_400.0  # waiting ingests, and seconds that one waits
 REMOVE_IDS = 5_000
 REPORT_SECONDS = 0.05
-SHARED_CHUNKS = 2 * EMBED_CHUNKS  # claimed at once where several processes embed
-ROUND_CHUNKS = 2 * EMBED_CHUNKS  # then another, who ingests as well, has its turn
-MOST_NAMED = 500  # documents whose chunks are looked for; of more, whatever is missing is taken
-OTHERS_SECONDS = 0.3  # between two looks at what other processes embed
+SHARED_CHUNKS = 2 * EMBED_CHUNKS  # claimed at once if several processes embed
+ROUND_CHUNKS = 2 * EMBED_CHUNKS  # then another ingest has its turn
+MOST_NAMED = 500  # documents; for more, chunks of any document are embedded
+OTHERS_SECONDS = 0.3  # between two checks of what other processes embed
 
 
 class Ingestion:
     """Brings files into the database and keeps the vector index equal to it.
 
-    One at a time does the embedding, for a round; owners take turns.
+    One ingest at a time embeds, for a round; owners take turns.
     """
 
     def __init__(
@@ -59,21 +59,21 @@ class Ingestion:
         self._reader = FileReader(store, embedder, loader=loader, tables=tables)
         self._turn = threading.RLock()
         self._line = Lane(1, waiting=MOST_IN_LINE, what="files")
-        self._at_work = 0  # those who ingest now
+        self._at_work = 0  # running ingests
         self._counting = threading.Lock()
 
     def ask_rights(self, right: RightOf) -> None:
-        """Say what who brings a file may do; it is asked when the file's turn comes."""
+        """Set how an owner's right is looked up, which happens when each file is read."""
         self._reader.right = right
 
     def share_with(self, claims: EmbeddingClaims) -> None:
-        """Other processes embed for the same index."""
+        """Share embedding with other processes that write to the same index."""
         self._claims = claims
 
     def ingest(self, files: Iterable[IncomingFile]) -> Generator[Progress]:
         """Read, store and embed files; each gets exactly one final report, in no fixed order.
 
-        A file that fails stops no other. While some are embedded the next are read and stored.
+        A file that fails stops no other. While files are embedded the next are read and stored.
         """
         with self._counted() as is_alone:
             if is_alone:
@@ -82,7 +82,10 @@ class Ingestion:
 
     @contextmanager
     def _counted(self) -> Iterator[bool]:
-        """Whether nobody else is at work, whose chunks would be taken for left ones."""
+        """Count a running ingest; yield whether it is the only one.
+
+        Beside others, chunks that are not embedded yet are not the remains of a killed ingest.
+        """
         with self._counting:
             self._at_work += 1
             is_alone = self._at_work == 1
@@ -94,7 +97,7 @@ class Ingestion:
 
     @property
     def is_at_work(self) -> bool:
-        """Whether somebody's files are being taken in."""
+        """Whether an ingest is running."""
         return self._at_work > 0
 
     def _ingested(self, files: Iterable[IncomingFile]) -> Iterator[Progress]:
@@ -110,28 +113,28 @@ class Ingestion:
                     yield from self._finish(waiting)
 
     def _finish_others(self) -> None:
-        """Embed what a killed ingest left: an unchanged file is reported as searchable."""
+        """Embed what a killed ingest left, since an unchanged file is reported as searchable."""
         if self._store.unembedded(1):
             with (
                 suppress(ModelError, IndexAway),
                 self._turn,
-            ):  # the new files' reports will tell of it
+            ):  # the new files' reports will show the error
                 for _ in self._embed_missing():
                     pass
 
     def holds(self, name: str, collection_id: str) -> bool:
-        """Whether a collection has a document of this name."""
+        """Return whether a collection has a document of this name."""
         return self._store.existing(name, collection_id) is not None
 
     def read_rows_again(self, document_id: str, data: bytes) -> None:
-        """Make the rows of a document's tables anew from its file; nothing else of it changes."""
+        """Write the rows of a document's tables again from its file; nothing else of it changes."""
         self._reader.read_rows_again(self._store.document(document_id, EVERYTHING), data)
 
     def delete(self, document_id: str) -> Document:
-        """Remove a document from the database and from the index. Raises NotFound.
+        """Delete a document from the database and from the index. Raises NotFound.
 
-        While another thread is embedding, the index follows at the end of that; nobody waits, and
-        retrieval finds nothing that the database does not hold.
+        While another thread embeds, the index follows when that ends; the caller does not wait, and
+        search returns nothing that the database does not hold.
         """
         document = self._store.document(document_id, EVERYTHING)
         self._tables.remove(self._store.delete(document_id).removed_tables)
@@ -143,10 +146,10 @@ class Ingestion:
         return document
 
     def move(self, document_id: str, collection_id: str) -> None:
-        """Put a document into another collection. Raises NotFound and Conflict.
+        """Move a document to another collection. Raises NotFound and Conflict.
 
-        From then on only those find it who may read that one; the vector index follows as it does
-        a deletion, and nothing is embedded again.
+        From then on only readers of that collection find it. The vector index follows as for a
+        deletion; no chunk is embedded again.
         """
         self._store.move(document_id, collection_id)
         if self._turn.acquire(blocking=False):
@@ -156,11 +159,11 @@ class Ingestion:
                 self._turn.release()
 
     def alone(self) -> AbstractContextManager[object]:
-        """While nothing else is embedded or taken out of the index."""
+        """Return a lock under which no other thread embeds or changes the index."""
         return self._turn
 
     def synchronise(self) -> int:
-        """Bring the index up to the database; returns how many chunks were embedded.
+        """Bring the index up to the database; return how many chunks were embedded.
 
         Run at the start: it finishes what a killed process left.
         """
@@ -172,7 +175,7 @@ class Ingestion:
             return sum(len(chunks) for chunks in self._embed_missing())
 
     def reindex(self) -> Iterator[tuple[int, int]]:
-        """Build the index anew from the database; yields chunks done and in all."""
+        """Build the index again from the database; yield (chunks done, chunks in all)."""
         with self._turn:
             if isinstance(self._index, Renewable):
                 yield from self._renewed(self._index)
@@ -187,7 +190,10 @@ class Ingestion:
                 yield done, total
 
     def _renewed(self, index: Renewable) -> Iterator[tuple[int, int]]:
-        """Fill a successor while the index answers; what others took in meanwhile is marked."""
+        """Fill a successor while the old index serves searches.
+
+        Chunks added meanwhile are marked.
+        """
         successor = index.successor(self._embedder.dimensions)
         total, done = self._store.embedded_count(), 0
         for ids in self._store.embedded_batches():
@@ -210,14 +216,14 @@ class Ingestion:
     # ── Embedding ────────────────────────────────────────────────────────────────────────────
 
     def _finish(self, waiting: Unsearchable) -> Iterator[Progress]:
-        """Embed what waits."""
+        """Embed the chunks that are waiting, round by round."""
         try:
             while True:
                 embedded = yield from self._round(waiting)
                 if self._is_over(waiting, embedded):
                     break
                 if not embedded:
-                    yield from waiting.all(Stage.EMBEDDING)  # others are at work on them
+                    yield from waiting.all(Stage.EMBEDDING)  # other processes embed them
                     time.sleep(OTHERS_SECONDS)
         except (ModelError, IndexAway) as error:
             yield from waiting.failed(error)
@@ -225,7 +231,7 @@ class Ingestion:
         yield from waiting.finished()
 
     def _round(self, waiting: Unsearchable) -> Generator[Progress, None, int]:
-        """Embed some of what waits, in turn with others; returns how many chunks."""
+        """Embed some of the waiting chunks, in turn with other ingests; return how many."""
         embedded = 0
 
         def is_enough() -> bool:
@@ -248,18 +254,18 @@ class Ingestion:
     def _embed_missing(
         self, is_enough: Callable[[], bool] = bool, of: Sequence[str] = ()
     ) -> Iterator[list[Chunk]]:
-        """Embed and index every chunk that is marked as missing; yields what was just done.
+        """Embed and index every chunk that is marked as missing; yield the chunks just written.
 
-        While some are written into the index, the next are embedded, be they of documents that
+        While some are written into the index the next are embedded, also those of documents that
         were stored meanwhile.
         """
         on_the_way: list[Chunk] = []
-        if self._store.unembedded(1):  # before threads share what opening it loads
+        if self._store.unembedded(1):  # opened before threads use it
             self._index.check()
         with ThreadPoolExecutor(1, thread_name_prefix="index") as writer:
             written = writer.submit(list[Chunk])
             while not is_enough() and (chunks := self._missing(on_the_way, of)):
-                # Texts of one length together: a batch is padded to its longest.
+                # Sorted by length: a batch is padded to its longest text.
                 chunks.sort(key=lambda chunk: len(chunk.text), reverse=True)
                 try:
                     while chunks and not is_enough():
@@ -276,7 +282,7 @@ class Ingestion:
                 yield done
 
     def _missing(self, on_the_way: Sequence[Chunk], of: Sequence[str]) -> list[Chunk]:
-        """Chunks to be embedded, without those that are being written."""
+        """Return chunks to embed, without those that are being written."""
         if self._claims is not None:
             return list(self._store.chunks(self._claims.take(SHARED_CHUNKS), EVERYTHING).values())
         pending = {chunk.id for chunk in on_the_way}
@@ -287,7 +293,9 @@ class Ingestion:
     def _write(self, chunks: list[Chunk], vectors: Matrix) -> list[Chunk]:
         try:
             ids = [chunk.id for chunk in chunks]
-            with self._one_writer():  # a reindex between the two would mark what it took away
+            with (
+                self._one_writer()
+            ):  # a reindex in between would leave removed chunks marked as embedded
                 self._index.add(ids, vectors, [chunk.collection_id for chunk in chunks])
                 deleted_meanwhile = self._store.mark_embedded(ids)
             if deleted_meanwhile:
@@ -316,12 +324,12 @@ class Ingestion:
         while ids := self._store.removed(REMOVE_IDS):
             self._index.remove(ids)
             self._store.forget_removed(ids)
-            # Another host may have brought some of them back in between.
+            # Another host may have added some of them again meanwhile.
             self._store.mark_unembedded(ids)
 
 
 def _waiting_reports(reports: SimpleQueue[Progress]) -> Iterator[Progress]:
-    """What is there to be told."""
+    """Yield the reports that are in the queue now."""
     while not reports.empty():
         yield reports.get()
 
