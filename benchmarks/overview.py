@@ -200,7 +200,7 @@ def _lines(talk: dict[str, Any], summary: str, rewrites: bool) -> list[str]:
         return ModelReply(client.create(messages=messages).choices[0].message.content)
 
     summariser = Summariser(ask, "scripted", count_tokens, lambda: 1_000_000)
-    draft = summariser.write(history.evidence(0, len(history.said)), NO_SUMMARY_DRAFT)
+    draft = summariser.write(history.evidence(0, len(history.parsed)), NO_SUMMARY_DRAFT)
     return [line.text for line in draft.lines if line.mark is LineMark.WRITTEN]
 
 

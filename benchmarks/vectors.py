@@ -94,7 +94,7 @@ def measure(size: int, folder: Any) -> None:
         index.nearest(queries[:1], permitted, limit=LIMIT)
         read = time.process_time() - began
         exact = timed(index, queries, permitted)
-        memory = sum(each.halves.nbytes for each in index._exact._held.values()) / 2**20
+        memory = sum(each.halves.nbytes for each in index._exact._vectors.values()) / 2**20
         print(
             f"| {size:,} | {share} % | {exact[0]:.1f} | {recall(exact[1], expected):.3f} | "
             f"{graph[0]:.1f} | {recall(graph[1], expected[:5]):.3f} | {memory:.0f} | {read:.1f} |"

@@ -107,7 +107,7 @@ class Library:
 
     def documents(self) -> list[Document]:
         """All, by name."""
-        return self._application.documents.documents(self._within())
+        return self._application.documents.documents(self._readable())
 
     def remove(self, document_id: str) -> None:
         """Take a document out; what was cited of it can still be opened where it was cited."""
@@ -115,7 +115,7 @@ class Library:
 
     def search(self, query: str, *, limit: int = 8) -> list[Hit]:
         """The passages nearest to some words, best first."""
-        return self._application.retriever.search(query, self._within(), limit=limit)
+        return self._application.retriever.search(query, self._readable(), limit=limit)
 
     # ── Conversations ────────────────────────────────────────────────────────────────────────
 
@@ -133,7 +133,7 @@ class Library:
     def check(self, text: str) -> CheckedText:
         """The text with citations of what this library says of it, and verdicts."""
         return cite_text(
-            text, self._application.retriever, self._within(), embedder=self._application.embedder
+            text, self._application.retriever, self._readable(), embedder=self._application.embedder
         )
 
     # ── For asyncio ──────────────────────────────────────────────────────────────────────────
@@ -152,7 +152,7 @@ class Library:
 
     # ── Parts ────────────────────────────────────────────────────────────────────────────────
 
-    def _within(self) -> Any:
+    def _readable(self) -> Any:
         return self._application.collections.readable(self._owner)
 
     def _progress(self, files: Sequence[IncomingFile]) -> Iterator[Progress]:

@@ -140,7 +140,7 @@ def pytest_unconfigure():
 @pytest.fixture(autouse=True)
 def nothing_told_before():
     """What is told once a minute is told in each test."""
-    error_log._told.clear()
+    error_log._last_times.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -96,7 +96,7 @@ WORD_INDEX = {
 
 def held(library, readable):
     words, terms = library.app.words, terms_of(QUERY)
-    found = library.connected(lambda connection: words._held.words_of(connection, readable))
+    found = library.connected(lambda connection: words._cache.words_of(connection, readable))
     asked = library.connected(lambda connection: words._words.lexemes(connection, terms))
     return found and (found.search(asked, 9), found.coverage(asked, library.chunks))
 

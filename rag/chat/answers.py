@@ -156,7 +156,7 @@ class Answering:
         ]
         weighed = decide(
             [computed, *quotations], sources, spoken
-        ).said  # what supersedes comes first
+        ).evidence  # what supersedes comes first
         if not weighed:  # a text says that it is past
             return replace(direct, is_denied=True)
         denials = [evidence.source for evidence in weighed if evidence.kind != COMPUTED]
@@ -433,7 +433,7 @@ def _request(
 ) -> WriteRequest:
     return WriteRequest(
         question=evidence.resolution.query,
-        sources=prepared.shown,
+        sources=prepared.sources,
         messages=(*prepared.messages, *draft.wishes.rounds),
         max_tokens=prepared.max_tokens,
         tools=prepared.tools,

@@ -261,7 +261,7 @@ class Assistant:
         question, readable = unwrapped(turn.question.content).question, session.readable()
         self._memory.give_way(session)
         with draft.trace.part("follow-up") as span:
-            index, past = turn.question.index, draft.wishes.past
+            index, past = turn.question.index, draft.wishes.history
             last = NO_TURN if past is None and not index else self._last(session, index, past)
             resolution = self._going_on(session, turn) if index else None
             resolution = resolution or self._followups.resolve(question, last, readable)
@@ -284,7 +284,7 @@ class Assistant:
         yield Resolved(resolution.query, resolution.is_followup, resolution.method)
         yield Sources(evidence.sources)
 
-        if draft.wishes.past is None:
+        if draft.wishes.history is None:
             draft.state, compacted = self._memory.before_turn(session, turn)
             yield from compacted
         if named:
@@ -447,7 +447,7 @@ class Assistant:
             except TooLarge as error:  # the question alone does not fit
                 alone = PreparedContext((), 0, tuple(offered.sources))
                 yield from self._answering.without_model(session, alone, evidence, draft, error)
-                return alone.shown
+                return alone.sources
             is_less = refused is None or prepared.tokens < tokens_tried
             tokens_tried, draft.stats, state = prepared.tokens, prepared.stats, prepared.state
             try:
@@ -461,7 +461,7 @@ class Assistant:
                 yield from self._answering.without_model(session, prepared, evidence, draft, error)
             except ModelError as error:
                 yield from self._answering.without_model(session, prepared, evidence, draft, error)
-            return prepared.shown
+            return prepared.sources
 
     def _spoken(
         self,
@@ -471,7 +471,7 @@ class Assistant:
         draft: Draft,
     ) -> Iterator[Event]:
         with draft.trace.part("model") as span:
-            span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.shown))
+            span.note(context_tokens=prepared.tokens, fitting_sources=len(prepared.sources))
             try:
                 yield from self._answering.stream(session, prepared, evidence, draft)
             finally:

@@ -81,7 +81,7 @@ def card_of(
         mentions=tuple(mention for mention in mentioned if mention is not None),
         lead=lead.text,
         perhaps="" if lead.text else _offer_documents(spoken, sources, confidence),
-        denied=tuple(evidence.source.number for evidence in lead.said if lead.is_denied),
+        denied=tuple(evidence.source.number for evidence in lead.evidence if lead.is_denied),
     )
 
 
@@ -96,7 +96,7 @@ def _once(
     passages: Sequence[ShownPassage], sources: Sequence[Source], lead: Lead
 ) -> Iterator[ShownPassage]:
     """Without the table that a cell was looked up in: its other columns say nothing more of it."""
-    claim = lead.said[0].source if len(lead.said) == 1 else None
+    claim = lead.evidence[0].source if len(lead.evidence) == 1 else None
     rows = _rows(claim.passage)[1:] if claim and is_looked_up(claim) else []
     for passage, source in zip(passages, sources, strict=True):
         is_other = claim in (None, source) or source.document_id != claim.document_id

@@ -69,7 +69,7 @@ class PreparedContext:
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int
-    shown: tuple[Source, ...]  # the sources in it, best first
+    sources: tuple[Source, ...]  # the sources in it, best first
     tools: tuple[ToolSpec, ...] = ()
     waiting_tools: tuple[ToolSpec, ...] = ()
     stats: Mapping[str, Any] = field(default_factory=dict)
@@ -250,8 +250,8 @@ class ContextBuilder:
         """
         read = state = state or self._state(session, turn)
         before, is_again = turn.question.index, most_pairs is not None
-        if wishes.past is not None:
-            state = _with_past(state, wishes.past)
+        if wishes.history is not None:
+            state = _with_past(state, wishes.history)
             before = state.session.message_count - 2
         if wishes.instructions is not None:
             state = replace(state, instructions=wishes.instructions)
@@ -275,7 +275,7 @@ class ContextBuilder:
             requested = _requested(session, state, is_again=is_again)
         prompt = question_prompt(question, fitted.text, resolved)
         context = self._assembled(state, budget, prompt, before, requested, most_pairs)
-        may_recall = wishes.past is None and not is_again
+        may_recall = wishes.history is None and not is_again
         leaves_out = context.is_compressed and may_recall
         if leaves_out or (may_recall and state.session.config.share):
             spare = self._room_for_results(budget, context) if budget.tools else 0
@@ -288,7 +288,7 @@ class ContextBuilder:
         return PreparedContext(
             messages=context.messages,
             max_tokens=budget.max_tokens,
-            shown=fitted.sources,
+            sources=fitted.sources,
             tools=tools.at_once,
             waiting_tools=tools.waiting,
             stats=stats_of(context, state.summaries, replace(budget, tools=tools.tokens)),

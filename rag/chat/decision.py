@@ -46,7 +46,7 @@ class Lead:
     """What is said first, as Markdown with its numbers."""
 
     text: str = ""
-    said: tuple[SourceEvidence, ...] = ()  # what it quotes, what holds first
+    evidence: tuple[SourceEvidence, ...] = ()  # what it quotes, what holds first
     is_denied: bool = False  # whether other evidence says otherwise
 
 
@@ -204,7 +204,7 @@ class _Correction:
 
     words: frozenset[str]
     holding: list[Figure]
-    past: list[Figure]
+    former: list[Figure]
 
     def speaks_of(self, evidence: SourceEvidence) -> bool:
         return not self.words.isdisjoint(evidence.attribute - UNIT_WORDS)
@@ -237,7 +237,7 @@ def _is_past(
     about = [one for one in corrections if one.speaks_of(evidence)]
     if any(_gives(evidence, one.holding) for one in about):
         return False
-    past = [figure for one in about for figure in one.past]
+    past = [figure for one in about for figure in one.former]
     return _gives(evidence, past) or bool(_in_place_of(evidence, others, corrections))
 
 

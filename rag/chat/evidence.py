@@ -85,24 +85,24 @@ class StatementVectors:
     def __init__(self, embed: EmbedTexts, *, most: int = REMEMBERED) -> None:
         self._embed = embed
         self._most = most
-        self._known: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
+        self._vectors: OrderedDict[bytes, NDArray[np.float32]] = OrderedDict()
         self._lock = threading.Lock()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         digests = [_hash_text(text) for text in texts]
         by_digest = dict(zip(digests, texts, strict=True))
         with self._lock:
-            rows = {key: self._known[key] for key in by_digest if key in self._known}
+            rows = {key: self._vectors[key] for key in by_digest if key in self._vectors}
         new = [key for key in by_digest if key not in rows]
         if new:  # outside of the lock: another question does not wait for the model
             vectors = self._embed([by_digest[key] for key in new])
             rows.update((key, row.copy()) for key, row in zip(new, vectors, strict=True))
         with self._lock:
             for key in by_digest:
-                self._known[key] = rows[key]
-                self._known.move_to_end(key)
-            while len(self._known) > self._most:
-                self._known.popitem(last=False)
+                self._vectors[key] = rows[key]
+                self._vectors.move_to_end(key)
+            while len(self._vectors) > self._most:
+                self._vectors.popitem(last=False)
         return np.array([rows[key] for key in digests])
 
 
@@ -218,7 +218,7 @@ class SourceEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QuestionTerms:
     """A question as evidence is compared with it."""
 
     text: str
@@ -249,7 +249,7 @@ class EvidenceReader:
         self._last = question.removeprefix(f"{earlier} ") if earlier else question
         texts = (self._last, question)
         words = ([w for w in dict.fromkeys(self._content(t)) if w not in name_words] for t in texts)
-        self.asked = Asked(question, names, tuple(next(filter(None, words), ())))
+        self.question = QuestionTerms(question, names, tuple(next(filter(None, words), ())))
         self._dimensions = _dimensions(self._last)
         self._ends = {token.lowered for token in tokens(self._last) if is_end(token.lowered)}
 
@@ -259,7 +259,7 @@ class EvidenceReader:
 
     def read(self, sources: Sequence[Source], embed: EmbedTexts) -> list[SourceEvidence]:
         """The evidence, nearest first; none where several things are asked about at once."""
-        if len(self.asked.names) > 1 or not self.asked.text.strip():
+        if len(self.question.names) > 1 or not self.question.text.strip():
             return []
         read = [
             (rank, source, unit)
@@ -267,8 +267,8 @@ class EvidenceReader:
             for unit in self._units(source)
         ]
         results = self._worth_comparing(read)
-        questions = list(dict.fromkeys([self._last, self.asked.text]))
-        alike = _likeness_to_all(questions, [unit.said for _, _, unit in results], embed)
+        questions = list(dict.fromkeys([self._last, self.question.text]))
+        alike = _likeness_to_all(questions, [unit.text for _, _, unit in results], embed)
         made = [
             self._evidence(rank, source, unit, near)
             for (rank, source, unit), near in zip(results, alike, strict=True)
@@ -278,11 +278,11 @@ class EvidenceReader:
     def claimed(self, claim: ComputedFigure) -> SourceEvidence | None:
         """What was computed, as evidence; None where it is no figure."""
         values = tuple(read_figures(claim.value))
-        about = frozenset(self._content(claim.about)) & frozenset(self.asked.words)
-        if not values or len(self.asked.names) > 1:
+        about = frozenset(self._content(claim.about)) & frozenset(self.question.words)
+        if not values or len(self.question.names) > 1:
             return None
         return SourceEvidence(
-            values, self.asked.subject, about, COMPUTED, claim.source, claim.text, CERTAIN
+            values, self.question.subject, about, COMPUTED, claim.source, claim.text, CERTAIN
         )
 
     def _worth_comparing(self, units: list["_RankedUnit"]) -> list["_RankedUnit"]:
@@ -292,7 +292,7 @@ class EvidenceReader:
             return units
         shares = {
             id(unit): is_looked_up(source)
-            + _share(self.asked.words, frozenset(self._content(unit.said)))
+            + _share(self.question.words, frozenset(self._content(unit.text)))
             for _, source, unit in rows
         }
         rows.sort(key=lambda ranked: -shares[id(ranked[2])])
@@ -302,15 +302,16 @@ class EvidenceReader:
     def _evidence(
         self, rank: int, source: Source, unit: "_QuotedUnit", near: float
     ) -> SourceEvidence:
-        statement_words = frozenset(self._content(unit.said))
+        statement_words = frozenset(self._content(unit.text))
         above = frozenset(self._content(_headings(source)))
         shares = [
-            _share(self.asked.words, words) for words in (statement_words, statement_words | above)
+            _share(self.question.words, words)
+            for words in (statement_words, statement_words | above)
         ]
         return SourceEvidence(
             values=unit.values,
-            subject=self.asked.subject,
-            attribute=frozenset(self.asked.words) & statement_words,
+            subject=self.question.subject,
+            attribute=frozenset(self.question.words) & statement_words,
             kind=unit.kind,
             source=source,
             quote=unit.quote,
@@ -344,7 +345,7 @@ class EvidenceReader:
 
     def _holds(self, names: Sequence[str]) -> bool:
         """Whether the name that is asked about is one of these, or stands in brackets in one."""
-        subject = self.asked.subject
+        subject = self.question.subject
         return any(subject == name or f"({subject})" in name for name in names)
 
     def _figures_of_it(self, text: str, headed: Sequence[str]) -> tuple[Figure, ...]:
@@ -356,7 +357,7 @@ class EvidenceReader:
         results = []
         for figure, names in self._of_names(text):
             counted = _counted(text, figure) or counted  # "one has 5 ports, the other 8"
-            is_of_it = not self.asked.names or self._holds(names or headed)
+            is_of_it = not self.question.names or self._holds(names or headed)
             if is_of_it and self._is_asked(figure, counted):
                 results.append(figure)
         return tuple(results)
@@ -383,7 +384,7 @@ class EvidenceReader:
             return True
         if counted[:1].isupper() and not self._language.capitalises_nouns:
             return False
-        return bool({*self._words(counted)} & {*self.asked.words})
+        return bool({*self._words(counted)} & {*self.question.words})
 
     def _figures(self, text: str) -> tuple[Figure, ...]:
         places = self._lexicon.find(text)
@@ -402,7 +403,7 @@ class EvidenceReader:
     ) -> Iterator["_QuotedUnit"]:
         """The cells that the question may ask for, each with its label and header."""
         column = self._column_of_subject(header, rows)
-        if self.asked.names and column is None and not self._holds(headed):
+        if self.question.names and column is None and not self._holds(headed):
             return
         for row in filter(None, rows):
             label, places = self._asked_of(header, row, column)
@@ -420,7 +421,7 @@ class EvidenceReader:
     def _may_be_end(self, label: str, header: Sequence[str], place: int) -> bool:
         """Whether one row may answer: of "the most votes" all have to be seen, unless it says so
         or a product is named."""
-        if not self._ends or self.asked.names:
+        if not self._ends or self.question.names:
             return True
         words = f"{label} {header[place] if place < len(header) else ''}".replace("_", " ")
         return not self._ends.isdisjoint(token.lowered for token in tokens(words))
@@ -430,12 +431,12 @@ class EvidenceReader:
     ) -> int | tuple[int] | None:
         """Where the name stands: a column whose cells name the rows, or (in a tuple) a header."""
         for place, head in enumerate(header):
-            if self.asked.names and self._holds(self.names(head)):
+            if self.question.names and self._holds(self.names(head)):
                 return (place,)
         for place in range(len(header)):
             cells = [row[place] for row in rows if place < len(row)]
             is_key = len(set(cells)) == len(cells)
-            if self.asked.names and is_key and any(self._names(cell) for cell in cells):
+            if self.question.names and is_key and any(self._names(cell) for cell in cells):
                 return place
         return None
 
@@ -447,7 +448,8 @@ class EvidenceReader:
     ) -> tuple[str, list[int]]:
         """The label of a row, and the places of the cells that may be asked for."""
         if isinstance(column, tuple):
-            is_asked = {*self._content(row[0])} <= {*self.asked.words}  # "idle power" is no "power"
+            # "idle power" is no "power".
+            is_asked = {*self._content(row[0])} <= {*self.question.words}
             return row[0], [column[0]] if is_asked and column[0] < len(row) else []
         if column is not None:
             if column >= len(row) or not self._names(row[column]):
@@ -458,7 +460,7 @@ class EvidenceReader:
 
     def _nearest(self, header: Sequence[str], places: Sequence[int]) -> list[int]:
         """The columns whose header has most of what is asked; all where none has any."""
-        words = {*self.asked.words}
+        words = {*self.question.words}
         shared = {
             place: len(words.intersection(self._content(header[place].replace("_", " "))))
             for place in places
@@ -482,7 +484,7 @@ class EvidenceReader:
 class _QuotedUnit:
     """What is compared, and what is quoted of it."""
 
-    said: str
+    text: str
     quote: str
     values: tuple[Figure, ...]
     kind: str

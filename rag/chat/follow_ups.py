@@ -116,7 +116,7 @@ class FollowUps:
     ) -> tuple[Resolution, list[Hit]]:
         """What is found, and the question together with the last one where it belongs to it."""
         hits = search(resolution)
-        if resolution.method != "unchanged" or not resolution.before.said or last.source is None:
+        if resolution.method != "unchanged" or not resolution.before.texts or last.source is None:
             return resolution, hits
         text = f"{last.topic} {question}"
         joined = replace(resolution, query=text, is_followup=True, method="rules")

@@ -204,7 +204,7 @@ class _Foreign:
     """Spells the markers of ChatGPT as all others; the beginning of one is held back."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._rest = ""
 
     def feed(self, text: str) -> str:
         return self._spelled(text, is_end=False)
@@ -213,7 +213,7 @@ class _Foreign:
         return self._spelled("", is_end=True)
 
     def _spelled(self, text: str, *, is_end: bool) -> str:
-        text, position, done = self._held + text, 0, []
+        text, position, done = self._rest + text, 0, []
         while match := FOREIGN.search(text, position, partial=not is_end):
             done.append(text[position : match.start()])
             position = match.start()
@@ -224,7 +224,7 @@ class _Foreign:
         if match is None:
             done.append(text[position:])
             position = len(text)
-        self._held = text[position:]
+        self._rest = text[position:]
         return "".join(done)
 
 
@@ -236,7 +236,7 @@ class _Ending:
         self._has_cited = False  # or at least has a bracket
         self._line = ""  # from the line break before it on
         self._passes = False  # the line is none of a list
-        self._held: list[str] = []  # lines of a list, and what is blank before it
+        self._lines: list[str] = []  # lines of a list, and what is blank before it
         self._is_begun = False  # something is held that is neither blank nor a rule
         self._after_rule = False
         self._kind = ""  # of the list: sure, or likely by its shape, which every line has to have
@@ -248,7 +248,7 @@ class _Ending:
     def finish(self) -> str:
         rest = self._complete()
         is_left_out = self._kind and cited_numbers("".join(self._passed))
-        return rest if is_left_out else rest + "".join(self._held)
+        return rest if is_left_out else rest + "".join(self._lines)
 
     def _take(self, piece: str) -> str:
         """A line break with what follows it, or more of the same line."""
@@ -271,7 +271,7 @@ class _Ending:
                 released = self._release()
             else:
                 self._kind = kind
-                self._held.append(self._line)
+                self._lines.append(self._line)
                 is_rule = bool(_RULE.match(self._line))
                 self._after_rule |= is_rule
                 self._is_begun |= bool(self._line.strip()) and not is_rule
@@ -299,7 +299,7 @@ class _Ending:
             (_ENTRY, "sure", after_rule and self._kind != "likely"),
             (_LISTED, "sure", self._kind == "sure"),
             (_TITLE, "", self._has_cited and not is_begun),
-            (_TWO_WORDS, "", self._has_cited and bool(self._held) and not is_begun | after_rule),
+            (_TWO_WORDS, "", self._has_cited and bool(self._lines) and not is_begun | after_rule),
         ]
         return [(pattern, kind) for pattern, kind, is_possible in readings if is_possible]
 
@@ -313,12 +313,12 @@ class _Ending:
             return bool(match["address"]) or (is_cited and not _STATES.search(match["title"]))
         before = passed.rstrip().rpartition("\n")[2]
         leads_in = before.endswith((":", "：", ":**")) or _ENTITLED.match(before)
-        is_led_in = leads_in and not "".join(self._held).strip()
+        is_led_in = leads_in and not "".join(self._lines).strip()
         return is_cited and not is_led_in and not _STATES.search(match["title"])
 
     def _release(self) -> str:
-        released = "".join([*self._held, self._line])
-        self._held, self._passes, self._kind = [], True, ""
+        released = "".join([*self._lines, self._line])
+        self._lines, self._passes, self._kind = [], True, ""
         self._is_begun = self._after_rule = False
         return self._pass(released)
 
@@ -347,7 +347,7 @@ class JsonGate:
         self._allowed = allowed
         self._only_unknown = only_unknown
         self._plain: MarkerGate | None = None
-        self._held = ""
+        self._buffer = ""
         self._open: list[str] = []
         self._is_begun = self._is_name = self._has_ended = False
         self._cited: list[int] = []
@@ -356,15 +356,15 @@ class JsonGate:
         """The next of it. Raises UnreadableReply where it is no JSON any more."""
         if self._plain is not None:
             return self._plain.feed(delta)
-        self._held += delta
+        self._buffer += delta
         if not self._is_begun:
-            begins = _BEGINS.match(self._held, partial=True)
+            begins = _BEGINS.match(self._buffer, partial=True)
             if begins is None:
                 self._plain = MarkerGate(self._allowed)
-                return self._plain.feed(self._held)
-            if begins.partial or begins.end() == len(self._held):
+                return self._plain.feed(self._buffer)
+            if begins.partial or begins.end() == len(self._buffer):
                 return ""
-            self._held, self._is_begun = self._held[begins.end() :], True
+            self._buffer, self._is_begun = self._buffer[begins.end() :], True
         return "".join(self._read())
 
     def finish(self) -> str:
@@ -379,7 +379,7 @@ class JsonGate:
         return tuple(self._cited) if self._plain is None else self._plain.cited
 
     def _read(self) -> Iterator[str]:
-        text, position = self._held, 0
+        text, position = self._buffer, 0
         while position < len(text) and not self._has_ended:
             if text[position] == '"':
                 match = _TEXT.match(text, position)
@@ -399,7 +399,7 @@ class JsonGate:
                 raise UnreadableReply("the model's reply is not the JSON that was asked for")
             yield text[position:end]
             position = end
-        self._held = "" if self._has_ended else text[position:]
+        self._buffer = "" if self._has_ended else text[position:]
 
     def _structure(self, sign: str) -> None:
         if sign in "{[":

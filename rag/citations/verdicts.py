@@ -438,7 +438,7 @@ def _citations(text: str, judged: Sequence[JudgedPart]) -> Iterator[Citation]:
                 decisive.reason,
                 judged_by=decisive.judged_by,
                 stated=decisive.stated,
-                given=decisive.given,
+                given=decisive.source_value,
             )
 
 

@@ -23,7 +23,7 @@ class ConversationChoice:
     """Which conversations, and how often."""
 
     paths: tuple[Path, ...]
-    named: str = ""  # words of the file's name or title
+    title_words: str = ""  # words of the file's name or title
     repeats: int = 1
     is_pair: bool = False
 
@@ -55,9 +55,9 @@ def regress(
     """
     library_settings = settings_for(settings, options)
     libraries = Libraries(library_settings)
-    files = [path for path in files_of(wanted.paths) if _is_named(path, wanted.named)]
+    files = [path for path in files_of(wanted.paths) if _is_named(path, wanted.title_words)]
     if not files:
-        raise UserError(f"No conversation is called {wanted.named!r}.")
+        raise UserError(f"No conversation is called {wanted.title_words!r}.")
     with Replayer(library_settings, libraries, options) as replayer:
         for path in files:
             first = replayer.replay(path)

@@ -135,7 +135,7 @@ class StoreSource:
             if self._place.name == "smb":
                 resources.enter_context(logged_in(self._place.options))
             self._system = self._opened()
-            self._held = resources.pop_all()
+            self._resources = resources.pop_all()
         self._paths: dict[str, str] = {}
 
     def _opened(self) -> Any:
@@ -218,7 +218,7 @@ class StoreSource:
     def close(self) -> None:
         """Connections go with the file system, or are let go of here."""
         self._system = None
-        self._held.close()
+        self._resources.close()
 
 
 class _Missing(SourceAway):

@@ -252,8 +252,8 @@ class SyncRun:
     check: MayRead
     away: SourceAway | Forbidden | None = None  # why it was not seen whole: nothing is removed then
     _is_unreadable: bool = False
-    _held: dict[str, bytes] = field(default_factory=dict)
-    _held_bytes: int = 0
+    _contents: dict[str, bytes] = field(default_factory=dict)
+    _content_bytes: int = 0
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def listed(self, report: Report) -> list[ListedFile]:
@@ -289,10 +289,10 @@ class SyncRun:
                 raise SourceUnavailable(file.name, str(self.away))
             try:
                 self.check()
-                ahead = self._held.pop(file.name, None)
+                ahead = self._contents.pop(file.name, None)
                 if ahead is None:
                     return self.opened.read(file)
-                self._held_bytes -= len(ahead)
+                self._content_bytes -= len(ahead)
                 return ahead
             except (SourceAway, Forbidden) as error:
                 self.away, self._is_unreadable = error, True
@@ -314,9 +314,9 @@ class SyncRun:
             except UserError:
                 continue
             results[file.name] = hashlib.sha256(data).hexdigest()
-            if self._held_bytes + len(data) <= HELD_BYTES:
-                self._held[file.name] = data
-                self._held_bytes += len(data)
+            if self._content_bytes + len(data) <= HELD_BYTES:
+                self._contents[file.name] = data
+                self._content_bytes += len(data)
         return results
 
     def write(self, files: Iterable[SourceFile]) -> None:

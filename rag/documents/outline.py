@@ -169,7 +169,7 @@ class Outline:
         self._drafts: list[_SectionDraft] = []
         self._levels: list[tuple[int, str]] = []
         self._headings: list[tuple[int, str]] = []
-        self._named: list[str] = []
+        self._table_products: list[str] = []
         self._labels: dict[str, None] = {}  # of the columns and rows of tables
         self._tables: list[RawTable] = []
         self._locator: str | None = None
@@ -265,7 +265,7 @@ class Outline:
         cleaned = clean_rows(rows)
         if cleaned and not has_header:
             cleaned.insert(0, [""] * len(cleaned[0]))
-        self._named.extend(kinds.in_table(cleaned))
+        self._table_products.extend(kinds.in_table(cleaned))
         self._labels.update(dict.fromkeys(cleaned[0] if cleaned else ()))
         self._labels.update(dict.fromkeys(row[0] for row in cleaned))
         for part in table_parts(cleaned):
@@ -315,7 +315,7 @@ class Outline:
             )
         headings = [text for _level, text in self._headings]
         stated = "" if title == self.stem else title
-        products = [*self.products, *kinds.in_headings(stated, headings), *self._named]
+        products = [*self.products, *kinds.in_headings(stated, headings), *self._table_products]
         products.extend(list(kinds.siblings(products, self._labels)))
         return ParsedDocument(
             self._with_code(title),

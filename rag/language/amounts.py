@@ -79,7 +79,7 @@ class Figure:
         return tuple(end * factor for end in self.ends)
 
     @property
-    def shown(self) -> str:
+    def phrase(self) -> str:
         """For a sentence of ours: `12 business days`, `€ 14`, `4–6 h`."""
         if self.kind == "date":
             return _date_shown(self)

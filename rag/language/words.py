@@ -7,12 +7,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import pairwise
 from threading import Lock
 from typing import Any, NamedTuple
 
-from rag.language.languages import ENGLISH, LANGUAGES, Language, all_words
+from rag.language.languages import ENGLISH, LANGUAGES, LISTS, Language, all_words
 
 STOP_WORDS = all_words("function_words")
 QUESTION_WORDS = all_words("question_words")
@@ -154,7 +153,7 @@ def _synonym_stems() -> dict[str, str]:
 
 
 @cache
-def _groups() -> dict[str, frozenset[str]]:
+def _stem_groups() -> dict[str, frozenset[str]]:
     results = defaultdict[str, set[str]](set)
     for word, one in _synonym_stems().items():
         results[one] |= {one, word}
@@ -164,7 +163,7 @@ def _groups() -> dict[str, frozenset[str]]:
 def alike(word: str) -> frozenset[str]:
     """The stems of words that mean the same or about the same, itself not among them."""
     one = canonical(word)
-    near = (like for other in {one, *related(one)} for like in _groups().get(other, {other}))
+    near = (like for other in {one, *related(one)} for like in _stem_groups().get(other, {other}))
     return frozenset(near) - {word}
 
 
@@ -177,7 +176,7 @@ def canonical(word: str) -> str:
 def _related_words() -> dict[str, frozenset[str]]:
     """Both ways, in the stems that stand for their groups."""
     results = defaultdict[str, set[str]](set)
-    lines = files("rag.language.languages").joinpath("en_related.txt").read_text(encoding="utf-8")
+    lines = (LISTS / "en_related.txt").read_text(encoding="utf-8")
     for line in lines.splitlines():
         one, *others = map(canonical, line.split())
         results[one].update(others)

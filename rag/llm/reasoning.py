@@ -15,8 +15,7 @@ from collections.abc import Collection
 from functools import cache
 
 from rag.language.lazy_patterns import regex
-from rag.llm import text_tool_calls
-from rag.llm.text_tool_calls import LineCalls
+from rag.llm.text_tool_calls import FENCES, LineCalls, calls_in, calls_of, end_of
 from rag.records import ToolCall
 from rag.seams import ModelDelta
 
@@ -177,7 +176,7 @@ class ReplyParser:
         self._buffer = ""
         self._final = False
         self._blank = ""  # white space that waits for a word
-        self._said = ""  # the end of what was let out, for its neighbours
+        self._text_tail = ""  # the end of what was let out, for its neighbours
         self._out: list[ModelDelta] = []
         self._orphan = False  # thoughts were let out as text, if more text follows
         self._wrapped = False
@@ -249,7 +248,7 @@ class ReplyParser:
         return self._token()
 
     def _is_line_start(self) -> bool:
-        return "\n" in self._blank or not self._said
+        return "\n" in self._blank or not self._text_tail
 
     def _at_line_start(self) -> bool | None:
         """Fences and calls; None if it is neither."""
@@ -260,7 +259,7 @@ class ReplyParser:
             return False
         if fence is not None:
             return self._fence(fence)
-        if "\n\n" in self._blank and self._said:
+        if "\n\n" in self._blank and self._text_tail:
             turn = (NEXT_TURN if self._final else NEXT_TURN_SO_FAR).match(
                 self._buffer, partial=not self._final
             )
@@ -290,9 +289,9 @@ class ReplyParser:
             self._orphan = False
             self._out.append(DISCARD)
             self._blank = ""
-        shown = self._blank + shown if self._said else shown.lstrip()
+        shown = self._blank + shown if self._text_tail else shown.lstrip()
         self._blank = text[len(text.rstrip()) :]
-        self._said = (self._said + shown)[-TAIL:]
+        self._text_tail = (self._text_tail + shown)[-TAIL:]
         self._out.append(ModelDelta(text=shown))
         return True
 
@@ -311,20 +310,20 @@ class ReplyParser:
     def _fence(self, opening: "regex.Match[str]") -> bool:
         info = opening["info"].strip().lower()
         is_short = len(opening["marks"]) == 3
-        begins = not self._said and info in WRAPPING_INFO and is_short
+        begins = not self._text_tail and info in WRAPPING_INFO and is_short
         if begins or (self._wrapped and not info):
             self._wrapped = not self._wrapped
             return self._drop(opening.end())
         closing = regex.compile(rf"\n {{0,3}}{opening['marks'][0]}{{{len(opening['marks'])},}}")
         end = closing.search(self._buffer, opening.end() - 1)
-        if not self._said and THOUGHT_NAME.fullmatch(info):
+        if not self._text_tail and THOUGHT_NAME.fullmatch(info):
             self.thought = True
             return (self._final or end is not None) and self._drop(
                 end.end() if end else len(self._buffer)
             )
-        if not self._said and info in BARE_INFO | WRAPPING_INFO:
+        if not self._text_tail and info in BARE_INFO | WRAPPING_INFO:
             return self._perhaps_wrapped(opening, end)
-        if self._tools and (info in text_tool_calls.FENCES or info in self._tools):
+        if self._tools and (info in FENCES or info in self._tools):
             done = self._call_in_fence(opening, end)
             if done is not None:
                 return done
@@ -377,7 +376,7 @@ class ReplyParser:
         if end is None and not self._final:
             return False
         body = self._buffer[opening.start("info") : end.start() if end else None]
-        calls = text_tool_calls.calls_in(body, self._tools)
+        calls = calls_in(body, self._tools)
         if not calls:
             return None
         self._called(calls)
@@ -393,7 +392,7 @@ class ReplyParser:
         if match.partial or (match.end() == len(self._buffer) and not self._final):
             return False
         following = self._buffer[match.end() : match.end() + 1]
-        if is_mention(self._said + self._blank, following):
+        if is_mention(self._text_tail + self._blank, following):
             return self._say(match.end())
         self._drop(match.end())
         self._meet(kind_of(match), match)
@@ -406,7 +405,7 @@ class ReplyParser:
                 self.thought, self._close, self._state = True, close, self._thinking
             case "closes":
                 self.thought_unopened = self.thought = True
-                self._orphan = bool(self._said)
+                self._orphan = bool(self._text_tail)
             case "channel":
                 self._enter_channel(match[0], match["header"])
             case "bytes":
@@ -414,7 +413,7 @@ class ReplyParser:
                 self._buffer = raw.decode("utf-8", "replace") + self._buffer
             case "call":
                 self._calling, self._state = match[0], self._written_call
-            case "ends" if self._said:
+            case "ends" if self._text_tail:
                 self._state = self._after
             case "other":
                 self._state = self._after
@@ -434,7 +433,7 @@ class ReplyParser:
             return False
         is_next = match.groupdict().get("stays")  # the next channel's own mark is read as such
         self._buffer = self._buffer[match.start() if is_next else match.end() :]
-        self._state = self._text if self._said else self._start
+        self._state = self._text if self._text_tail else self._start
         return True
 
     def _after(self) -> bool:
@@ -447,11 +446,11 @@ class ReplyParser:
         return True
 
     def _written_call(self) -> bool:
-        end = text_tool_calls.end_of(self._calling, self._buffer)
+        end = end_of(self._calling, self._buffer)
         if end is None and not self._final:
             return False
         body = self._buffer[: end.start()] if end else self._buffer
-        self._called(text_tool_calls.calls_of(self._calling, body, self._tools))
+        self._called(calls_of(self._calling, body, self._tools))
         self._state = self._text
         return self._drop(end.end() if end else len(self._buffer))
 

@@ -113,7 +113,7 @@ class ArrivingReply:
     ended: bool = False
     thought: bool = False  # in a field or part of its own
     thoughts: dict[str, Any] = field(default_factory=dict)  # which a server may want back
-    said: bool = False
+    has_text: bool = False
     refusal: str = ""
     _streams: bool = False  # a `message` beside deltas repeats them
     _sent: str = ""  # all the text that came
@@ -168,7 +168,7 @@ class ArrivingReply:
         for refusing in (message, *(part for part in parts if isinstance(part, dict))):
             self.refusal += _text(refusing.get("refusal"))
         deltas = self.spoken.feed(self._whole_characters(_text(content)))
-        self.said = self.said or bool(deltas)
+        self.has_text = self.has_text or bool(deltas)
         return deltas
 
     def _whole_characters(self, text: str) -> str:
@@ -187,7 +187,7 @@ class ArrivingReply:
 
     def _last_deltas(self) -> Iterator[ModelDelta]:
         rest = self.spoken.finish()
-        self.said = self.said or bool(rest)
+        self.has_text = self.has_text or bool(rest)
         yield from rest
         calls = self._whole_calls()
         self._check_end(calls)
@@ -209,7 +209,7 @@ class ArrivingReply:
             raise ModelInterrupted("the connection closed before the reply was finished")
         if _BROKEN.search(self.finish_reason or ""):
             raise ModelInterrupted(f"the server broke off (finish_reason {self.finish_reason!r})")
-        if self.said or calls:
+        if self.has_text or calls:
             return
         if self.refusal:
             raise ModelInterrupted(f"it refused to answer: {self.refusal}")
@@ -320,11 +320,11 @@ class BoundedReply:
     deadline: models.Deadline = field(default_factory=models.Deadline)
     _heard: float = field(default_factory=time.monotonic)  # when the last character came
     _characters: int = 0
-    _said: int = 0
+    _answer_characters: int = 0
 
     def note(self, text: str) -> None:
         """This much of it was of an answer."""
-        self._said += len(text.strip())
+        self._answer_characters += len(text.strip())
 
     def checked(self, events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
         """The same events. Raises ModelInterrupted once no answer can be expected any more."""
@@ -343,7 +343,7 @@ class BoundedReply:
             return f"no character came for {models.SILENT_SECONDS:g} seconds"
         if self.deadline.reason:
             return self.deadline.reason
-        unseen = self._characters - self._said
+        unseen = self._characters - self._answer_characters
         most = UNSEEN_SHARE * self.max_tokens
         if unseen > most:
             return f"{unseen:,} characters of it were no text of an answer; {most:,} are waited for"
@@ -395,7 +395,7 @@ class _ReplyLines:
     def __init__(self) -> None:
         self.begun = ""  # data of an event that goes on in the next line
         self._stray: list[str] = []  # not of server-sent events: a whole JSON reply, or a page
-        self._is_error = self._seen = False
+        self._is_error = self._has_data = False
 
     def take(self, line: str) -> Iterator[Mapping[str, Any]]:
         if not line or line.startswith("event:"):
@@ -411,7 +411,7 @@ class _ReplyLines:
             self._stray.append(line)
 
     def _add(self, data: str) -> None:
-        self._seen = self._seen or bool(data)
+        self._has_data = self._has_data or bool(data)
         self.begun = f"{self.begun}\n{data}".strip()
         if len(self.begun) > LONGEST_LINE:
             raise UnreadableReply(f"An event of the reply is over {LONGEST_LINE} characters long.")
@@ -426,7 +426,7 @@ class _ReplyLines:
         yield from self._end()
         text = "\n".join(self._stray).strip()
         lines = text.splitlines()
-        if text and (not self._seen or text.startswith('{"error"')):
+        if text and (not self._has_data or text.startswith('{"error"')):
             is_one_each = len(lines) > 1 and all(re.fullmatch(r"\{.*\}", line) for line in lines)
             for event in lines if is_one_each else [text]:
                 yield from _objects_of(event)

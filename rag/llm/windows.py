@@ -93,22 +93,22 @@ class ModelWindow:
         self._api_key = api_key
         self._configured = configured
         self._clock = clock
-        self._told: int | None = None
+        self._server_tokens: int | None = None
         self._is_sure = False  # what a model could take says little of how it was started
         self._answer_limit: int | None = None
         self._refused: int | None = None
         self._is_guess = False  # the refusal did not say what fits
         self._refused_at = 0.0
-        self._asked_at: float | None = None
+        self._last_request: float | None = None
         self._asking = threading.Lock()
 
     def tokens(self, *, guesses: bool = True) -> int:
         """Never raises; at worst 8000. What a refusal lets guess counts, or only what it said."""
         with self._asking:
             if not self._is_sure and self._may_ask():
-                self._asked_at = self._clock()
-                self._told = self._ask_server()
-        window = self._told or self._without_server() or self._configured or DEFAULT_WINDOW
+                self._last_request = self._clock()
+                self._server_tokens = self._ask_server()
+        window = self._server_tokens or self._without_server() or self._configured or DEFAULT_WINDOW
         if self._clock() - self._refused_at >= _BELIEVED_SECONDS:
             self._refused = None
         refused = self._refused if guesses or not self._is_guess else None
@@ -136,7 +136,9 @@ class ModelWindow:
         self._refused_at = self._clock()
 
     def _may_ask(self) -> bool:
-        return self._asked_at is None or self._clock() - self._asked_at >= _ASK_AGAIN_SECONDS
+        return (
+            self._last_request is None or self._clock() - self._last_request >= _ASK_AGAIN_SECONDS
+        )
 
     def _ask_server(self) -> int | None:
         """What it was started with, wherever it says so; else what the model could take."""

@@ -262,18 +262,18 @@ class Instructions:
     """
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
 
     def of(self, session: SessionTranscript) -> str:
         """Those of a session, in one text, as they were sent."""
-        if session.id in self._known:
-            return self._known[session.id]
+        if session.id in self._texts:
+            return self._texts[session.id]
         first = session.bare_messages(0, SYSTEM_MESSAGES)
         leading = list(takewhile(lambda message: message.role == Role.SYSTEM, first))
         text = "\n".join(message.content for message in leading)
         is_settled = len(leading) < len(first) or len(leading) == SYSTEM_MESSAGES
         if is_settled and len(text) <= MOST_REMEMBERED:
-            self._known[session.id] = text
-            for oldest in list(self._known)[: max(0, len(self._known) - REMEMBERED_SESSIONS)]:
-                self._known.pop(oldest, None)
+            self._texts[session.id] = text
+            for oldest in list(self._texts)[: max(0, len(self._texts) - REMEMBERED_SESSIONS)]:
+                self._texts.pop(oldest, None)
         return text

@@ -36,7 +36,7 @@ from rag.runtime.budget import HangUp
 from rag.seams import Embedder, OwnedSession, SessionMemory, SourceRegister, TokenCounter
 
 if TYPE_CHECKING:
-    from rag.memory.embedding import KnownLanguages
+    from rag.memory.embedding import SupportedLanguages
 
 HELD = 400  # of the newest messages, at least
 BLOCK = 256  # messages that are written down together
@@ -107,7 +107,7 @@ class StoredMessages:
 
     def write(self, past: History, epoch: int) -> None:
         """Write down the oldest messages that are held, and hold them no more."""
-        while len(past.said) - past.base >= HELD + BLOCK:
+        while len(past.parsed) - past.base >= HELD + BLOCK:
             start, end = past.base, past.base + BLOCK
             block = past.index.block(start, end)
             sizes = [past.index.sizes[m] for m in range(start, end) if m in past.index.sizes]
@@ -120,7 +120,7 @@ class StoredMessages:
                 self._look_up_size()
             if self.end <= start:
                 return
-            past.keep(self.end, len(past.said))
+            past.keep(self.end, len(past.parsed))
 
 
 def read_of(message: Message) -> str:
@@ -139,7 +139,7 @@ LEAST_ROOM = 400  # tokens, of a summary in which a line was corrected
 class _CachedSession:
     """What is known of one session, and whether anybody works with it."""
 
-    past: History
+    history: History
     epoch: int = 0  # of the session as it was read: another one where turns were erased since
     last: str = ""  # the newest message that was read, as it is stored
     lock: Any = field(default_factory=RLock)
@@ -160,12 +160,12 @@ class ConversationMemory:
         """`names` gives the product names that documents use; `max_tokens` is of a request."""
         self._count = count
         self._embedder = embedder
-        self._known: KnownLanguages | None = None
+        self._languages: SupportedLanguages | None = None
         self._names = names
         self._summariser = summariser
         self._writing: dict[tuple[str, str], HangUp] = {}  # sessions of which a model writes now
         self._max_tokens = max_tokens
-        self._held: dict[tuple[str, str], _CachedSession] = {}  # the one used last stands last
+        self._sessions: dict[tuple[str, str], _CachedSession] = {}  # the one used last stands last
         self._turn = Lock()
 
     # ── Recall ───────────────────────────────────────────────────────────────────────────────
@@ -176,11 +176,11 @@ class ConversationMemory:
     ) -> Iterator[ShownParagraphs]:
         """What messages before one say that bears on a question, but for what stands `beside`."""
         with self._brought_up_to(session, before) as cached:
-            yield cached.past.recalled(
+            yield cached.history.recalled(
                 question,
                 before=before,
                 room=room,
-                meanings=self._meanings(session, cached.past, question),
+                meanings=self._meanings(session, cached.history, question),
                 beside=beside,
             )
 
@@ -211,19 +211,19 @@ class ConversationMemory:
         """Index, role and a paragraph of the messages that bear on a query, best first."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as cached:
-            past, first = cached.past, dict[int, str]()
+            past, first = cached.history, dict[int, str]()
             best = past.ranked(query, count, self._meanings(session, past, query))
             for position in islice(best, 4 * limit):
                 first.setdefault(position // PLACES, past.paragraph(position).text)
-            messages = past.said
+            messages = past.parsed
             return [(m, messages[m].role, text) for m, text in islice(first.items(), limit)]
 
     def remember(self, session: SessionMemory, *, embeds: bool = True) -> None:
         """Done in background: write down where the words of old messages are, embed new ones."""
         count = session.read().message_count
         with self._brought_up_to(session, count) as cached:
-            if isinstance(cached.past.said.older, StoredMessages):
-                cached.past.said.older.write(cached.past, cached.epoch)
+            if isinstance(cached.history.parsed.older, StoredMessages):
+                cached.history.parsed.older.write(cached.history, cached.epoch)
         if embeds:
             self._embed(session)
 
@@ -240,7 +240,7 @@ class ConversationMemory:
         from rag.memory.embedding import embed_paragraphs, marked, texts_of
 
         with self._brought_up_to(session, count) as cached:
-            texts = texts_of(cached.past, missing)
+            texts = texts_of(cached.history, missing)
         try:
             rows = embed_paragraphs(texts, self._embedder.embed)
         except ModelError:
@@ -256,14 +256,14 @@ class ConversationMemory:
         """
         if self._embedder is None:
             return None
-        from rag.memory.embedding import KnownLanguages, near, rows_of
+        from rag.memory.embedding import SupportedLanguages, near, rows_of
 
         embed, model = self._embedder.embed, (self._embedder.name, self._embedder.dimensions)
         stored = session.vectors_besides(past.vectors.keys(), past.base)
-        past.vectors |= {m: rows for m, rows in stored.items() if m < len(past.said)}
-        self._known = self._known or KnownLanguages(embed)
+        past.vectors |= {m: rows for m, rows in stored.items() if m < len(past.parsed)}
+        self._languages = self._languages or SupportedLanguages(embed)
         try:
-            if past.phrases not in self._known:
+            if past.phrases not in self._languages:
                 return None
         except ModelError:
             return None  # the words do alone
@@ -303,7 +303,7 @@ class ConversationMemory:
         active = overview.summaries
         draft = draft_of(active)
         with self._brought_up_to(session, overview.session.message_count) as cached:
-            past = _since(cached.past, overview.forgotten, active)
+            past = _since(cached.history, overview.forgotten, active)
             planned = plan(past, _last_answered(past))
             if planned is None:
                 return None
@@ -312,7 +312,7 @@ class ConversationMemory:
         if self._summariser is not None and not at_once and draft.written_to < end:
             draft = self._written(session, evidence, draft)
         with self._brought_up_to(session, overview.session.message_count) as cached:
-            past = _since(cached.past, overview.forgotten, active)
+            past = _since(cached.history, overview.forgotten, active)
             summary = _judged_summary(session, past, end, room, draft)
         replaced = [older.id for older in active if older.id is not None]
         return summary if session.add_summary(summary, epoch=epoch, replaces=replaced) else None
@@ -351,16 +351,16 @@ class ConversationMemory:
             )
         most = ON_REQUEST * self._max_tokens
         with self._brought_up_to(session, count) as cached:
-            end = min(end, len(cached.past.said))
+            end = min(end, len(cached.history.parsed))
             if end <= start:
                 raise UserError("These messages are being written. Ask again when they are there.")
-            evidence = cached.past.evidence(start, end)
+            evidence = cached.history.evidence(start, end)
         draft = replace(NO_SUMMARY_DRAFT, written_to=start)
         if self._summariser is not None:
             draft = self._written(session, evidence, draft)
         with self._brought_up_to(session, count) as cached:
-            cached.past.first = start  # a compaction says anew where its own begins
-            summary = _judged_summary(session, cached.past, end, Room(most, 2 * most), draft)
+            cached.history.first = start  # a compaction says anew where its own begins
+            summary = _judged_summary(session, cached.history, end, Room(most, 2 * most), draft)
         session.add_requested_summary(summary, epoch=epoch)
         return summary
 
@@ -382,7 +382,7 @@ class ConversationMemory:
         )
         draft = replace(draft, edits=edits)
         with self._brought_up_to(session, overview.session.message_count) as cached:
-            past = _since(cached.past, overview.forgotten, overview.summaries)
+            past = _since(cached.history, overview.forgotten, overview.summaries)
             draft = corrected(draft, original, flat(text), past.evidence(past.first, past.covered))
             room = Room(max(summary.tokens, LEAST_ROOM), max(4 * summary.tokens, LEAST_ROOM))
             made = _judged_summary(session, past, past.covered, room, draft)
@@ -409,26 +409,26 @@ class ConversationMemory:
         """What was said in a session before one message; others wait meanwhile."""
         key = (session.owner, session.id)
         with self._turn:
-            cached = self._held.pop(key, None) or _CachedSession(History(self._count))
-            self._held[key] = cached
-            while len(self._held) > 1 and self._size() > MOST_PARAGRAPHS:
-                self._held.pop(next(iter(self._held)))
+            cached = self._sessions.pop(key, None) or _CachedSession(History(self._count))
+            self._sessions[key] = cached
+            while len(self._sessions) > 1 and self._size() > MOST_PARAGRAPHS:
+                self._sessions.pop(next(iter(self._sessions)))
         with cached.lock:
             epoch = session.epoch()
             if epoch != cached.epoch:  # whichever process erased something: nothing of it is held
-                cached.past, cached.last, cached.epoch = History(self._count), "", epoch
+                cached.history, cached.last, cached.epoch = History(self._count), "", epoch
             self._read(session, cached, before)
             yield cached
 
     def _size(self) -> int:
-        return sum(session.past.index.count for session in self._held.values())
+        return sum(session.history.index.count for session in self._sessions.values())
 
     def _read(self, session: SessionMemory, cached: _CachedSession, before: int) -> None:
         """Each message once; the newest that was read may have been written anew since."""
-        past, count = cached.past, len(cached.past.said)
-        if past.said.older is None:  # it begins behind what is written down in the database
+        past, count = cached.history, len(cached.history.parsed)
+        if past.parsed.older is None:  # it begins behind what is written down in the database
             older = StoredMessages(session, self._count, Lexicon(self._names(session.readable())))
-            past.said, past.index.older, count = Messages(older, older.end), older, older.end
+            past.parsed, past.index.older, count = Messages(older, older.end), older, older.end
         is_known = count > past.base
         messages = session.bare_messages(count - is_known, max(before, count))
         if is_known and messages and messages[0].content == cached.last:
@@ -455,8 +455,8 @@ class ConversationMemory:
 
 def _last_answered(past: History) -> int:
     """Behind the newest answer: an open question is never summarised."""
-    end = len(past.said)
-    while end and past.said[end - 1].role == Role.USER:
+    end = len(past.parsed)
+    while end and past.parsed[end - 1].role == Role.USER:
         end -= 1
     return end
 

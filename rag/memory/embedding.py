@@ -21,7 +21,7 @@ LEAST_MEANING = 0.25  # cosine; what is farther off was meant by nothing in the 
 MOST_NEAR = 400  # paragraphs that may be found by their meaning
 
 
-class KnownLanguages:
+class SupportedLanguages:
     """The languages that an embedding model knows: measured, once for each.
 
     The same phrases stand in each language of `rag.memory.phrases`; a model that knows one puts
@@ -30,17 +30,17 @@ class KnownLanguages:
 
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
-        self._known: dict[SummaryPhrases, bool] = {all_phrases()["en"]: True}
+        self._support: dict[SummaryPhrases, bool] = {all_phrases()["en"]: True}
 
     def __contains__(self, phrases: object) -> bool:
         assert isinstance(phrases, SummaryPhrases), "a language is known by its phrases"
-        if phrases not in self._known:
+        if phrases not in self._support:
             english = np.asarray(self._embed(list(astuple(all_phrases()["en"]))))
             theirs = np.asarray(self._embed(list(astuple(phrases))))
             nearest = np.argmax(theirs @ english.T, axis=1)
             share = float(np.mean(nearest == np.arange(len(english))))
-            self._known[phrases] = share >= LEAST_KNOWN
-        return self._known[phrases]
+            self._support[phrases] = share >= LEAST_KNOWN
+        return self._support[phrases]
 
 
 def texts_of(past: History, messages: Iterable[int]) -> dict[int, list[str]]:
@@ -50,10 +50,10 @@ def texts_of(past: History, messages: Iterable[int]) -> dict[int, list[str]]:
             f"{past.question_of(message)}\n{paragraph.setting}\n{paragraph.text}".strip()[
                 :EMBEDDED_CHARACTERS
             ]
-            for paragraph in past.said[message].paragraphs
+            for paragraph in past.parsed[message].paragraphs
         ]
         for message in messages
-        if message < len(past.said) and past.said[message].paragraphs
+        if message < len(past.parsed) and past.parsed[message].paragraphs
     }
 
 

@@ -69,10 +69,10 @@ class Messages(Sequence[ParsedMessage]):
 
     def __init__(self, older: OlderMessages | None = None, base: int = 0) -> None:
         self.older, self.base = older, base
-        self._held: list[ParsedMessage] = []
+        self._messages: list[ParsedMessage] = []
 
     def __len__(self) -> int:
-        return self.base + len(self._held)
+        return self.base + len(self._messages)
 
     @overload
     def __getitem__(self, index: int) -> ParsedMessage: ...
@@ -86,7 +86,7 @@ class Messages(Sequence[ParsedMessage]):
             return self.older.message(index)
         if index < self.base:
             raise IndexError(index)
-        return self._held[index - self.base]
+        return self._messages[index - self.base]
 
     def load(self, messages: Iterable[int]) -> None:
         """Have these at hand."""
@@ -96,12 +96,12 @@ class Messages(Sequence[ParsedMessage]):
 
     def append(self, message: ParsedMessage) -> None:
         """The next one."""
-        self._held.append(message)
+        self._messages.append(message)
 
     def keep(self, first: int, end: int) -> "Messages":
         """The same, but for those after `end`; those before `first` are not held any more."""
         messages = Messages(self.older, max(first, self.base))
-        messages._held = self._held[messages.base - self.base : max(0, end - self.base)]
+        messages._messages = self._messages[messages.base - self.base : max(0, end - self.base)]
         return messages
 
 
@@ -110,13 +110,13 @@ class History:
     """The messages of one conversation, oldest first. Those before `covered` are summarised."""
 
     count: TokenCounter
-    said: Messages = field(default_factory=Messages)
+    parsed: Messages = field(default_factory=Messages)
     totals: list[int] = field(default_factory=lambda: [0])  # tokens up to each that is held
     turns: list[int] = field(default_factory=list)  # index of each turn's first message
     first: int = 0  # messages before this one are in no summary
     covered: int = 0
     index: Index = field(default_factory=Index)
-    given: dict[int, int] = field(default_factory=dict)  # number: the answer that gave it first
+    givers: dict[int, int] = field(default_factory=dict)  # number: the answer that gave it first
     counted: tuple[int, int] = (0, 0)  # the messages that are in the four below
     covered_tokens: int = 0
     recallable: set[int] = field(default_factory=set)  # numbers that a paragraph holds
@@ -129,21 +129,21 @@ class History:
     @property
     def base(self) -> int:
         """The first message that is held."""
-        return self.said.base
+        return self.parsed.base
 
     def read(self, role: str, text: str, tokens: int, lexicon: Lexicon = NO_NAMES) -> None:
         """Take in the next message; what only serves the model has no text here."""
-        index = len(self.said)
+        index = len(self.parsed)
         message = MessageReader(self.count, self.gave, lexicon).read(index, role, text, tokens)
         if role != Role.USER:
-            self.given.update((n, index) for n in message.numbers if n not in self.given)
-        self.said.append(message)
+            self.givers.update((n, index) for n in message.numbers if n not in self.givers)
+        self.parsed.append(message)
         self.totals.append(self.totals[-1] + tokens)
         self.index.add(index, message.paragraphs, self.question_of(index))
 
     def gave(self, number: int) -> bool:
         """Whether an answer gave a number so far."""
-        return number in self.given or (self.base > 0 and any(self.index.holding([number])))
+        return number in self.givers or (self.base > 0 and any(self.index.holding([number])))
 
     def cover(self, end: int) -> None:
         """Have a summary stand for the messages from `first` up to `end`."""
@@ -153,7 +153,7 @@ class History:
             self.numbers, self.names = {}, {}
             self.covered_tokens, self.recallable = 0, set()
         for index in range(counted, end):
-            message = self.said[index]
+            message = self.parsed[index]
             self.numbers.update(dict.fromkeys(message.numbers))
             self.names.update(dict.fromkeys(message.names))
             self.covered_tokens += message.tokens
@@ -179,15 +179,15 @@ class History:
         self.cover(min(self.covered, end))
         base = self.base
         self.index.keep(first, end)
-        self.said = self.said.keep(first, end)
+        self.parsed = self.parsed.keep(first, end)
         self.totals = self.totals[self.base - base : end - base + 1]
         self.turns = self.turns[bisect_left(self.turns, first) : bisect_left(self.turns, end)]
         self.vectors = {m: rows for m, rows in self.vectors.items() if first <= m < end}
-        self.given = {number: giver for number, giver in self.given.items() if giver < end}
+        self.givers = {number: giver for number, giver in self.givers.items() if giver < end}
 
     def evidence(self, start: int, end: int) -> TurnEvidence:
         """What was said so far, as it is now; `[start, end)` is to be summarised."""
-        messages = self.said.keep(self.base, len(self.said))
+        messages = self.parsed.keep(self.base, len(self.parsed))
         return TurnEvidence(messages, start, end, self.base, self._older_giving)
 
     def _older_giving(self, number: int) -> list[int]:
@@ -197,7 +197,7 @@ class History:
 
     def tokens(self, start: int, end: int | None = None) -> int:
         """Tokens of a run of messages, as far as they are held."""
-        last = len(self.said) if end is None else end
+        last = len(self.parsed) if end is None else end
         return self.totals[max(0, last - self.base)] - self.totals[max(0, start - self.base)]
 
     def turns_from(self, start: int) -> int:
@@ -222,9 +222,9 @@ class History:
 
     def question_before(self, message: int) -> int | None:
         """The paragraph that asked for an answer: the last one of the user's message before it."""
-        if message < 1 or self.said[message].role == Role.USER:
+        if message < 1 or self.parsed[message].role == Role.USER:
             return None
-        before = self.said[message - 1]
+        before = self.parsed[message - 1]
         if before.role != Role.USER or not before.paragraphs:
             return None
         return (message - 1) * PLACES + len(before.paragraphs) - 1
@@ -237,37 +237,37 @@ class History:
     def paragraph(self, position: int) -> Paragraph:
         """That at a position."""
         message, place = divmod(position, PLACES)
-        return self.said[message].paragraphs[place]
+        return self.parsed[message].paragraphs[place]
 
     def ranked(self, question: str, before: int, meanings: Meanings | None = None) -> Iterator[int]:
         """The paragraphs that bear on a question, best first; read as far as they are wanted."""
-        before = min(before, len(self.said))
+        before = min(before, len(self.parsed))
         best = self.index.best(question, before=before, meanings=meanings)
         for some in _split_numbers(best):
             messages = {position // PLACES for position in some}
-            self.said.load({message + step for message in messages for step in (-1, 0, 1)})
+            self.parsed.load({message + step for message in messages for step in (-1, 0, 1)})
             for position in some:
                 message, place = divmod(position, PLACES)
                 if place == REST:
                     yield from self._newest_of(message)
-                elif place < len(self.said[message].paragraphs):
+                elif place < len(self.parsed[message].paragraphs):
                     yield position
 
     def _newest(self, before: int) -> Iterator[int]:
-        for some in _split_numbers(reversed(range(min(before, len(self.said))))):
-            self.said.load([*some, some[-1] - 1])
+        for some in _split_numbers(reversed(range(min(before, len(self.parsed))))):
+            self.parsed.load([*some, some[-1] - 1])
             for message in some:
                 yield from self._newest_of(message)
 
     def _newest_of(self, message: int) -> Iterator[int]:
         """All paragraphs of a message, the last first."""
         first = message * PLACES
-        return reversed(range(first, first + len(self.said[message].paragraphs)))
+        return reversed(range(first, first + len(self.parsed[message].paragraphs)))
 
     @property
     def phrases(self) -> SummaryPhrases:
         """In the language that the user speaks, by what he said last."""
-        users = (message.text for message in reversed(self.said) if message.role == Role.USER)
+        users = (message.text for message in reversed(self.parsed) if message.role == Role.USER)
         return phrases_of(islice(users, LANGUAGE_MESSAGES))
 
     # ── Put back ─────────────────────────────────────────────────────────────────────────────
@@ -310,8 +310,8 @@ class ShownParagraphs:
     MISSES = 60  # paragraphs for which there was no room
 
     def __init__(self, past: History, room: int, phrases: SummaryPhrases, wanted: str = "") -> None:
-        self._past = past
-        self._wanted = set(_words(wanted[:LONGEST_QUESTION]))
+        self._history = past
+        self._question_words = set(_words(wanted[:LONGEST_QUESTION]))
         labels = (past.count(f"{phrases.label(role)}:") for role in (Role.USER, Role.ASSISTANT))
         self._label = max(labels) + LABEL_MARGIN
         self._phrases = phrases
@@ -329,15 +329,15 @@ class ShownParagraphs:
         What gives no number may answer nothing: of what a user told before it only what bears on
         what is wanted is shown.
         """
-        past, message = self._past, position // PLACES
-        is_last = message + 1 == len(past.said)
-        only_asks = past.said[message].only_asks and not is_last
-        if only_asks and past.said[message + 1].role == Role.ASSISTANT:
+        past, message = self._history, position // PLACES
+        is_last = message + 1 == len(past.parsed)
+        only_asks = past.parsed[message].only_asks and not is_last
+        if only_asks and past.parsed[message + 1].role == Role.ASSISTANT:
             return False  # it tells nothing without its answer, and is shown with it
         question = past.question_before(message)
-        if question is not None and not past.said[message].numbers:
+        if question is not None and not past.parsed[message].numbers:
             before = past.paragraph(question).text
-            bears = asks(before) or not self._wanted.isdisjoint(_words(before))
+            bears = asks(before) or not self._question_words.isdisjoint(_words(before))
             question = question if bears else None
         added = [p for p in (position, question) if p is not None and p not in self.chosen]
         cost = sum(past.paragraph(addition).tokens + self._label for addition in added)
@@ -355,7 +355,7 @@ class ShownParagraphs:
 
     def _turn_of(self, position: int) -> int:
         message = position // PLACES
-        return message if self._past.question_before(message) is None else message - 1
+        return message if self._history.question_before(message) is None else message - 1
 
     def blocks(self) -> list[tuple[int, str]]:
         """The newest turn first: the text of each, and the message that it ends with."""
@@ -372,14 +372,14 @@ class ShownParagraphs:
         return fenced(f"{self._phrases.earlier}\n{blocks}") if blocks else ""
 
     def _of(self, message: int, places: list[int]) -> str:
-        role = self._phrases.label(self._past.said[message].role)
-        first = self._past.paragraph(places[0]).shown
+        role = self._phrases.label(self._history.parsed[message].role)
+        first = self._history.paragraph(places[0]).with_setting
         # What stands on lines of its own is read so only there: code, lists, tables.
         text = f"{role}:\n" if "\n" in first.rstrip("\n") else f"{role}: "
         last = places[0] - 1
         for place in places:
-            paragraph = self._past.paragraph(place)
-            setting, shown = paragraph.setting, paragraph.shown
+            paragraph = self._history.paragraph(place)
+            setting, shown = paragraph.setting, paragraph.with_setting
             if place != last + 1:
                 text += SKIPPED
             elif setting and {*setting.split("\n")} <= {*text.split("\n")}:

@@ -57,7 +57,7 @@ class Paragraph:
     tokens: int = 0  # of all that is shown of it
 
     @property
-    def shown(self) -> str:
+    def with_setting(self) -> str:
         """What is sent of it; ends its line."""
         marks = "".join(f"[{number}]" for number in self.behind)
         lines = (self.setting, self.text, f"(… {marks})" if marks else "")
@@ -70,7 +70,7 @@ def read_paragraphs(
     """The paragraphs of a message in canonical spelling; `markers` are those that count in it."""
     markers = find_markers(text) if markers is None else markers
     paragraphs = (_paragraph(message, text, part, markers) for part in _parts(text))
-    return [replace(paragraph, tokens=count(paragraph.shown)) for paragraph in paragraphs]
+    return [replace(paragraph, tokens=count(paragraph.with_setting)) for paragraph in paragraphs]
 
 
 def _paragraph(

@@ -418,7 +418,7 @@ def _lists(past: History, layout: _SummaryLayout, documents: Documents) -> str:
 
 def lists_tokens(past: History, history: int) -> int:
     """About what the lists of a whole conversation take, at most their share."""
-    digits = sum(2 + len(str(number)) // 3 for number in past.given.keys() | past.numbers.keys())
+    digits = sum(2 + len(str(number)) // 3 for number in past.givers.keys() | past.numbers.keys())
     return min(int(LISTS_SHARE * history), digits + past.count(", ".join(past.names)))
 
 

@@ -19,7 +19,7 @@ from rag.records import Role, Summary, SummarySection
 from rag.seams import TokenCounter
 
 if TYPE_CHECKING:
-    from rag.memory.embedding import KnownLanguages
+    from rag.memory.embedding import SupportedLanguages
     from rag.memory.trimmer import SummaryWriting
 
 MessageDict = Mapping[str, Any]
@@ -42,7 +42,7 @@ class Transcript(History):
 
     lexicon: Lexicon = field(kw_only=True)
     embed: Embed | None = None
-    languages: "KnownLanguages | None" = None  # that its model knows
+    languages: "SupportedLanguages | None" = None  # that its model knows
     messages: list[dict[str, Any]] = field(default_factory=list)  # snapshots, as they were read
     leading: int = 0  # system messages at the beginning, which are never summarised
     systems: list[int] = field(default_factory=list)  # system messages that come later

@@ -25,7 +25,7 @@ from rag.records import Role, Summary, SummaryReport
 from rag.tokens import count_tokens
 
 if TYPE_CHECKING:  # it loads numpy
-    from rag.memory.embedding import KnownLanguages
+    from rag.memory.embedding import SupportedLanguages
 
 TRANSCRIPTS = 32  # remembered at once; the one that was not used for longest is forgotten first
 REPLY_TOKENS = 3  # every context ends with the beginning of the reply
@@ -208,10 +208,10 @@ class HistoryTrimmer:
         transcript.summary = _bounded_summary(transcript, end, room)
 
 
-def _languages_of(embed: Embed) -> "KnownLanguages":
-    from rag.memory.embedding import KnownLanguages
+def _languages_of(embed: Embed) -> "SupportedLanguages":
+    from rag.memory.embedding import SupportedLanguages
 
-    return KnownLanguages(embed)
+    return SupportedLanguages(embed)
 
 
 class SummaryWriting:
@@ -264,7 +264,7 @@ def _plan(transcript: Transcript, limits: _TrimLimits) -> tuple[int, Room] | Non
             f"The newest question and the system messages take {needed} tokens, but max_tokens is "
             f"{limits.max_tokens}. Shorten them, or raise max_tokens."
         )
-    keep = limits.recent_messages // 2 + (start < len(transcript.said))  # and the open question
+    keep = limits.recent_messages // 2 + (start < len(transcript.parsed))  # and the open question
     free = max(0, room - lists_tokens(transcript, room) - int(LINES_SHARE * room))
     low, high = LOW_WATER * free, KEPT_SHARE * free
     end = transcript.end(start, low=low, high=high, keep=keep, most=limits.max_turns)

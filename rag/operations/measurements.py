@@ -23,17 +23,17 @@ class SharedFigures(Collector):
 
     def __init__(self, engine: Engine, registry: CollectorRegistry) -> None:
         self._engine = engine
-        self._own = registry
+        self._registry = registry
         self._process = uuid4().hex
         self._others: list[Samples] = []
-        self._told: Samples = {}
-        self._told_at = datetime.min.replace(tzinfo=UTC)
+        self._last_samples: Samples = {}
+        self._last_time = datetime.min.replace(tzinfo=UTC)
 
     def tell(self) -> None:
         """Write down what this process has counted, and gather what ended ones had."""
         now = datetime.now(UTC)
-        samples = _samples(self._own.collect())
-        if samples == self._told and now - self._told_at < ENDED_AFTER / 2:
+        samples = _samples(self._registry.collect())
+        if samples == self._last_samples and now - self._last_time < ENDED_AFTER / 2:
             return
         values = {"samples": samples, "updated_at": now}
         with writing(self._engine) as connection:
@@ -50,7 +50,7 @@ class SharedFigures(Collector):
                 together = _sum([row.samples for row in rows])
                 past = {"process": PAST, "samples": together, "updated_at": now}
                 connection.execute(insert(measurements).values(past))
-        self._told, self._told_at = samples, now
+        self._last_samples, self._last_time = samples, now
 
     def render(self) -> bytes:
         """The text that Prometheus scrapes."""
@@ -68,7 +68,7 @@ class SharedFigures(Collector):
 
     def collect(self) -> Iterator[Metric]:
         others = _sum(self._others)
-        for metric in self._own.collect():
+        for metric in self._registry.collect():
             samples = {_key(sample.name, sample.labels): sample for sample in metric.samples}
             metric.samples = [
                 sample._replace(value=sample.value + others.pop(key, 0.0))

@@ -106,7 +106,7 @@ class Session:
 class EarlierTopics:
     """What was said before a question, and leads its search: texts with their weights."""
 
-    said: tuple[tuple[str, float], ...] = ()  # their vectors and their words' scores are added
+    texts: tuple[tuple[str, float], ...] = ()  # their vectors and their words' scores are added
     documents: frozenset[str] = frozenset()  # ids of those cited last, which are preferred
 
 

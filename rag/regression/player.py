@@ -60,7 +60,7 @@ class Earlier:
     """What earlier turns left, by their number."""
 
     cited: dict[int, tuple[Source, ...]] = field(default_factory=dict)
-    said: dict[int, str] = field(default_factory=dict)
+    exchanges: dict[int, str] = field(default_factory=dict)
     indices: dict[int, int] = field(default_factory=dict)  # of the questions
 
     def numbers(self, turn: int, document: str | None = None) -> set[int]:
@@ -203,8 +203,8 @@ class Position:
     source: ScriptFile
     session_id: str
     compacts: bool = True  # or shows what the same conversation is without
-    at: int = 0  # turns that are done
-    past: Earlier = field(default_factory=Earlier)
+    turns_done: int = 0  # turns that are done
+    earlier: Earlier = field(default_factory=Earlier)
     failed: set[int] = field(default_factory=set)  # turns
 
 
@@ -224,13 +224,13 @@ class Player:
             UserError: an expectation of the file could not fail; says which.
         """
         position = self._position
-        for turn in position.script.turns[position.at :]:
+        for turn in position.script.turns[position.turns_done :]:
             if isinstance(turn, Restart):
                 return
-            played = self._turn(position.at + 1, turn)
-            position.at += 1
+            played = self._turn(position.turns_done + 1, turn)
+            position.turns_done += 1
             if played.failures:
-                position.failed.add(position.at)
+                position.failed.add(position.turns_done)
             yield played
 
     def _turn(self, number: int, turn: ScriptTurn) -> PlayedTurn:
@@ -285,8 +285,8 @@ class Player:
                 *no_other_numbers(f"{streamed}\n\n{last_event.message.content}", source_count),
             )
         )
-        past, text = self._position.past, last_event.message.content
-        past.cited[number], past.said[number] = last_event.sources, f"{question}\n{text}"
+        past, text = self._position.earlier, last_event.message.content
+        past.cited[number], past.exchanges[number] = last_event.sources, f"{question}\n{text}"
         past.indices[number] = last_event.message.index - 1
         query = last_event.message.resolved_query or ""
         return PlayedTurn(
@@ -301,7 +301,7 @@ class Player:
 
     def _branch(self, number: int, earlier: int) -> None:
         """Go on where a question is edited; what was asked after it is not there."""
-        index = self._position.past.indices.get(earlier)
+        index = self._position.earlier.indices.get(earlier)
         if index is None:
             raise self._position.source.error(
                 ("turns", number - 1, "edit"), f"turn {earlier} asked nothing before this one"
@@ -313,9 +313,9 @@ class Player:
         self, turn: Ask | Regenerate, ended: Finished, number: int
     ) -> Iterator[CheckOutcome]:
         same = turn.same_number_as
-        if same is not None and not self._position.past.numbers(same.turn, same.source):
+        if same is not None and not self._position.earlier.numbers(same.turn, same.source):
             self._blame(number, "same_number_as", same.turn, f"cited nothing of {same.source}")
-        yield from of_answer(turn, ended, self._position.past)
+        yield from of_answer(turn, ended, self._position.earlier)
         if turn.computes is not None:
             values = self._computed(ended)
             matches = any(is_same_value(value, turn.computes) for value in values)
@@ -328,7 +328,7 @@ class Player:
         if stored is None:
             return []
         result = result_from(stored)
-        cells = ((*result.shown(row), *map(str, row)) for row in result.rows)  # €240, and 240.0
+        cells = ((*result.cells(row), *map(str, row)) for row in result.rows)  # €240, and 240.0
         return list(dict.fromkeys(value for row in cells for value in row))
 
     # ── Memory ───────────────────────────────────────────────────────────────────────────────
@@ -368,7 +368,7 @@ class Player:
     def _summary_checks(self, number: int, turn: Compress, summary: str) -> Iterator[CheckOutcome]:
         for state in turn.states:
             yield self._states(number, state, summary)
-        seen, past = numbers_in(summary), self._position.past
+        seen, past = numbers_in(summary), self._position.earlier
         for earlier in turn.keeps_sources_of:
             wanted = past.numbers(earlier)
             if not wanted:
@@ -377,7 +377,7 @@ class Player:
             yield f"keeps the sources of turn {earlier}", bool(wanted) and wanted <= seen, got
         lexicon = Lexicon(self._application.documents.lexicon(self._session.readable()))
         for earlier in turn.keeps_names_of:
-            names, lost = lexicon.whole_names(past.said.get(earlier, "")), set[str]()
+            names, lost = lexicon.whole_names(past.exchanges.get(earlier, "")), set[str]()
             if not names:
                 self._blame(number, "keeps_names_of", earlier, "names no product")
             lost = names - lexicon.whole_names(summary)
@@ -391,7 +391,7 @@ class Player:
     def _states(self, number: int, statement: WantedStatement, summary: str) -> CheckOutcome:
         if statement.turn is None:
             return f"states {statement.words!r}", holds(summary, statement.words), summary
-        numbers = self._position.past.numbers(statement.turn, statement.source)
+        numbers = self._position.earlier.numbers(statement.turn, statement.source)
         if not numbers:
             of = f" of {statement.source}" if statement.source else ""
             self._blame(number, "states", statement.turn, f"cited nothing{of}")
@@ -409,9 +409,9 @@ class Player:
     def _brought_back(
         self, number: int, turn: Compress, recalled: Sequence[str]
     ) -> Iterator[CheckOutcome]:
-        past = self._position.past
+        past = self._position.earlier
         for wanted, text in zip(turn.recalls, recalled, strict=True):
-            exchange = past.said.get(wanted.turn, "")
+            exchange = past.exchanges.get(wanted.turn, "")
             if not holds(exchange, wanted.words):
                 self._blame(number, "recalls", wanted.turn, f"does not say {wanted.words!r}")
             numbers = past.numbers(wanted.turn)
@@ -440,9 +440,9 @@ class Player:
         text = "\n".join(message.content for message in messages)
         answers = [m.content for m in messages if m.role == Role.ASSISTANT]
         numbers = cited_numbers("\n\n".join(map(canonical, answers)))
-        past = self._position.past
+        past = self._position.earlier
         past.cited[number] = tuple(self._session.sources(numbers))
-        past.said[number] = canonical(text)
+        past.exchanges[number] = canonical(text)
         return PlayedTurn(number, "import", f"{len(messages)} messages", answer=text)
 
     def _configure(self, number: int, turn: SettingsStep) -> PlayedTurn:

@@ -85,7 +85,7 @@ class RecordedModel:
         self._source: ScriptFile = read_source(path)
         self._recording = validated(Recording, self._source)
         self.turn = 0
-        self._given: dict[int, int] = {}
+        self._reply_counts: dict[int, int] = {}
 
     @property
     def name(self) -> str:
@@ -94,13 +94,13 @@ class RecordedModel:
     def stream(self, request: ModelRequest) -> Iterator[ModelDelta]:
         """The next reply of this turn. Raises UserError where none was recorded."""
         replies = self._recording.turns.get(str(self.turn), ())
-        position = self._given.get(self.turn, 0)
+        position = self._reply_counts.get(self.turn, 0)
         if position >= len(replies):
             raise UserError(
                 f"{self._source.path} has {len(replies)} replies for turn {self.turn}; one more "
                 "was asked for. Record the conversation again (--record)."
             )
-        self._given[self.turn] = position + 1
+        self._reply_counts[self.turn] = position + 1
         reply = replies[position]
         for start in range(0, len(reply.text), PIECE):
             yield ModelDelta(text=reply.text[start : start + PIECE])
@@ -161,8 +161,8 @@ class Libraries:
 
     def __init__(self, settings: Settings, embedder: Embedder | None = None) -> None:
         self._settings = settings
-        self._kept = settings.data_dir / "evaluation"
-        self.given = embedder
+        self._folder = settings.data_dir / "evaluation"
+        self.embedder_override = embedder
         self._embedder = embedder or open_embedder(settings)
 
     @contextmanager
@@ -209,10 +209,10 @@ class Libraries:
 
     def _ingested(self, folder: Path) -> Path:
         """Where these documents are ingested, once for all runs."""
-        path = self._kept / self._name(folder)
+        path = self._folder / self._name(folder)
         if not path.is_dir():
-            self._kept.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(dir=self._kept, prefix=".making-"))
+            self._folder.mkdir(parents=True, exist_ok=True)
+            made = Path(tempfile.mkdtemp(dir=self._folder, prefix=".making-"))
             try:
                 self._ingest(folder, made)
                 with suppress(OSError):  # another process was quicker
@@ -244,7 +244,7 @@ class Libraries:
         return digest.hexdigest()[:24]
 
     def _forget_old(self, used: Path) -> None:
-        paths = [path for path in self._kept.iterdir() if not path.name.startswith(".")]
+        paths = [path for path in self._folder.iterdir() if not path.name.startswith(".")]
         for old in sorted(paths, key=lambda entry: -entry.stat().st_mtime)[KEPT:]:
             if old != used:
                 shutil.rmtree(old, ignore_errors=True)
@@ -329,9 +329,9 @@ class Replayer:
         with self.libraries.copied(folder) as data:
             with self.libraries.opened(data, model) as application:
                 yield from _begun(application, position, model)
-            while position.at < len(script.turns):
+            while position.turns_done < len(script.turns):
                 recording = recording_of(path) if isinstance(model, RecordedModel) else None
-                settings, embedder = self.libraries.settings(data), self.libraries.given
+                settings, embedder = self.libraries.settings(data), self.libraries.embedder_override
                 played, position = _in_new_process(
                     ReplayState(settings, data, position, recording, embedder)
                 )
@@ -392,11 +392,11 @@ def _until_restart(
     application: "Application", position: Position, model: RecordedModel | Recorder | None
 ) -> Iterator[PlayedTurn]:
     if model is not None:
-        model.turn = position.at + 1
+        model.turn = position.turns_done + 1
     for turn in Player(application, position).play():
         yield turn
         if model is not None:
-            model.turn = position.at + 1
+            model.turn = position.turns_done + 1
 
 
 # ── Another process ──────────────────────────────────────────────────────────────────────────
@@ -439,8 +439,8 @@ def resume() -> None:
 
 def _resumed(rest: ReplayState) -> list[PlayedTurn]:
     position, model = rest.position, RecordedModel(rest.recording) if rest.recording else None
-    position.at += 1
-    played = [PlayedTurn(position.at, "restart", "a new process goes on")]
+    position.turns_done += 1
+    played = [PlayedTurn(position.turns_done, "restart", "a new process goes on")]
     libraries = Libraries(rest.settings, rest.embedder)
     with libraries.opened(rest.data, model) as application:
         return [*played, *_until_restart(application, position, model)]

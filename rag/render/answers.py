@@ -274,9 +274,9 @@ class LiveHtml:
     session: SessionHandle
     session_url: str
     _text: str = ""
-    _shown: str = ""
+    _html: str = ""
     _sources: dict[int, Source] = field(default_factory=dict)
-    _asked: set[int] = field(default_factory=set)
+    _numbers: set[int] = field(default_factory=set)
     _next_at: float = 0.0
 
     def take(self, event: Event) -> bool:
@@ -294,16 +294,16 @@ class LiveHtml:
         began = time.monotonic()
         html = str(answer_html(self._text, Register(self.session_url, self._sources_by_number())))
         self._next_at = time.monotonic() + PAUSE * (time.monotonic() - began)
-        if html == self._shown:
+        if html == self._html:
             return None
-        shared = _common(self._shown, html)
-        self._shown = html
+        shared = _common(self._html, html)
+        self._html = html
         return {"keep": len(html[:shared].encode("utf-16-le")) // 2, "html": html[shared:]}
 
     def _sources_by_number(self) -> dict[int, Source]:
-        fresh = set(cited_numbers(self._text)) - self._asked
+        fresh = set(cited_numbers(self._text)) - self._numbers
         if fresh:
-            self._asked |= fresh
+            self._numbers |= fresh
             self._sources |= {
                 source.number: source for source in self.session.sources(sorted(fresh))
             }

@@ -136,7 +136,7 @@ class _ScriptSoFar:
             return
         if documents:
             turn["cites"] = list(documents)
-        turn |= self._seen(answer)
+        turn |= self._expectations(answer)
         again = next((number for number in numbers if number in self._first), None)
         if again is not None:
             source = self._sources[again].document_name
@@ -151,7 +151,7 @@ class _ScriptSoFar:
         if cited:
             self.turns.append({"compress": True, "keeps_sources_of": cited})
 
-    def _seen(self, answer: Message) -> dict[str, Any]:
+    def _expectations(self, answer: Message) -> dict[str, Any]:
         """Its figures, and what the question was understood as."""
         seen: dict[str, Any] = {}
         values, figures = self._computed(answer), figures_of(answer.content)
@@ -170,7 +170,7 @@ class _ScriptSoFar:
         number = answer.answer.result if answer.answer else None
         stored = self._handle.result(number) if number else None
         result = result_from(stored) if stored else None
-        return list(filter(None, result.shown(result.rows[0]))) if result and result.rows else []
+        return list(filter(None, result.cells(result.rows[0]))) if result and result.rows else []
 
     def _numbers(self, text: str) -> list[int]:
         return [number for number in cited_numbers(text) if number in self._sources]

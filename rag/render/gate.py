@@ -234,7 +234,7 @@ class MarkdownGate:
         self._line = ""  # so far, as it came
         self._tail = ""  # the last that is shown, up to a blank
         self._in_address = False  # that readers make a link of, to the next blank
-        self._past = ""  # the last of what is decided, for mathematics
+        self._context = ""  # the last of what is decided, for mathematics
         self._dollars = 0  # pairs of them
         self._passed = 0  # characters that are decided
         self.shifts: list[tuple[int, int]] = []  # as of `Rewritten`
@@ -294,7 +294,7 @@ class MarkdownGate:
     def _take(self, length: int) -> str:
         taken, self._rest = self._rest[:length], self._rest[length:]
         self._line = (self._line + taken).rpartition("\n")[2][-MOST:]
-        self._past = (self._past + taken)[-MAX_MATH:]
+        self._context = (self._context + taken)[-MAX_MATH:]
         return taken
 
     def _match(self, pattern: "regex.Pattern[str]") -> "regex.Match[str] | None":
@@ -451,11 +451,11 @@ class MarkdownGate:
         return f"{before} {sign} " if is_math else f"{before}\\{sign}"
 
     def _in_math(self) -> bool:
-        place = len(self._past)
-        begun = [match.start() for match in _MATH_BEGINS.finditer(self._past)]
+        place = len(self._context)
+        begun = [match.start() for match in _MATH_BEGINS.finditer(self._context)]
         if begun and len(self._rest) < MAX_MATH and not self._final:
             raise _Undecided
-        text = self._past + self._rest + "\n"  # for patterns that look one character ahead
+        text = self._context + self._rest + "\n"  # for patterns that look one character ahead
         formulas = (MATH[text[start]].match(text, start) for start in begun)
         return any(formula.end() > place for formula in formulas if formula)
 

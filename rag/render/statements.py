@@ -33,14 +33,14 @@ class StatementWarning:
     """What is wrong with one statement."""
 
     end: int  # behind its last word or marker
-    said: tuple[tuple[int, str], ...]  # each of its numbers that is wrong, and why
+    reasons: tuple[tuple[int, str], ...]  # each of its numbers that is wrong, and why
 
     def __str__(self) -> str:
         """In one line; which numbers are meant is said where there are several."""
-        if len(self.said) == 1:
-            return self.said[0][1]
+        if len(self.reasons) == 1:
+            return self.reasons[0][1]
         alike: dict[str, str] = {}
-        for number, why in self.said:
+        for number, why in self.reasons:
             alike[why] = f"{alike.get(why, '')}[{number}]"
         return " ".join(f"{numbers} {why}" for why, numbers in alike.items())
 
@@ -121,7 +121,7 @@ Spans = tuple[Span, ...]
 class CitedStatement:
     """A statement at one of its numbers."""
 
-    said: str  # the words that carry the number
+    text: str  # the words that carry the number
     citation: Citation | None = None  # None where nothing was compared: a card quotes
 
     @property
@@ -133,7 +133,7 @@ class CitedStatement:
         """What is looked for in its source: what that says instead, where it contradicts."""
         cited = self.citation
         is_told = cited is not None and cited.stated and cited.given
-        return self.said.replace(cited.stated, cited.given) if cited and is_told else self.said
+        return self.text.replace(cited.stated, cited.given) if cited and is_told else self.text
 
     @property
     def name(self) -> str:
@@ -183,8 +183,8 @@ def shown_statement(stated: CitedStatement, quotes: Sequence[str]) -> ShownState
     differs = (citation.stated, citation.given) if citation is not None else ("", "")
     is_told = all(differs) or stated.verdict is not Verdict.CONTRADICTED
     if not is_told and len(ours) == len(theirs) == 1:
-        differs = (stated.said[slice(*ours[0])], quote[slice(*theirs[0])])
-    return ShownStatement(stated, strong(_cut(stated.said), ours), differs)
+        differs = (stated.text[slice(*ours[0])], quote[slice(*theirs[0])])
+    return ShownStatement(stated, strong(_cut(stated.text), ours), differs)
 
 
 def _cut(text: str) -> str:
@@ -216,11 +216,11 @@ def deciding(stated: CitedStatement, quote: str) -> tuple[Spans, Spans]:
     if citation is None or stated.verdict in (Verdict.OPEN, Verdict.OFF_SUBJECT):
         return (), ()
     if stated.verdict is not Verdict.CONTRADICTED:
-        return _same_figures(stated.said, quote)
+        return _same_figures(stated.text, quote)
     if citation.stated and citation.given:
-        return _span_of(stated.said, citation.stated), _span_of(quote, citation.given)
-    ours, theirs = _other_figures(stated.said, quote)
-    return (ours, theirs) if ours and theirs else _few_words(stated.said, quote)
+        return _span_of(stated.text, citation.stated), _span_of(quote, citation.given)
+    ours, theirs = _other_figures(stated.text, quote)
+    return (ours, theirs) if ours and theirs else _few_words(stated.text, quote)
 
 
 def _span_of(text: str, words: str) -> Spans:
@@ -230,18 +230,20 @@ def _span_of(text: str, words: str) -> Spans:
 
 def _same_figures(text: str, quote: str) -> tuple[Spans, Spans]:
     ours, theirs = _figures(text), _figures(quote)
-    both = {our.shown for our in ours} & {their.shown for their in theirs}
-    return _spans(f for f in ours if f.shown in both), _spans(f for f in theirs if f.shown in both)
+    both = {our.phrase for our in ours} & {their.phrase for their in theirs}
+    return _spans(f for f in ours if f.phrase in both), _spans(
+        f for f in theirs if f.phrase in both
+    )
 
 
 def _other_figures(text: str, quote: str) -> tuple[Spans, Spans]:
     """Those of one kind of which each side has others: of 410 m² and 64 devices, 120 m² is one."""
     ours, theirs = _figures(text), _figures(quote)
-    both = {our.shown for our in ours} & {their.shown for their in theirs}
+    both = {our.phrase for our in ours} & {their.phrase for their in theirs}
     kinds = {our.dimension for our in ours} & {their.dimension for their in theirs}
     kinds = kinds - {""} or kinds  # a number alone may be a part of a name
     results = (
-        _spans(f for f in figures if f.shown not in both and f.dimension in kinds)
+        _spans(f for f in figures if f.phrase not in both and f.dimension in kinds)
         for figures in (ours, theirs)
     )
     return next(results), next(results)
@@ -341,7 +343,7 @@ def _features(text: str) -> frozenset[str]:
     from rag.language.figures import read_figures
     from rag.language.words import canonical, terms
 
-    figures = {f"={figure.shown}" for figure in read_figures(text)}
+    figures = {f"={figure.phrase}" for figure in read_figures(text)}
     return frozenset(map(canonical, terms(text))) | figures
 
 

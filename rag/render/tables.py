@@ -378,7 +378,7 @@ def shown_result(
     by = int(order.lstrip("-")) if order.lstrip("-").isdecimal() else -1
     down = order.startswith("-")
     places = sorted_places(result, by, down)[:limit]
-    shown = tuple(tuple(result.shown(result.rows[place])) for place in places)
+    shown = tuple(tuple(result.cells(result.rows[place])) for place in places)
     return ShownResult(result, number, shown, tuple(places), chart_of(result, chart), by, down)
 
 
@@ -415,7 +415,7 @@ class PlanForm:
     group: tuple[tuple[str, str], ...]
     measures: tuple[tuple[str, str], ...]
     orders: tuple[tuple[str, str], ...]  # value, words
-    kept: int  # conditions that the form cannot say and leaves as they are
+    other_conditions: int  # conditions that the form cannot say and leaves as they are
     ops: Sequence[str] = tuple(Op)
     parts: Sequence[str] = tuple(Part)
     kinds: Sequence[str] = tuple(Kind)
@@ -443,7 +443,7 @@ def form_of(plan: TablePlan, table: Table) -> PlanForm:
             ),
             *((name, name) for name in columns),
         ),
-        kept=len(plan.filters) - len(plain),
+        other_conditions=len(plan.filters) - len(plain),
     )
 
 

@@ -348,7 +348,7 @@ class Lane:
 
         Raises Busy and Left.
         """
-        lanes = _held.get()
+        lanes = _lanes.get()
         if id(self) in lanes:
             yield
             return
@@ -357,10 +357,10 @@ class Lane:
             tell = _tell.get()
             for before in self.wait(ticket, patience_seconds=patience_seconds):
                 tell(before)
-            _held.set(lanes | {id(self)})
+            _lanes.set(lanes | {id(self)})
             yield
         finally:
-            _held.set(lanes)
+            _lanes.set(lanes)
             self.leave(ticket)
 
     def _look(self) -> None:
@@ -392,7 +392,7 @@ class Lane:
         )
 
 
-_held: ContextVar[frozenset[int]] = ContextVar("held", default=frozenset())
+_lanes: ContextVar[frozenset[int]] = ContextVar("held", default=frozenset())
 _tell: ContextVar[TellPlace] = ContextVar("tell", default=lambda before: None)
 
 

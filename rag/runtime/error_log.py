@@ -21,7 +21,7 @@ FILE = "errors.log"
 LARGEST = 1 << 20  # bytes: then the file begins anew
 SHOWN = 300  # characters of what the error says of itself
 
-_told: dict[str, float] = {}
+_last_times: dict[str, float] = {}
 _lock = Lock()
 
 
@@ -29,9 +29,9 @@ def is_due(what: str) -> bool:
     """True at most once a minute for the same thing."""
     now = time.monotonic()
     with _lock:
-        if now - _told.get(what, -A_MINUTE) < A_MINUTE:
+        if now - _last_times.get(what, -A_MINUTE) < A_MINUTE:
             return False
-        _told[what] = now
+        _last_times[what] = now
         return True
 
 

@@ -189,7 +189,7 @@ class AnswerOptions:
     # What the asker's program adds to our rules, for this answer; None: what the session holds.
     instructions: str | None = None
     # All that may be told of the conversation, where it is not certain whose it is.
-    past: tuple[ImportedMessage, ...] | None = None
+    history: tuple[ImportedMessage, ...] | None = None
     notices: tuple[str, ...] = ()  # what became of the request, told beside the answer
 
     @property

@@ -140,8 +140,8 @@ class QuestionBackground:
     def __init__(self, engine: Engine, index: ChunkIndex) -> None:
         self._engine = engine
         self._index = index
-        self._held: OrderedDict[frozenset[str] | None, tuple[Mapping[str, int], Vectors]]
-        self._held = OrderedDict()
+        self._samples: OrderedDict[frozenset[str] | None, tuple[Mapping[str, int], Vectors]]
+        self._samples = OrderedDict()
         self._lock = threading.Lock()
 
     def spread(self, vector: Vectors, readable: Readable) -> Spread:
@@ -153,7 +153,7 @@ class QuestionBackground:
         with reading(self._engine) as connection:
             now = versions(connection, readable)
             with self._lock:
-                sample = self._held.get(readable.ids)
+                sample = self._samples.get(readable.ids)
             if sample is not None and sample[0] == now:
                 return sample[1]
             # Ids come of the content: their order is none of the library's.
@@ -163,8 +163,8 @@ class QuestionBackground:
         if len(vectors) < len(ids):  # some are being embedded
             return vectors
         with self._lock:
-            self._held[readable.ids] = (now, vectors)
-            self._held.move_to_end(readable.ids)
-            while len(self._held) > SETS_KEPT:
-                self._held.popitem(last=False)
+            self._samples[readable.ids] = (now, vectors)
+            self._samples.move_to_end(readable.ids)
+            while len(self._samples) > SETS_KEPT:
+                self._samples.popitem(last=False)
         return vectors

@@ -181,13 +181,13 @@ class _Stems:
 
     def __init__(self, stemmer: str, terms: Sequence[Term]) -> None:
         self._rules = stemmer
-        self._known: dict[str, str] = {}
+        self._stem_by_word: dict[str, str] = {}
         self._letters = [term.tokens[0] for term in terms if term.is_letters]
         self.of_term = {
             term: term.tokens if term.is_letters else [self._stem(token) for token in term.tokens]
             for term in terms
         }
-        self._found: defaultdict[str, list[int]] = defaultdict(list)
+        self._positions: defaultdict[str, list[int]] = defaultdict(list)
         stems = (stem for stems in self.of_term.values() for stem in stems if stem)
         self._words = _beginning_with({stem[:_BEGINNING] for stem in stems})
 
@@ -205,20 +205,20 @@ class _Stems:
                 if position and part[position - 1].isalnum():
                     continue  # within a word
                 place += 2 if _WORD.search(part, end, position) else 1
-                self._found[self._stem(match.group())].append(place)
+                self._positions[self._stem(match.group())].append(place)
                 end = match.end()
             for letters in self._letters:
                 for match in re.finditer(letters, part):
-                    self._found[letters].append(first + min(match.start(), IN_TEXT - 1))
+                    self._positions[letters].append(first + min(match.start(), IN_TEXT - 1))
         return len(heading) + len(body)
 
     def places(self) -> dict[str, Positions]:
-        return {stem: np.unique(np.array(positions)) for stem, positions in self._found.items()}
+        return {stem: np.unique(np.array(positions)) for stem, positions in self._positions.items()}
 
     def _stem(self, word: str) -> str:
-        if word not in self._known:
-            self._known[word] = stem_of(plain(word), self._rules)
-        return self._known[word]
+        if word not in self._stem_by_word:
+            self._stem_by_word[word] = stem_of(plain(word), self._rules)
+        return self._stem_by_word[word]
 
 
 def _beginning_with(beginnings: Iterable[str]) -> re.Pattern[str]:

@@ -405,7 +405,7 @@ def _either(query: str) -> str:
 
 def _led(query: str, before: EarlierTopics) -> tuple[list[str], list[float]]:
     """A question and what leads its search, with their weights."""
-    earlier = [(_either(text), weight) for text, weight in before.said if text.strip()]
+    earlier = [(_either(text), weight) for text, weight in before.texts if text.strip()]
     return [query, *(text for text, _ in earlier)], [1.0, *(weight for _, weight in earlier)]
 
 

@@ -84,8 +84,8 @@ def is_damaged(directory: Path) -> bool:
 
 LOCK_FILE = "in_use_by.json"
 
-_held: dict[tuple[int, Path], tuple[int, int]] = {}  # (pid, directory) → descriptor, users
-_held_lock = threading.Lock()
+_locks: dict[tuple[int, Path], tuple[int, int]] = {}  # (pid, directory) → descriptor, users
+_locks_guard = threading.Lock()
 
 
 def acquire(directory: Path, pid: int | None = None) -> None:
@@ -95,9 +95,9 @@ def acquire(directory: Path, pid: int | None = None) -> None:
     """
     directory.mkdir(parents=True, exist_ok=True)
     key = (os.getpid(), directory.resolve())
-    with _held_lock:
-        descriptor, users = _held.get(key, (-1, 0))
-        _held[key] = (_locked(directory, pid) if users == 0 else descriptor, users + 1)
+    with _locks_guard:
+        descriptor, users = _locks.get(key, (-1, 0))
+        _locks[key] = (_locked(directory, pid) if users == 0 else descriptor, users + 1)
 
 
 def _locked(directory: Path, pid: int | None) -> int:
@@ -122,12 +122,12 @@ def _locked(directory: Path, pid: int | None) -> int:
 def release(directory: Path) -> None:
     """Give back what `acquire` took; others may have it when each user of this process did."""
     key = (os.getpid(), directory.resolve())
-    with _held_lock:
-        descriptor, users = _held.get(key, (-1, 0))
+    with _locks_guard:
+        descriptor, users = _locks.get(key, (-1, 0))
         if users > 1:
-            _held[key] = (descriptor, users - 1)
+            _locks[key] = (descriptor, users - 1)
         elif users == 1:
-            del _held[key]
+            del _locks[key]
             os.close(descriptor)  # the lock goes with it
 
 

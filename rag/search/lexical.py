@@ -36,7 +36,7 @@ _COUNT = text("SELECT count(*) FROM chunks")
 
 
 @dataclass(frozen=True, slots=True)
-class _KnownWords:
+class _LibraryWords:
     """The words of a library that is too large to be held, as they were at a time."""
 
     size: int  # chunks
@@ -54,8 +54,8 @@ class LexicalIndex:
         self._words: WordIndex = (
             TsvectorWords() if engine.dialect.name == "postgresql" else Fts5Words()
         )
-        self._held = CachedWords(self._words)
-        self._known: _KnownWords | None = None
+        self._cache = CachedWords(self._words)
+        self._library_words: _LibraryWords | None = None
         self._reading = threading.Lock()
 
     def search(self, query: str, readable: Readable, *, limit: int) -> list[tuple[str, float]]:
@@ -69,7 +69,7 @@ class LexicalIndex:
         if not any(map(terms_of, queries)) or limit <= 0 or readable.ids == frozenset():
             return [[] for _ in queries]
         with reading(self.engine) as connection:
-            cached = self._held.words_of(connection, readable)
+            cached = self._cache.words_of(connection, readable)
             if cached is not None:
                 return [cached.search(self._lexemes(connection, q), limit) for q in queries]
             vocabulary = self._knowing(connection)
@@ -83,7 +83,7 @@ class LexicalIndex:
         if not term.tokens or readable.ids == frozenset():
             return []
         with reading(self.engine) as connection:
-            cached = self._held.words_of(connection, readable)
+            cached = self._cache.words_of(connection, readable)
             if cached is not None:
                 return cached.holding(self._words.lexemes(connection, [term]), limit)
             return self._words.holding(connection, term, readable, limit)
@@ -91,7 +91,7 @@ class LexicalIndex:
     def is_known(self, word: str, readable: Readable) -> bool:
         """Whether some text holds a word, in any form or but for a slip of the keyboard."""
         with reading(self.engine) as connection:
-            cached = self._held.words_of(connection, readable)
+            cached = self._cache.words_of(connection, readable)
             if cached is not None:
                 is_held = bool(cached.holding(self._lexemes(connection, word), 1))
             else:
@@ -107,7 +107,7 @@ class LexicalIndex:
         are unknown: it is another language's.
         """
         with reading(self.engine) as connection:
-            cached = self._held.words_of(connection, readable)
+            cached = self._cache.words_of(connection, readable)
             slips = self._slips(connection, cached, query, readable)
         for word, meant in slips.items():
             if is_word(word):
@@ -132,7 +132,7 @@ class LexicalIndex:
         if not any(map(terms_of, queries)) or not chunk_ids:
             return [dict.fromkeys(chunk_ids, 0.0) for _ in queries]
         with reading(self.engine) as connection:
-            cached = self._held.words_of(connection, readable)
+            cached = self._cache.words_of(connection, readable)
             if cached is None:
                 vocabulary = self._knowing(connection)
                 return [
@@ -144,7 +144,7 @@ class LexicalIndex:
     def _covered(
         self,
         connection: Connection,
-        vocabulary: _KnownWords,
+        vocabulary: _LibraryWords,
         query: str,
         readable: Readable,
         chunk_ids: Sequence[str],
@@ -203,7 +203,7 @@ class LexicalIndex:
         return {word for word in words if stem_of(plain(word), self._words.stemmer) in stems}
 
     def _weighed(
-        self, connection: Connection, vocabulary: _KnownWords, query: str, readable: Readable
+        self, connection: Connection, vocabulary: _LibraryWords, query: str, readable: Readable
     ) -> list[WeighedTerm]:
         """What to look up, with its frequencies: those of a library's words are known.
 
@@ -221,7 +221,7 @@ class LexicalIndex:
             weighed[term] = WeighedTerm(term, count, idf(size, count))
         return list(filter(None, weighed.values()))
 
-    def _by_vocabulary(self, library: _KnownWords, term: Term) -> WeighedTerm | None:
+    def _by_vocabulary(self, library: _LibraryWords, term: Term) -> WeighedTerm | None:
         """As rare as the rarest of its letters, where it stands for several that are all common.
 
         To count these one beside the other, each chunk that holds them would be read.
@@ -237,15 +237,15 @@ class LexicalIndex:
 
     # ── What is known of the library's words ─────────────────────────────────────────────────
 
-    def _knowing(self, connection: Connection) -> _KnownWords:
+    def _knowing(self, connection: Connection) -> _LibraryWords:
         """What is known by now; read beside the query, which does not wait."""
         newest = int(connection.execute(_NEWEST).scalar_one() or 0)
-        current = self._known
+        current = self._library_words
         if current is None or (current.newest != newest and self._is_time(current)):
             threading.Thread(target=self._read_beside, name="words", daemon=True).start()
-        return current or _KnownWords(newest, newest, Vocabulary({}, self._words.stemmer))
+        return current or _LibraryWords(newest, newest, Vocabulary({}, self._words.stemmer))
 
-    def _is_time(self, words: _KnownWords) -> bool:
+    def _is_time(self, words: _LibraryWords) -> bool:
         return time.monotonic() - words.read_at > words.seconds / SHARE_OF_TIME
 
     def _read_beside(self) -> None:
@@ -258,7 +258,7 @@ class LexicalIndex:
                     began = time.monotonic()
                     words = Vocabulary(self._words.vocabulary(connection), self._words.stemmer)
                     now = time.monotonic()
-                    self._known = _KnownWords(size, newest, words, now, now - began)
+                    self._library_words = _LibraryWords(size, newest, words, now, now - began)
             finally:
                 self._reading.release()
 

@@ -65,7 +65,7 @@ class MultilingualVectors:
     def __init__(self, engine: Engine, embedder: QuestionEmbedder) -> None:
         self._engine = engine
         self._embedder = embedder
-        self._held: OrderedDict[str, _CollectionVectors] = OrderedDict()
+        self._collections: OrderedDict[str, _CollectionVectors] = OrderedDict()
         self._lock = threading.Lock()
         self._made = threading.Event()
 
@@ -153,14 +153,16 @@ class MultilingualVectors:
 
     def _part(self, connection: Connection, collection_id: str, version: int) -> _CollectionVectors:
         with self._lock:
-            vectors = self._held.get(collection_id)
+            vectors = self._collections.get(collection_id)
         if vectors is None or vectors.version != version or _may_have_grown(vectors):
             vectors = self._read(connection, collection_id, version)
         with self._lock:
-            self._held[collection_id] = vectors
-            self._held.move_to_end(collection_id)
-            while sum(len(collection.rows) for collection in self._held.values()) > MOST_HELD:
-                self._held.popitem(last=False)
+            self._collections[collection_id] = vectors
+            self._collections.move_to_end(collection_id)
+            while (
+                sum(len(collection.rows) for collection in self._collections.values()) > MOST_HELD
+            ):
+                self._collections.popitem(last=False)
         return vectors
 
     def _read(self, connection: Connection, collection_id: str, version: int) -> _CollectionVectors:

@@ -124,7 +124,7 @@ class ExactVectors:
         self._fresh_seconds = fresh_seconds
         self._waited_for = waited_for
         self._coming: set[CollectionScope] = set()
-        self._held: OrderedDict[CollectionScope, CachedVectors] = OrderedDict()
+        self._vectors: OrderedDict[CollectionScope, CachedVectors] = OrderedDict()
         self._sizes: dict[CollectionScope, int] = {}  # roughly: counted once, then as they grow
         self._writes = 0
         self._lock = threading.RLock()
@@ -148,7 +148,7 @@ class ExactVectors:
     def _are_coming(self, sizes: Mapping[CollectionScope, int]) -> bool:
         """Whether some are being read; many that are not here are begun with."""
         with self._lock:
-            new = [size for size in sizes if size not in self._held]
+            new = [size for size in sizes if size not in self._vectors]
             if sum(sizes[scope] for scope in new) > self._waited_for and not self._coming:
                 self._coming.update(new)
                 bring = threading.Thread(target=self._bring, args=(new,), daemon=True)
@@ -168,7 +168,7 @@ class ExactVectors:
     def vectors(self, chunk_ids: Sequence[str]) -> dict[str, NDArray[np.float32]] | None:
         """Of length 1; None unless all are held."""
         with self._lock:
-            cached = [*self._held.values()]
+            cached = [*self._vectors.values()]
         results = {
             key: vectors.vector(key)
             for vectors in cached
@@ -178,7 +178,7 @@ class ExactVectors:
         return results if len(results) == len(chunk_ids) else None
 
     def _size(self, collection: CollectionScope) -> int:
-        vectors = self._held.get(collection)
+        vectors = self._vectors.get(collection)
         if vectors is not None:
             return vectors.count
         if collection not in self._sizes:
@@ -187,24 +187,24 @@ class ExactVectors:
 
     def _of(self, collection: CollectionScope) -> CachedVectors:
         with self._lock:
-            cached, writes = self._held.get(collection), self._writes
+            cached, writes = self._vectors.get(collection), self._writes
             if cached is not None and time.monotonic() - cached.read_at < self._fresh_seconds:
-                self._held.move_to_end(collection)
+                self._vectors.move_to_end(collection)
                 return cached
         ids, vectors = self._read(collection)
         cached = CachedVectors.of(ids, unit(vectors) if ids else vectors, time.monotonic())
         with self._lock:
             self._sizes[collection] = len(ids)
             if ids and self._writes == writes:  # else it may be of before
-                self._held[collection] = cached
-                self._held.move_to_end(collection)
+                self._vectors[collection] = cached
+                self._vectors.move_to_end(collection)
                 self._forget_oldest()
         return cached
 
     def _forget_oldest(self) -> None:
-        total = sum(vectors.count for vectors in self._held.values())
+        total = sum(vectors.count for vectors in self._vectors.values())
         while total > self._most:
-            total -= self._held.popitem(last=False)[1].count
+            total -= self._vectors.popitem(last=False)[1].count
 
     # ── What is written meanwhile ────────────────────────────────────────────────────────────
 
@@ -218,16 +218,16 @@ class ExactVectors:
                 ]
                 if collection in self._sizes:
                     self._sizes[collection] += len(places)
-                cached = self._held.get(collection)
+                cached = self._vectors.get(collection)
                 if cached is not None:
                     ids = [chunk_ids[place] for place in places]
-                    self._held[collection] = cached.with_more(ids, vectors[places])
+                    self._vectors[collection] = cached.with_more(ids, vectors[places])
 
     def move(self, collections: Mapping[str, str]) -> None:
         with self._lock:
             self._drop(list(collections))
             for collection in {*collections.values(), None}:
-                self._held.pop(collection, None)
+                self._vectors.pop(collection, None)
                 self._sizes.pop(collection, None)
 
     def remove(self, chunk_ids: Sequence[str]) -> None:
@@ -239,13 +239,13 @@ class ExactVectors:
         gone = frozenset(chunk_ids)
         with self._lock:
             self._writes += 1
-            for collection, vectors in self._held.items():
-                self._held[collection] = vectors.without(gone)
+            for collection, vectors in self._vectors.items():
+                self._vectors[collection] = vectors.without(gone)
 
     def clear(self) -> None:
         with self._lock:
             self._writes += 1
-            self._held.clear()
+            self._vectors.clear()
             self._sizes.clear()
 
 

@@ -55,7 +55,7 @@ class CollectionWords:
         chunks = sorted(chunk for part in parts.values() for chunk in part.chunks.items())
         self._rows = np.array([row for row, _ in chunks], dtype=np.int64)
         self._ids = [chunk_id for _, chunk_id in chunks]
-        self._at = {chunk_id: index for index, chunk_id in enumerate(self._ids)}
+        self._indices = {chunk_id: index for index, chunk_id in enumerate(self._ids)}
         counts: Counter[str] = Counter()
         lengths = np.zeros(len(chunks))
         for part in self._parts:
@@ -81,9 +81,9 @@ class CollectionWords:
 
     def coverage(self, query: Lexemes, chunk_ids: Sequence[str]) -> dict[str, float]:
         """For each chunk the share of the terms that it holds, weighed by how rare they are."""
-        present = [chunk_id for chunk_id in chunk_ids if chunk_id in self._at]
+        present = [chunk_id for chunk_id in chunk_ids if chunk_id in self._indices]
         indices, weights, total = (
-            [self._at[chunk_id] for chunk_id in present],
+            [self._indices[chunk_id] for chunk_id in present],
             np.zeros(len(present)),
             0.0,
         )
@@ -126,7 +126,7 @@ class CachedWords:
 
     def __init__(self, words: WordIndex) -> None:
         self._words = words
-        self._held: OrderedDict[str, CachedCollection] = OrderedDict()
+        self._collections: OrderedDict[str, CachedCollection] = OrderedDict()
         self._sets: OrderedDict[frozenset[str] | None, _Set] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -155,14 +155,14 @@ class CachedWords:
 
     def _part(self, connection: Connection, collection_id: str, version: int) -> CachedCollection:
         with self._lock:
-            collection = self._held.get(collection_id)
+            collection = self._collections.get(collection_id)
         if collection is None or collection.version != version:
             collection = self._read(connection, collection_id, version, collection)
         with self._lock:
-            self._held[collection_id] = collection
-            self._held.move_to_end(collection_id)
-            while sum(len(cached.chunks) for cached in self._held.values()) > MOST_HELD:
-                gone, _ = self._held.popitem(last=False)
+            self._collections[collection_id] = collection
+            self._collections.move_to_end(collection_id)
+            while sum(len(cached.chunks) for cached in self._collections.values()) > MOST_HELD:
+                gone, _ = self._collections.popitem(last=False)
                 for chosen in [set_ for set_ in self._sets if set_ is None or gone in set_]:
                     del self._sets[chosen]
         return collection

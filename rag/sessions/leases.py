@@ -48,7 +48,7 @@ class Leases:
     def __init__(self, engine: Engine, clock: Clock) -> None:
         self._engine = engine
         self._clock = clock
-        self._held: dict[AnswerKey, _Lease] = {}
+        self._leases: dict[AnswerKey, _Lease] = {}
         self._change = threading.Condition()
         self._is_beating = False
 
@@ -56,7 +56,7 @@ class Leases:
         """From now on; nothing is written down for a moment."""
         with self._change:
             place = (session_id, answer.index, answer.revision)
-            self._held[place] = _Lease()
+            self._leases[place] = _Lease()
             if not self._is_beating:
                 self._is_beating = True
                 mine = (weakref.ref(self), self._change)  # it ends with the store of these leases
@@ -66,7 +66,7 @@ class Leases:
         """The answer has ended."""
         place = (session_id, answer.index, answer.revision)
         with self._change:
-            lease = self._held.pop(place, None)
+            lease = self._leases.pop(place, None)
             self._change.notify_all()
         if lease is not None and lease.written is not None:
             self._forget(place)
@@ -78,7 +78,7 @@ class Leases:
     def tell(self, session_id: str, index: int, text: str, stop: StopWriting) -> None:
         """What is written so far, and how to end it."""
         with self._change:
-            for place, lease in self._held.items():
+            for place, lease in self._leases.items():
                 if place[:2] == (session_id, index):
                     lease.text, lease.stop = text, stop
 
@@ -87,10 +87,10 @@ class Leases:
     def renew_due(self) -> bool:
         """Renew what is due; False: there is nothing to renew any more."""
         with self._change:
-            if not self._held:
+            if not self._leases:
                 self._is_beating = False
                 return False
-            due = [pair for pair in self._held.items() if self._is_due(pair[1])]
+            due = [pair for pair in self._leases.items() if self._is_due(pair[1])]
         for place, lease in due:
             try:
                 self._renew(place, lease)
@@ -113,7 +113,7 @@ class Leases:
         if is_stopped:
             lease.stop()
         with self._change:
-            is_over = place not in self._held
+            is_over = place not in self._leases
         if is_over:  # it ended meanwhile
             self._forget(place)
 

@@ -101,7 +101,7 @@ def _stands_alone(matched: Matched) -> bool:
     if changes_in(matched.words, "back", "rows") or _begins_back(matched.words):
         return False
     is_asked = bool(matched.of("count", *KINDS)) or any(
-        piece.told.degree == "most" for piece in matched.of("adjective")
+        piece.detail.degree == "most" for piece in matched.of("adjective")
     )
     return is_asked and bool(matched.of("rows") or matched.free())
 
@@ -178,11 +178,11 @@ def _with_measure(matched: Matched, plan: TablePlan) -> TablePlan:
 
 def _with_end(matched: Matched, plan: TablePlan) -> TablePlan:
     """The other end of the order, and how many."""
-    ends = [p for p in matched.of("adjective") if p.told.degree == "most"]
+    ends = [p for p in matched.of("adjective") if p.detail.degree == "most"]
     for piece in matched.of("number"):
         if piece not in matched.used and plan.order and _is_count(piece):
             matched.use(piece)
-            plan = replace(plan, limit=int(piece.told[0]))
+            plan = replace(plan, limit=int(piece.detail[0]))
     if not ends or not plan.order:
         return plan
     by = plan.order[0].by
@@ -193,12 +193,12 @@ def _with_end(matched: Matched, plan: TablePlan) -> TablePlan:
     if measured and column not in measured:
         return plan
     matched.use(ends[0])
-    falls = goes_down(ends[0].told, column)
+    falls = goes_down(ends[0].detail, column)
     return replace(plan, order=(Order(by, falls), *plan.order[1:]))
 
 
 def _is_count(piece: Piece) -> bool:
-    number, unit = piece.told
+    number, unit = piece.detail
     return not unit and float(number).is_integer() and 0 < number <= 1_000
 
 
@@ -494,7 +494,7 @@ class TableAnswers:
         free = {column.name for column in result.columns}
         return ComputedFigure(
             describe_result(result, "", talk).split("\n", 1)[0].rstrip(" :."),
-            result.shown(result.rows[0])[-1],
+            result.cells(result.rows[0])[-1],
             question,
             without_cues(question),
             source,

@@ -539,19 +539,19 @@ class ModelSql:
 
     def __init__(self, table: Table, sql: str) -> None:
         """Raises UserError that says what is not allowed."""
-        self._own = parsed(sql, [OWN_NAME])
-        self.text = self._own.sql(dialect="duckdb", pretty=True)
+        self._query = parsed(sql, [OWN_NAME])
+        self.text = self._query.sql(dialect="duckdb", pretty=True)
         self._table = table
 
     @property
     def query(self) -> exp.Query:
         """What is run."""
-        return self._over(self._own, *self._columns())
+        return self._over(self._query, *self._columns())
 
     def rows(self, row: Sequence[Any] | None = None) -> exp.Query | None:
         """The numbers of the rows that it reads: all, or those of one row of its result."""
-        readers = [select for select in self._own.find_all(exp.Select) if self._reads(select)]
-        if row is not None and (readers != [self._own] or not self._own.args.get("group")):
+        readers = [select for select in self._query.find_all(exp.Select) if self._reads(select)]
+        if row is not None and (readers != [self._query] or not self._query.args.get("group")):
             return None
         parts = [part for reader in readers for part in self._numbers(reader, row)]
         if not parts:
@@ -564,8 +564,8 @@ class ModelSql:
 
     def added(self) -> Iterator[tuple[str, bool]]:
         """The columns of which it makes one figure, and whether that is a sum."""
-        others = {alias.alias: alias.this for alias in self._own.find_all(exp.Alias)}
-        for figure in self._own.find_all(exp.Sum, exp.Avg, exp.Median):
+        others = {alias.alias: alias.this for alias in self._query.find_all(exp.Alias)}
+        for figure in self._query.find_all(exp.Sum, exp.Avg, exp.Median):
             for name in _underlying_columns(figure.this, others):
                 yield name, isinstance(figure, exp.Sum)
 

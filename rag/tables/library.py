@@ -64,7 +64,9 @@ class TableLibrary:
         self._turn = threading.Lock()
         self._words: OrderedDict[str, TableWords] = OrderedDict()
         # By the ids of the tables: askers who may read the same share it.
-        self._known: OrderedDict[tuple[str, ...], tuple[list[Table], Counter[str]]] = OrderedDict()
+        self._cached_tables: OrderedDict[tuple[str, ...], tuple[list[Table], Counter[str]]] = (
+            OrderedDict()
+        )
 
     # ── Plans ────────────────────────────────────────────────────────────────────────────────
 
@@ -236,15 +238,15 @@ class TableLibrary:
     def _library(self, readable: Readable) -> tuple[list[Table], Counter[str]]:
         ids = self.store.ids(readable)
         with self._turn:
-            library = self._known.get(ids)
+            library = self._cached_tables.get(ids)
         if library is None:
             tables = self.store.tables(readable)
             spread = Counter(word for table in tables for word in set(table.words.split()))
             library = tables, spread
             with self._turn:
-                self._known[ids] = library
-                while len(self._known) > KEPT_LIBRARIES:
-                    self._known.popitem(last=False)
+                self._cached_tables[ids] = library
+                while len(self._cached_tables) > KEPT_LIBRARIES:
+                    self._cached_tables.popitem(last=False)
         return library
 
     def words(self, table: Table) -> TableWords:

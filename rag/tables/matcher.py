@@ -75,7 +75,7 @@ class Piece:
     kind: str  # column, value, rows, time, number, adjective, compared, or a cue
     name: str = ""  # of a column; the comparison
     values: tuple[str, ...] = ()
-    told: Any = None  # a time, an adjective, a figure with its unit
+    detail: Any = None  # a time, an adjective, a figure with its unit
     is_part: bool = False  # of a column's name only one word is said
 
 
@@ -327,7 +327,7 @@ def _of_asking(words: Sequence[str], start: int) -> Iterator[Piece]:
         if length:
             yield Piece(start, start + length, kind or name, name)
     if words[start] in ADJECTIVES:
-        yield Piece(start, start + 1, "adjective", words[start], told=ADJECTIVES[words[start]])
+        yield Piece(start, start + 1, "adjective", words[start], detail=ADJECTIVES[words[start]])
     if words[start].removesuffix("s") in PARTS:
         yield Piece(start, start + 1, "part", words[start].removesuffix("s"))
 
@@ -335,7 +335,7 @@ def _of_asking(words: Sequence[str], start: int) -> Iterator[Piece]:
 def _figures(words: Sequence[str], start: int) -> Iterator[Piece]:
     time = time_at(words, start)
     if time is not None:
-        yield Piece(start, time.end, "time", told=time)
+        yield Piece(start, time.end, "time", detail=time)
     number = number_in(words[start])
     if number is None:
         return
@@ -343,7 +343,7 @@ def _figures(words: Sequence[str], start: int) -> Iterator[Piece]:
     if words[end : end + 1] and words[end] in SCALES:
         number, end = number * SCALES[words[end]], end + 1
     unit = UNITS.get(words[end], "") if end < len(words) else ""
-    yield Piece(start, end + bool(unit), "number", told=(number, unit))
+    yield Piece(start, end + bool(unit), "number", detail=(number, unit))
 
 
 _PLACES = ["value", "column", "rows", "time", "adjective", "part", "compared", "number"]
@@ -512,12 +512,12 @@ class Matched:
     def _times(self) -> Iterator[Filter]:
         columns = self.table.table.columns
         for piece in self.of("time"):
-            fitting = columns_of(columns, piece.told)
+            fitting = columns_of(columns, piece.detail)
             if len(fitting) != 1:
                 continue
             compared = self._before(piece, "compared")
             op = _OPS[compared[0].name] if compared else Op.IS
-            filters = conditions_of(fitting[0], piece.told, op, columns)
+            filters = conditions_of(fitting[0], piece.detail, op, columns)
             if filters:
                 pieces = [p for p in self.of("column") if p.name == fitting[0].name]
                 self.use(piece, *compared, *pieces)
@@ -531,7 +531,7 @@ class Matched:
             ]
             if piece in self.used:
                 continue
-            number, unit = piece.told
+            number, unit = piece.detail
             if not around:
                 yield from self._equal(piece, number)
                 continue
@@ -579,7 +579,7 @@ class Matched:
 
     def _extremes(self, filters: tuple[Filter, ...]) -> Iterator[tuple[TablePlan, bool]]:
         """ "Which ticket is the most expensive?", "top 10 products by revenue"."""
-        ends = [p for p in self.of("adjective") if p.told.degree == "most"]
+        ends = [p for p in self.of("adjective") if p.detail.degree == "most"]
         if not ends:
             return
         limit = self._limit(ends[0])
@@ -588,7 +588,7 @@ class Matched:
             yield counted, False
             return
         adjective = next((p for p in self.of("adjective") if p not in ends), None)
-        adjective_sense = ends[0].told
+        adjective_sense = ends[0].detail
         columns = self.measured(adjective or ends[0])
         keys = self._keys(ends[0])
         self.use(*ends, *([adjective] if adjective else []), *self.of("group"))
@@ -618,11 +618,11 @@ class Matched:
         """ "Which group has the most products?": rows are counted."""
         behind = [p for p in self._rows() if p.start >= end.end and self._joins(end.end, p.start)]
         keys = self._keys(end)
-        if not behind or not keys or end.told.measures or self._names_rows(keys):
+        if not behind or not keys or end.detail.measures or self._names_rows(keys):
             self.used = [p for p in self.used if p.name not in {key.column for key in keys}]
             return None
         self.use(end, *behind)
-        order = (Order(FIRST, bool(end.told.up)),)
+        order = (Order(FIRST, bool(end.detail.up)),)
         return TablePlan("", filters, keys, (Measure(Kind.COUNT),), order, limit)
 
     def _limit(self, end: Piece) -> int:
@@ -632,7 +632,7 @@ class Matched:
                 and abs(piece.start - end.end) * abs(piece.end - end.start) <= 2
             ):
                 self.use(piece)
-                return int(piece.told[0])
+                return int(piece.detail[0])
         return 1
 
     def measured(self, piece: Piece) -> list[TableColumn]:
@@ -642,7 +642,7 @@ class Matched:
             whole = [p for p in pieces if not p.is_part] or pieces
             self.use(*whole[:1])
             return [self.column(whole[0])]
-        adjective = piece.told
+        adjective = piece.detail
         assert isinstance(adjective, Adjective)
         columns = measured_by(adjective, self.table.table.columns) if adjective.measures else []
         if columns or adjective.measures:

@@ -92,7 +92,7 @@ class TableResult:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def shown(self, row: Sequence[Any]) -> list[str]:
+    def cells(self, row: Sequence[Any]) -> list[str]:
         """The cells of a row as people read them."""
         return [
             display_value(value, column) for value, column in zip(row, self.columns, strict=True)
@@ -237,7 +237,7 @@ def markdown(result: TableResult, limit: int = SHOWN_IN_TEXT) -> str:
     head = "| " + " | ".join(cell_text(column.name) for column in result.columns) + " |"
     rule = "|" + "|".join(" ---: " if c.is_figure else " --- " for c in result.columns) + "|"
     body = (
-        "| " + " | ".join(map(cell_text, result.shown(row))) + " |" for row in result.rows[:limit]
+        "| " + " | ".join(map(cell_text, result.cells(row))) + " |" for row in result.rows[:limit]
     )
     return "\n".join([head, rule, *body])
 
@@ -314,7 +314,7 @@ def describe_result(result: TableResult, marker: str, talk: str = "") -> str:
         return f"{_begun(text)} {marker}"
     sentence = "" if result.is_sql else ResultPhrases(result, plan, code, forms).sentence()
     if result.is_figure:
-        return f"{sentence or f'{_begun(words)}: **{result.shown(result.rows[0])[0]}**'} {marker}"
+        return f"{sentence or f'{_begun(words)}: **{result.cells(result.rows[0])[0]}**'} {marker}"
     count, more = len(result.rows), ""
     if count > SHOWN_IN_TEXT or result.has_more:
         whole = "more than 1,000" if result.has_more else f"{count:,}"
@@ -451,7 +451,7 @@ class ResultPhrases:
             return ""
         if len(result.columns) != 2:
             return ""
-        row, value = (cell_text(cell) for cell in result.shown(result.rows[0]))
+        row, value = (cell_text(cell) for cell in result.cells(result.rows[0]))
         row = f"**{row}**"
         column = self.plan.measures[0].column if self.plan.measures else by.by
         match = _SUPERLATIVE.search(result.question)
@@ -472,7 +472,7 @@ class ResultPhrases:
         if not self.result.is_figure:
             return ""
         measure = self.plan.measures[0]
-        value = f"**{self.result.shown(self.result.rows[0])[0]}**"
+        value = f"**{self.result.cells(self.result.rows[0])[0]}**"
         if measure == Measure(Kind.COUNT):
             is_one = self.result.rows[0][0] == 1
             rows = self.forms["row" if is_one else "rows"]
@@ -491,7 +491,7 @@ class ResultPhrases:
             rows = self.forms["row" if len(result.rows) == 1 else "rows"]
             count = f"{len(result.rows):,}"
             return "" if result.has_more else self._say("listed", count=count, rows=rows)
-        value, name = f"**{cell_text(result.shown(result.rows[0])[0])}**", plan.columns[0]
+        value, name = f"**{cell_text(result.cells(result.rows[0])[0])}**", plan.columns[0]
         return self._say("figure", kind="", column=_column_in_words(name), value=value)
 
 

@@ -111,7 +111,7 @@ class _ShortTable:
         self.count = len(rows)
         columns = zip(*(row for _number, row in rows), strict=True)
         self._texts = [[cell.strip() for cell in column] for column in columns]
-        self._kept: dict[str, tuple[str, list[Any]]] = {
+        self._columns: dict[str, tuple[str, list[Any]]] = {
             ROW: ("BIGINT", [number for number, _ in rows])
         }
 
@@ -121,7 +121,7 @@ class _ShortTable:
     def mark(self, indices: Sequence[int]) -> None:
         """Which rows, from 0, are totals."""
         self._totals = [index in indices for index in range(self.count)]
-        self._kept[TOTAL] = ("BOOLEAN", self._totals)
+        self._columns[TOTAL] = ("BOOLEAN", self._totals)
 
     def counts(self, column: int, _most: int = 0) -> Counts:
         counted = Counter(dict.fromkeys(self._texts[column], 0))
@@ -131,17 +131,21 @@ class _ShortTable:
 
     def keep_texts(self, column: int) -> None:
         texts = [None if text.lower() in NO_TEXT else text for text in self._texts[column]]
-        self._kept[f"c{column}"] = ("VARCHAR", texts)
+        self._columns[f"c{column}"] = ("VARCHAR", texts)
 
     def keep_values(self, column: int, kind: str, values: Mapping[str, Any]) -> None:
         """What each text is, beside it."""
-        self._kept[f"c{column}"] = (kind, [values[text] for text in self._texts[column]])
-        self._kept[f"t{column}"] = ("VARCHAR", self._texts[column])
+        self._columns[f"c{column}"] = (kind, [values[text] for text in self._texts[column]])
+        self._columns[f"t{column}"] = ("VARCHAR", self._texts[column])
 
     def write(self, path: Path) -> None:
-        columns = [f"unnest(?::{kind}[]) AS {name}" for name, (kind, _values) in self._kept.items()]
+        columns = [
+            f"unnest(?::{kind}[]) AS {name}" for name, (kind, _values) in self._columns.items()
+        ]
         with closing(_database().cursor()) as cursor:
-            _copy(cursor, f"SELECT {', '.join(columns)}", path, [v for _, v in self._kept.values()])
+            _copy(
+                cursor, f"SELECT {', '.join(columns)}", path, [v for _, v in self._columns.values()]
+            )
 
 
 @cache

@@ -10,11 +10,11 @@ so its connection is looked at meanwhile.
 
 import gzip
 import socket
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
-from threading import Event, Thread
 
 from flask import Flask, Response, g, request
 
@@ -100,7 +100,7 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
     if is_gone is None:
         yield
         return
-    ended = Event()
+    ended = threading.Event()
 
     def look() -> None:
         while not ended.wait(look_seconds):
@@ -108,7 +108,7 @@ def hanging_up_when_left(hang_up: HangUp, *, look_seconds: float = LOOK_SECONDS)
                 hang_up.now()
                 return
 
-    Thread(target=look, name="leaving", daemon=True).start()
+    threading.Thread(target=look, name="leaving", daemon=True).start()
     try:
         yield
     finally:

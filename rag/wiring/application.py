@@ -88,7 +88,7 @@ class Application:
     def __init__(self, settings: Settings, embedder: Embedder | None = None) -> None:
         """Another embedder than the settings name is for tests. Raises SetupError."""
         self.settings = settings
-        self._given = embedder
+        self._embedder_override = embedder
         self.engine = open_database(settings)
         self.connected = ConnectedModel(settings, self.engine)
         self.settings = self.connected.settings()
@@ -101,14 +101,14 @@ class Application:
         self.stopping = Event()
         self.warm = Event()
         self.tried = Event()  # to warm up
-        self.seen: dict[str, bool] = {}  # what was there at the last look
+        self.last_checks: dict[str, bool] = {}  # what was there at the last look
         self.fault = ""  # of the database, which is not mended by waiting
 
     # ── Made at the first use ────────────────────────────────────────────────────────────────
 
     @once
     def embedder(self) -> Embedder:
-        return self._given or open_embedder(self.settings)
+        return self._embedder_override or open_embedder(self.settings)
 
     @once
     def index(self) -> ChunkIndex:
@@ -117,7 +117,7 @@ class Application:
     @once
     def second(self) -> "MultilingualVectors | None":
         """None where a test gives a model of its own."""
-        return open_second(self.settings, self.engine) if self._given is None else None
+        return open_second(self.settings, self.engine) if self._embedder_override is None else None
 
     @once
     def words(self) -> "LexicalIndex":
@@ -481,8 +481,8 @@ class Application:
 
     def ready(self) -> dict[str, bool]:
         """What answers need, and whether it is there."""
-        self.seen.update(looked_at(checks_of(self)))
-        return dict(self.seen)
+        self.last_checks.update(looked_at(checks_of(self)))
+        return dict(self.last_checks)
 
     def can_answer(self, checks: Mapping[str, bool]) -> bool:
         """Whether questions are answered, if need be by words alone."""

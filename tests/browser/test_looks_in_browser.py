@@ -98,7 +98,7 @@ def test_all_pages_together_are_written_in_six_sizes(open_page, conversation, vi
 
 
 def test_what_is_away_is_said_beside_the_question(open_page, live, conversation, monkeypatch):
-    monkeypatch.setitem(live.application.seen, "index", False)
+    monkeypatch.setitem(live.application.last_checks, "index", False)
     live.application.tried.set()
 
     page = open_page(conversation, viewport=PHONE)

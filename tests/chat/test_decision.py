@@ -67,7 +67,7 @@ def test_what_a_text_says_is_past_never_leads_though_that_text_names_no_product(
 
     found = lead(QUESTION, *(texts[place] for place in order))
 
-    assert found.said[0].values[0].value == 36
+    assert found.evidence[0].values[0].value == 36
     assert "Otherwise Handbook" in found.text
 
 
@@ -158,7 +158,7 @@ def test_a_row_is_no_answer_to_what_all_rows_together_tell(question, is_said):
     votes = "| Party | Votes |\n| --- | --- |\n| Elm party | 60 votes |\n| Oak party | 90 votes |\n"
     hall = "| Hall | Value |\n| --- | --- |\n| highest temperature of the hall | 40 °C |\n"
 
-    assert bool(lead(question, ("Data", votes), ("Hall", hall)).said) is is_said
+    assert bool(lead(question, ("Data", votes), ("Hall", hall)).evidence) is is_said
 
 
 def test_a_property_list_gives_the_cell_of_the_product():
@@ -203,7 +203,7 @@ def test_only_given_numbers_are_cited_and_every_quotation_stands_in_its_source(v
     found = lead(QUESTION, *texts)
 
     assert set(cited_numbers(found.text)) <= set(range(1, len(texts) + 1))
-    assert all(each.quote in each.source.passage for each in found.said)
+    assert all(each.quote in each.source.passage for each in found.evidence)
 
 
 def test_words_of_a_document_cannot_cite():

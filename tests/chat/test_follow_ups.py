@@ -142,15 +142,15 @@ def test_a_question_that_names_its_product_is_led_by_nothing(question):
     resolution = resolve(question, after("Is the Aero 5 waterproof?"), LEXICON)
 
     before = resolution.before
-    assert (resolution.query, before.said) == (question, ())
+    assert (resolution.query, before.texts) == (question, ())
     assert before.documents == {"lease"}  # which are preferred all the same
 
 
 def test_the_last_question_leads_any_other_search_a_little():
     before = resolve("Is there a warranty?", after(HEAVY)).before
 
-    assert [text for text, _ in before.said] == [HEAVY]
-    assert all(0 < weight < 1 for _, weight in before.said)
+    assert [text for text, _ in before.texts] == [HEAVY]
+    assert all(0 < weight < 1 for _, weight in before.texts)
     assert before.documents == {"lease"}
 
 
@@ -175,7 +175,7 @@ class TestWordsThatNobodyKnows:
     def test_point_at_nothing_that_was_said(self, question, is_led):
         resolution = resolve(question, after(HEAVY), is_word=lambda word, readable: word == "rent")
 
-        assert bool(resolution.before.said) is is_led
+        assert bool(resolution.before.texts) is is_led
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_the_models_question_is_taken():
 
     assert resolution.query == "What does the Aero 7 weigh?"
     assert resolution.searched == resolution.query
-    assert resolution.before.said[0][0] == "How heavy is the Aero 5?"
+    assert resolution.before.texts[0][0] == "How heavy is the Aero 5?"
     assert (resolution.method, resolution.is_followup) == ("model", True)
 
 

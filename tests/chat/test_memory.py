@@ -220,7 +220,7 @@ class TestSmallWindows:
             session, session.begin("What does it weigh?"), ShownSources(sources)
         )
 
-        assert len(alone.shown) > len(beside.shown) > 0
+        assert len(alone.sources) > len(beside.sources) > 0
         assert beside.stats["pairs"] == 1
 
 
@@ -236,7 +236,11 @@ class TestWithoutAReader:
 
         prepared = unread.prepare(session, turn, ShownSources(sources))
 
-        assert prepared.shown == sources != read.prepare(session, turn, ShownSources(sources)).shown
+        assert (
+            prepared.sources
+            == sources
+            != read.prepare(session, turn, ShownSources(sources)).sources
+        )
         assert 0 < prepared.stats["tokens"] <= prepared.stats["budget"]
         assert not prepared.messages
 

@@ -61,7 +61,7 @@ def test_what_is_dropped_does_not_wait():
     for _ in range(3):
         re.compile("dropped")
 
-    assert not [each for each in _waiting() if each._given[0] == "dropped"]
+    assert not [each for each in _waiting() if each._compile.args[0] == "dropped"]
 
 
 def _waiting() -> list[_LazyPattern]:

@@ -5,7 +5,7 @@ from dataclasses import astuple
 import numpy as np
 
 from rag import HistoryTrimmer
-from rag.memory.embedding import KnownLanguages
+from rag.memory.embedding import SupportedLanguages
 from rag.memory.phrases import all_phrases
 
 ENGLISH = [*astuple(all_phrases()["en"])]
@@ -30,7 +30,7 @@ class Model:
 
 
 def test_are_those_whose_phrases_stand_beside_the_english_ones():
-    languages = KnownLanguages(Model("de", "ja"))
+    languages = SupportedLanguages(Model("de", "ja"))
 
     known = {code for code, phrases in all_phrases().items() if phrases in languages}
 
@@ -39,7 +39,7 @@ def test_are_those_whose_phrases_stand_beside_the_english_ones():
 
 def test_are_measured_once_each_and_english_never():
     model = Model()
-    languages = KnownLanguages(model)
+    languages = SupportedLanguages(model)
     assert all_phrases()["en"] in languages
     assert model.calls == 0
 

@@ -104,7 +104,7 @@ def test_numbers_at_the_end_of_a_message_stand_for_all_of_it():
 
     assert len(paragraphs) > 2
     assert all({4, 5} == {*each.numbers, *each.behind} for each in paragraphs)
-    assert "(… [4][5])\n" in paragraphs[0].shown
+    assert "(… [4][5])\n" in paragraphs[0].with_setting
 
 
 def test_numbers_elsewhere_stand_for_nothing_else():
@@ -123,7 +123,7 @@ def test_a_block_of_code_that_is_cut_stays_code():
     paragraphs = read_paragraphs(0, f"So:\n\n```python\n{code}\n```\nDone [7].", count_tokens)
 
     assert {n for each in paragraphs for n in each.numbers} == {7}
-    assert all(cited_numbers(each.shown) in ([], [7]) for each in paragraphs)
+    assert all(cited_numbers(each.with_setting) in ([], [7]) for each in paragraphs)
 
 
 WORDS = st.sampled_from(
@@ -149,8 +149,8 @@ def test_any_message_is_cut_into_whole_parts(lines):
         words = line.strip(" #*>-_=\t|`~:$").split()
         assert all(word.strip("#*>|`~: ") in said for word in words)
     for paragraph in paragraphs:
-        assert set(cited_numbers(paragraph.shown)) <= known
-        assert paragraph.tokens == count_tokens(paragraph.shown)
+        assert set(cited_numbers(paragraph.with_setting)) <= known
+        assert paragraph.tokens == count_tokens(paragraph.with_setting)
         assert size(paragraph.text) <= max(USUAL, LONGEST) + 40 or {" ", "\n"} & {*paragraph.text}
 
 

@@ -38,7 +38,7 @@ WATER = "Answered:\n- The Ruby 3 bean needs 6 litres a week [3]. ‖ m7"
 def past_of(pairs):
     past = History(count_tokens)
     for pair in pairs:
-        past.turns.append(len(past.said))
+        past.turns.append(len(past.parsed))
         for role, text in zip(("user", "assistant"), pair, strict=True):
             past.read(role, text, count_tokens(text), Lexicon(["Ruby 3"]))
     return past
@@ -61,7 +61,7 @@ def summariser(*replies, calls=None):
 
 def drafted(pairs, *replies, calls=None):
     past = past_of(pairs)
-    evidence = past.evidence(0, len(past.said))
+    evidence = past.evidence(0, len(past.parsed))
     return past, summariser(*replies, calls=calls).write(evidence, NO_SUMMARY_DRAFT)
 
 
@@ -72,7 +72,7 @@ def marks(draft):
 class TestItsShape:
     def test_is_in_the_language_of_the_talk_with_the_users_statements_first(self):
         past = past_of(LEGAL)
-        text = summarise(past, len(past.said), Room(900, 1800)).text
+        text = summarise(past, len(past.parsed), Room(900, 1800)).text
 
         titles = re.findall(r"^(?!- )(.*?):", text, re.MULTILINE)
         assert titles[-3:] == ["Über den Nutzer", "Beantwortet", "Quellen"]
@@ -87,7 +87,7 @@ class TestItsShape:
             (f"What of lot {n}?", f"Lot {n} of the Ruby 3 is dry [{n}].") for n in range(1, 61)
         ]
         past = past_of(pairs)
-        summary = summarise(past, len(past.said), Room(1200, 1600))
+        summary = summarise(past, len(past.parsed), Room(1200, 1600))
 
         assert {int(n) for n in re.findall(r"\[(\d+)\]", summary.text)} == set(range(1, 61))
         assert "Ruby 3" in summary.text.splitlines()[-2]
@@ -104,7 +104,7 @@ class TestItsShape:
             ),
         ]
         past = past_of(pairs)
-        lines = summarise(past, len(past.said), Room(500, 1200)).lines
+        lines = summarise(past, len(past.parsed), Room(500, 1200)).lines
 
         about = [line.text for line in lines if line.section is SummarySection.ABOUT]
         answered = [line.text for line in lines if line.section is SummarySection.ANSWERED]
@@ -144,7 +144,7 @@ class TestItsShape:
     def test_takes_no_request_for_what_a_user_says_of_himself(self, own, request_, answer):
         pairs = [(own, "Noted."), *((request_, answer.format(n=n)) for n in range(1, 9))]
         past = past_of(pairs)
-        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+        lines = summarise(past, len(past.parsed), Room(900, 1800)).lines
 
         about = " ".join(line.text for line in lines if line.section is SummarySection.ABOUT)
         assert "740" in about
@@ -161,7 +161,7 @@ class TestItsShape:
             *((f"Is lot {n} dry?", f"Lot {n} lies dry in May [{n}].") for n in range(4, 31)),
         ]
         past = past_of(pairs)
-        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+        lines = summarise(past, len(past.parsed), Room(900, 1800)).lines
 
         about = [line.text for line in lines if line.section is SummarySection.ABOUT]
         assert sorted(about) == sorted(own for own, _ in pairs[:3])
@@ -172,7 +172,7 @@ class TestItsShape:
         past, draft = drafted(
             pairs, "Answered:\n" + "".join(f"- {answer} ‖ m3\n" for _, answer in pairs[1:])
         )
-        lines = summarise(past, len(past.said), Room(500, 1000), draft).lines
+        lines = summarise(past, len(past.parsed), Room(500, 1000), draft).lines
 
         assert [line.text for line in lines if line.section is SummarySection.ABOUT] == [
             "I am Ines Lund and pay 740 euros."
@@ -183,14 +183,14 @@ class TestItsShape:
         past = past_of([("AX-5400の保証期間は?", "AX-5400の保証期間は7か月です [1]。")])
 
         assert list(past.names) == []
-        past.cover(len(past.said))
+        past.cover(len(past.parsed))
         assert list(past.names) == ["AX-5400"]
 
     def test_keeps_what_a_user_says_where_no_source_answers_it(self):
         said = "My lease has a notice period of nine months."
         past = past_of([(said, "A notice period of nine months, then."), ("And now?", "Wait [1].")])
 
-        lines = summarise(past, len(past.said), Room(900, 1800)).lines
+        lines = summarise(past, len(past.parsed), Room(900, 1800)).lines
 
         assert said in [line.text for line in lines if line.section is SummarySection.ABOUT]
 
@@ -207,7 +207,7 @@ class TestItsShape:
         ]
         lines = "".join(f"- {answer}\n" for _, answer in pairs)
         past, draft = drafted(pairs, f"Answered:\n{lines}")
-        summary = summarise(past, len(past.said), Room(1200, 1500), draft)
+        summary = summarise(past, len(past.parsed), Room(1200, 1500), draft)
 
         texts = "".join(f"- {line.text}\n" for line in summary.lines)
         assert 0.25 * 1500 < count_tokens(texts) <= 1500 / 3
@@ -215,7 +215,7 @@ class TestItsShape:
     def test_says_that_it_lists_ranges_where_there_is_no_room(self):
         pairs = [(f"What of lot {n}?", f"Lot {n} is dry [{n}].") for n in range(1, 301)]
         past = past_of(pairs)
-        summary = summarise(past, len(past.said), Room(500, 700))
+        summary = summarise(past, len(past.parsed), Room(500, 700))
 
         assert set(cited_numbers(spelled_out(summary.text))) == set(range(1, 301))
         assert summary.report.ranged_citations > 200
@@ -248,7 +248,7 @@ class TestWhatAModelWrites:
 
         assert marks(draft)["The Ruby 3 bean may be sown after 15 May [1]."] is LineMark.WRITTEN
         assert draft.lines[-1].messages == (3,)
-        assert draft.written_to == len(past.said)
+        assert draft.written_to == len(past.parsed)
 
     @pytest.mark.parametrize(
         "lie",
@@ -307,7 +307,7 @@ class TestWhatAModelWrites:
         lines += "- Each Ruby 3 plant drinks 7 litres a week [3].\n"
         base = summariser(lines, "")
         judged = Summariser(base.ask, "scripted", count_tokens, excuse=excuse)
-        draft = judged.write(past.evidence(0, len(past.said)), NO_SUMMARY_DRAFT)
+        draft = judged.write(past.evidence(0, len(past.parsed)), NO_SUMMARY_DRAFT)
 
         assert [clause for clause, _ in asked if "7 litres" in clause] == []
         assert all("7 litres" not in line.text for line in draft.lines)
@@ -340,7 +340,7 @@ class TestWhatAModelWrites:
     )
     def test_that_is_nothing_leaves_the_quoted_summary(self, reply):
         past, draft = drafted(GARDEN, reply)
-        summary = summarise(past, len(past.said), Room(900, 1800), draft)
+        summary = summarise(past, len(past.parsed), Room(900, 1800), draft)
 
         assert draft.lines == ()
         assert draft.problems
@@ -352,7 +352,7 @@ class TestWhatAModelWrites:
         past, draft = drafted(
             GARDEN, "Answered:\n- The Ruby 3 bean needs 6 litres a week [3]. ‖ m7"
         )
-        summary = summarise(past, len(past.said), Room(900, 1800), draft)
+        summary = summarise(past, len(past.parsed), Room(900, 1800), draft)
 
         by_mark = {line.mark: line.text for line in summary.lines}
         assert "sown after 15 May [1]" in summary.text
@@ -371,7 +371,7 @@ class TestWhatAModelWrites:
         past, draft = drafted(
             GARDEN, "Answered:\n- The Ruby 3 bean needs 6 litres a week [3]. ‖ m7"
         )
-        past.turns.append(len(past.said))
+        past.turns.append(len(past.parsed))
         for role, text in (
             ("user", "And light?"),
             ("assistant", "The Ruby 3 bean likes shade [4]."),
@@ -379,7 +379,7 @@ class TestWhatAModelWrites:
             past.read(role, text, 9)
         calls = []
         patch = "Answered:\nL1: drop\n- The Ruby 3 bean likes shade [4]. ‖ m9"
-        evidence = past.evidence(0, len(past.said))
+        evidence = past.evidence(0, len(past.parsed))
         patched = summariser(patch, calls=calls).write(evidence, draft)
 
         assert [line.text for line in patched.lines] == ["The Ruby 3 bean likes shade [4]."]
@@ -392,13 +392,13 @@ class TestWhatAModelWrites:
         pairs = [(f"What of lot {n}?", f"Lot {n} is dry [{n}]. " * 30) for n in range(1, 60)]
         calls = []
         past = past_of(pairs)
-        evidence = past.evidence(0, len(past.said))
+        evidence = past.evidence(0, len(past.parsed))
         draft = summariser(lambda text: "Answered:\n- Lot 1 is wet [1].", calls=calls).write(
             evidence, NO_SUMMARY_DRAFT
         )
 
         assert draft.calls == len(calls) == 4
-        assert 0 < draft.written_to < len(past.said)
+        assert 0 < draft.written_to < len(past.parsed)
 
 
 class TestACorrectedLine:
@@ -408,13 +408,13 @@ class TestACorrectedLine:
         past, draft = drafted(
             GARDEN, "Answered:\n- The Ruby 3 bean needs 6 litres a week [3]. ‖ m7"
         )
-        line, evidence = draft.lines[0], past.evidence(0, len(past.said))
+        line, evidence = draft.lines[0], past.evidence(0, len(past.parsed))
         edits = (LineEdit(line.text),)
         draft = corrected(draft.__class__(draft.lines, draft.written_to, edits), line, "", evidence)
         again = summariser("- The Ruby 3 bean needs 6 litres a week [3]. ‖ m7")
         past.read("user", "Thanks.", 3)
         past.read("assistant", "You are welcome.", 3)
-        redrafted = again.write(past.evidence(0, len(past.said)), draft)
+        redrafted = again.write(past.evidence(0, len(past.parsed)), draft)
 
         assert redrafted.lines == ()
         text = summarise(past, 8, Room(900, 1800), redrafted).text

@@ -208,7 +208,7 @@ def test_only_what_was_asked_before_can_be_edited(replayer, place):
 
 def test_conversations_that_nobody_has_are_no_run_that_passes(place):
     path = written(place, [HOW_LONG], "refunds.json")
-    choice = ConversationChoice((path,), named="no such talk")
+    choice = ConversationChoice((path,), title_words="no such talk")
 
     with pytest.raises(UserError, match="No conversation is called 'no such talk'"):
         list(regress(Settings(data_dir=place / "var"), choice))

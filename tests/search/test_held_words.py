@@ -181,6 +181,6 @@ class TestWhatIsHeldOfACollection:
 
         assert len(found(library, "lamp", of("1"))) == 2
         assert len(found(library, "lamp", of(theirs))) == 1
-        assert list(library.lexical._held._held) == [theirs]
+        assert list(library.lexical._cache._collections) == [theirs]
         assert len(found(library, "lamp", of("1", theirs))) == 3  # in the database's own index
         assert len(found(library, "lamp", EVERYTHING)) == 3

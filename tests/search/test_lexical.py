@@ -28,7 +28,10 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     knowing = LexicalIndex._knowing
 
     def known_at_once(own: LexicalIndex, connection: Connection) -> object:
-        if own._known is None or own._known.newest != connection.execute(lexical._NEWEST).scalar():
+        if (
+            own._library_words is None
+            or own._library_words.newest != connection.execute(lexical._NEWEST).scalar()
+        ):
             own._read_beside()
         return knowing(own, connection)
 

@@ -55,7 +55,7 @@ def test_one_that_writes_nothing_new_for_a_while_is_not_taken_for_lost(engine, n
     session = SqlConversationStore(engine, clock=at(now)).create("ada")
     turn = session.begin("How heavy?")
     session.tell(1, "It weighs", lambda: None)
-    (held,) = session._leases._held.values()
+    (held,) = session._leases._leases.values()
     held.begun_at -= 10  # seconds, since which it is written
     session._leases.renew_due()
 
@@ -105,7 +105,7 @@ def test_a_stop_reaches_the_process_that_writes(engine):
 def test_an_answer_whose_process_died_is_ended_with_what_it_had_written(any_engine, now):
     session = SqlConversationStore(any_engine, clock=at(now)).create("ada")
     session.begin("How heavy?")
-    session._leases._held.clear()  # killed
+    session._leases._leases.clear()  # killed
     with writing(any_engine) as connection:
         connection.execute(
             insert(running_answers).values(
@@ -136,7 +136,7 @@ def test_an_answer_whose_process_died_is_ended_with_what_it_had_written(any_engi
 def test_an_answer_that_died_before_it_wrote_anything_is_found_too(any_engine, now):
     session = SqlConversationStore(any_engine, clock=at(now)).create("ada")
     session.begin("How heavy?")
-    session._leases._held.clear()  # killed at once
+    session._leases._leases.clear()  # killed at once
     survivor = SqlConversationStore(any_engine, clock=at(now))
 
     assert survivor.interrupt_lost() == 0  # it may be about to take its lease

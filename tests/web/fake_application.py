@@ -227,7 +227,7 @@ class FakeApplication:
         self.settings = seeded(settings)
         self.pickable_models = settings.llm.pickable
         self.engine = engine
-        self.seen, self.tried = {}, threading.Event()
+        self.last_checks, self.tried = {}, threading.Event()
         self.store = SqlConversationStore(engine)
         self.documents = SqlDocumentStore(engine)
         self.collections = open_collections(settings, engine)

@@ -105,16 +105,16 @@ class TestStatements:
     def test_at_a_marker_are_those_that_it_stands_for(self):
         (found,) = statements_in(self.message(), 1, self.TEXT.rindex("[1]"))
 
-        assert (found.said, found.verdict, found.name) == ("It is grey", S, "Supported")
+        assert (found.text, found.verdict, found.name) == ("It is grey", S, "Supported")
 
     def test_of_a_source_are_all_that_cite_it_each_with_its_verdict(self):
-        assert [(each.said, each.verdict) for each in statements_in(self.message(), 1)] == [
+        assert [(each.text, each.verdict) for each in statements_in(self.message(), 1)] == [
             ("It weighs 410 g", C),
             ("It is grey", S),
         ]
 
     def test_in_a_row_bring_its_label_and_the_head_of_their_column(self):
-        assert [each.said for each in statements_in(self.message(), 2)][-1] == "Aero · b · 5"
+        assert [each.text for each in statements_in(self.message(), 2)][-1] == "Aero · b · 5"
 
 
 class TestRows:

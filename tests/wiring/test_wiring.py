@@ -134,12 +134,12 @@ class TestParts:
             "newest": True,
         }
 
-        assert all(application.seen.values())
+        assert all(application.last_checks.values())
         (tmp_path / "groundnote.db").unlink()
         application.engine.dispose()
         (tmp_path / "groundnote.db").mkdir()
 
-        assert application.ready()["database"] is application.seen["database"] is False
+        assert application.ready()["database"] is application.last_checks["database"] is False
         application.stop()
 
 

@@ -50,9 +50,9 @@ class Computation:
     def __init__(self, case: Case) -> None:
         self._case = case
         self._text = case.statement.text
-        self._ways: dict[tuple[Figure, bool], str] = {}
+        self._derivations: dict[tuple[Figure, bool], str] = {}
 
-    def ways(self) -> list[str]:
+    def derivations(self) -> list[str]:
         """How the figures follow that no source gives, from what the statement names."""
         sourced = [figure for source in self._case.sources for figure in source.figures]
         missing = [figure for figure in self._figures if not any(agree(figure, s) for s in sourced)]
@@ -63,14 +63,14 @@ class Computation:
 
     def how(self, figure: Figure, *, is_proof: bool = False) -> str:
         """How a figure follows from any of the sources, or as a proof from those that are named."""
-        if (figure, is_proof) not in self._ways:
+        if (figure, is_proof) not in self._derivations:
             fits = (
                 how
                 for value, how in self._results(figure, is_proof=is_proof)
                 if _is_as_much(value, figure)
             )
-            self._ways[figure, is_proof] = next(fits, "")
-        return self._ways[figure, is_proof]
+            self._derivations[figure, is_proof] = next(fits, "")
+        return self._derivations[figure, is_proof]
 
     def is_used(self, figure: Figure) -> bool:
         """Whether it may follow from others, or another one of the statement from it."""
@@ -79,7 +79,7 @@ class Computation:
             if any(_is_as_much(a.base - b.base, figure) for a, b in pairs):
                 return True
         ways = (self.how(other) for other in self._figures if other is not figure)
-        return bool(self.how(figure)) or any(figure.shown in way for way in ways)
+        return bool(self.how(figure)) or any(figure.phrase in way for way in ways)
 
     @cached_property
     def _figures(self) -> list[Figure]:
@@ -141,7 +141,7 @@ class Computation:
             pairs = [
                 e for e in _pairs_of_dimension(same) if not is_proof or not self._is_reversed(*e)
             ]
-            yield from ((a.base - b.base, f"{a.shown} − {b.shown}") for a, b in pairs)
+            yield from ((a.base - b.base, f"{a.phrase} − {b.phrase}") for a, b in pairs)
         if _SUM.search(text):
             yield from _sums(_addends(figure, amounts, each_once=False))
         yield from _ratios(figure, others, figures, self._case.reading.raw)
@@ -183,10 +183,10 @@ class Computation:
                 for (long, short), factor in _PERIODS.items()
                 if long in periods and self._is_per(amount, short)
             ]
-            yield from ((amount.base * n, f"{number_shown(n)} × {amount.shown}") for n in times)
+            yield from ((amount.base * n, f"{number_shown(n)} × {amount.phrase}") for n in times)
             for other in figures:
                 if other.unit and other.unit == amount.per:
-                    yield amount.base * other.value, f"{other.shown} × {amount.shown}"
+                    yield amount.base * other.value, f"{other.phrase} × {amount.phrase}"
 
 
 def _leaning(more: AttributedFigure, less: AttributedFigure, sides: Sequence[Side]) -> int:
@@ -215,9 +215,9 @@ def _shares(amounts: Sequence[Figure], figures: Sequence[Figure]) -> Iterator[_R
     percents = [figure for figure in figures if figure.unit == "%"]
     for percent, figure in product(percents, amounts):
         part = figure.base * percent.value / 100
-        yield part, f"{percent.shown} of {figure.shown}"
-        yield figure.base - part, f"{figure.shown} less {percent.shown}"
-        yield figure.base + part, f"{figure.shown} and {percent.shown} of it"
+        yield part, f"{percent.phrase} of {figure.phrase}"
+        yield figure.base - part, f"{figure.phrase} less {percent.phrase}"
+        yield figure.base + part, f"{figure.phrase} and {percent.phrase} of it"
 
 
 def _ratios(
@@ -235,7 +235,7 @@ def _ratios(
         if one.place is other.place and one.figure.upper is other.figure.upper is None:
             for more, less in _pairs_of_dimension([one.figure, other.figure]):
                 if more.kind == "amount" and less.base > 0:
-                    ratio, how = less.base / more.base, f"{less.shown} of {more.shown}"
+                    ratio, how = less.base / more.base, f"{less.phrase} of {more.phrase}"
                     if figure.unit:
                         yield from ((round(100 * ratio, n), how) for n in range(_FINEST))
                     else:
@@ -246,7 +246,10 @@ def _ratios(
 def _sums(same: Sequence[Figure]) -> Iterator[_Result]:
     for count, most in _GROUPS:
         for group in combinations(same[:most], count):
-            yield sum(figure.base for figure in group), " + ".join(figure.shown for figure in group)
+            yield (
+                sum(figure.base for figure in group),
+                " + ".join(figure.phrase for figure in group),
+            )
 
 
 def _pairs_of_dimension(figures: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:

@@ -38,7 +38,7 @@ class RowDifference:
     """What a row says that its source gives otherwise."""
 
     stated: str
-    given: str
+    source_value: str
     place: str  # the label and the header
 
 
@@ -236,7 +236,7 @@ class Case:
         text = statement.text[frame.end() :] if frame and is_bare else statement.text
         window = Window(0, len(text), text, statement.around)
         self._place = Place(window, lexicon, self.language)
-        self.reading = self._place.own
+        self.reading = self._place.reading
         self.names = self._place.names
 
     @property
@@ -325,5 +325,5 @@ def _highest(vector: Matrix, others: Iterable[Matrix]) -> float:
 
 def _nearest(words: Sequence[str], source: SourceText) -> list[str]:
     near = source.nearest(words)
-    texts = [f"{place.window.around} {place.own.text}" for place in near] or [source.text]
+    texts = [f"{place.window.around} {place.reading.text}" for place in near] or [source.text]
     return [text[:_LONGEST] for text in texts]

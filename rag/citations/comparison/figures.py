@@ -138,7 +138,7 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
 
     They are given for these names where none stands beside them.
     """
-    reading, text = place.own, place.own.text
+    reading, text = place.reading, place.reading.text
     figures = reading.figures
     for index, figure in enumerate(figures):
         start, end = figure.start, figure.end
@@ -148,7 +148,7 @@ def figures_in(place: Place, names: tuple[str, ...]) -> Iterator[AttributedFigur
         left = _divided(text, nearest.end, start)[1] if nearest else 0
         right = _divided(text, end, behind_it.start)[0] if behind_it else len(text)
         before, behind = _between(reading, left, start), _between(reading, end, right)
-        beside = [n.text.lower() for n in reading.named if left <= n.start and n.end <= right]
+        beside = [n.text.lower() for n in reading.name_spans if left <= n.start and n.end <= right]
         yield AttributedFigure(
             figure=figure,
             place=place,
@@ -219,17 +219,18 @@ def figures_by(source: SourceText) -> tuple[AttributedFigure, ...]:
         if place.window.kind == "cell":
             figures += _of_cell(place)
         elif place.window.kind not in ("row", "code"):
-            figures += figures_in(place, place.own.names)
+            figures += figures_in(place, place.reading.names)
     return tuple(figures)
 
 
 def _of_cell(place: Place) -> Iterator[AttributedFigure]:
     """The figures of a cell, given for its label and its header."""
-    words = frozenset((*place.around.words, *place.own.words))
-    names = place.around.names or place.own.names
-    dates = dates_of((*place.around.figures, *place.own.figures))
+    words = frozenset((*place.around.words, *place.reading.words))
+    names = place.around.names or place.reading.names
+    dates = dates_of((*place.around.figures, *place.reading.figures))
     return (
-        AttributedFigure(figure, place, words, names, dates=dates) for figure in place.own.figures
+        AttributedFigure(figure, place, words, names, dates=dates)
+        for figure in place.reading.figures
     )
 
 
@@ -253,7 +254,7 @@ def compared(reading: Reading, than: frozenset[str]) -> tuple[Side, Side] | None
             _term_keys(
                 [e for e in stretches_between(reading.terms, *side) if isinstance(e.key, str)]
             ),
-            frozenset(n.text.lower() for n in reading.named if side[0] <= n.start < side[1]),
+            frozenset(n.text.lower() for n in reading.name_spans if side[0] <= n.start < side[1]),
             dates_of(stretches_between(reading.figures, *side)),
         )
         for side in pairwise(ends)

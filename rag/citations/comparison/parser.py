@@ -75,7 +75,7 @@ class Reading:
         return frozenset(map(canonical, content_words(self.text, self.language)))
 
     @cached_property
-    def named(self) -> tuple[Name, ...]:
+    def name_spans(self) -> tuple[Name, ...]:
         """The names where they stand: of those that overlap, the longest."""
         results: list[Name] = []
         names = (*self.lexicon.find(self.text), *shaped(self.text, self.language))
@@ -87,7 +87,7 @@ class Reading:
     @cached_property
     def names(self) -> tuple[str, ...]:
         """In lower case, the longest first."""
-        return tuple(dict.fromkeys(name.text.lower() for name in self.named))
+        return tuple(dict.fromkeys(name.text.lower() for name in self.name_spans))
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
@@ -95,7 +95,7 @@ class Reading:
         return tuple(
             figure
             for figure in _figures(self.text, self.language)
-            if not any(n.start <= figure.start and figure.end <= n.end for n in self.named)
+            if not any(n.start <= figure.start and figure.end <= n.end for n in self.name_spans)
         )
 
     @cached_property
@@ -195,17 +195,17 @@ class Place:
 
     def __init__(self, window: Window, lexicon: Lexicon, language: Language) -> None:
         self.window = window
-        self.own = read(window.text, lexicon, language)
+        self.reading = read(window.text, lexicon, language)
         self.around = read(window.around, lexicon, language)  # its lead-in, label and header
 
     @cached_property
     def words(self) -> frozenset[str]:
-        return self.own.content | self.around.content
+        return self.reading.content | self.around.content
 
     @property
     def names(self) -> tuple[str, ...]:
         """Its own, else those of what it belongs to."""
-        return self.own.names or self.around.names
+        return self.reading.names or self.around.names
 
 
 class SourceText:
@@ -271,13 +271,13 @@ class SourceText:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        names = (name for place in self.places for name in place.own.names + place.around.names)
+        names = (name for place in self.places for name in place.reading.names + place.around.names)
         return tuple(dict.fromkeys((*self.context.names, *names)))
 
     @cached_property
     def figures(self) -> tuple[Figure, ...]:
         """Those of title and headings as well."""
-        readings = (self.context, *(place.own for place in self.places))
+        readings = (self.context, *(place.reading for place in self.places))
         return tuple(figure for reading in readings for figure in reading.figures)
 
 

@@ -56,7 +56,7 @@ def _holds(reading: Reading, names: Sequence[str], source: SourceText, position:
         return False
     return any(
         _is_apart(reading, names, source, used)
-        for begin in range(len(place.own.terms) or 1)
+        for begin in range(len(place.reading.terms) or 1)
         if _may_begin(reading, place, begin)
         for used in _covered(reading, 0, source, position, begin)
     )
@@ -67,10 +67,10 @@ def _covered(
 ) -> Iterator[list[int]]:
     """The windows that hold all terms from `first` on, each after the other, from here."""
     place = source.places[position]
-    terms = place.own.terms
+    terms = place.reading.terms
     done, end = _followed(reading.terms, first, place, begin, _words_around(place, source))
     left = (*terms[:begin], *terms[end:])
-    if end == begin or not _is_boundary(place.own, end - 1, end) or any(t.limits for t in left):
+    if end == begin or not _is_boundary(place.reading, end - 1, end) or any(t.limits for t in left):
         return
     lacking = len(reading.terms) - done
     if not lacking:
@@ -86,7 +86,7 @@ def _followed(
     terms: Sequence[Term], first: int, place: Place, begin: int, free: frozenset[str]
 ) -> tuple[int, int]:
     """Up to which term they follow each other, and up to which of the window."""
-    there, end = place.own.terms, begin
+    there, end = place.reading.terms, begin
     for done in range(first, len(terms)):
         if end < len(there) and _same(terms[done], there[end]):
             end += 1
@@ -102,7 +102,7 @@ def _words_around(place: Place, source: SourceText) -> frozenset[str]:
 
 def _is_of_the_cell(reading: Reading, place: Place, free: frozenset[str]) -> bool:
     """A label, a header and one value: in any order."""
-    terms, stated = place.own.terms, reading.terms
+    terms, stated = place.reading.terms, reading.terms
     is_there = (any(_same(term, other) for other in terms) or term.key in free for term in stated)
     value = (term for term in terms if term.key not in place.around.words)
     return all(is_there) and all(any(_same(term, other) for term in stated) for other in value)
@@ -110,10 +110,10 @@ def _is_of_the_cell(reading: Reading, place: Place, free: frozenset[str]) -> boo
 
 def _may_begin(reading: Reading, place: Place, begin: int) -> bool:
     """Nothing is left out before, but a clause, or the name that a pronoun stands for."""
-    names = {word for name in place.own.names for word in name.split()}
-    if begin and all(term.spelled in names for term in place.own.terms[:begin]):
+    names = {word for name in place.reading.names for word in name.split()}
+    if begin and all(term.spelled in names for term in place.reading.terms[:begin]):
         return not reading.names
-    return _is_boundary(place.own, begin - 1, begin)
+    return _is_boundary(place.reading, begin - 1, begin)
 
 
 def _is_boundary(reading: Reading, before: int, behind: int) -> bool:
@@ -141,7 +141,7 @@ def _is_apart(
     stated = {term.key for term in reading.terms}
     above = (*source.context.terms, *(term for place in places for term in place.around.terms))
     is_limited = any(term.limits and term.key not in stated for term in above)
-    beside = [name for place in places for name in (*place.own.names, *place.around.names)]
+    beside = [name for place in places for name in (*place.reading.names, *place.around.names)]
     return not is_limited and _names_the_same(names, beside, source)
 
 
@@ -171,10 +171,10 @@ def altered(reading: Reading, sources: Sequence[SourceText]) -> tuple[Place, Fig
     repeated: tuple[Place, Figure | None] | None = None
     for source in sources:
         for place in source.places:
-            if place.window.kind in ("row", "code") or len(words - place.own.content) > 1:
+            if place.window.kind in ("row", "code") or len(words - place.reading.content) > 1:
                 continue
-            there, theirs = _split(place.own.terms)
-            elsewhere = source.words - place.own.content
+            there, theirs = _split(place.reading.terms)
+            elsewhere = source.words - place.reading.content
             for start, changed in _repeats(terms, there, elsewhere):
                 inside = {their - start for their in theirs if start <= their < start + len(terms)}
                 is_denied = inside != denials - {len(terms)}
@@ -248,7 +248,7 @@ class Judgement:
     near: float = 0.0
     judged_by: str = ""  # "" where words decided
     stated: str = ""  # of a contradiction, what the statement says
-    given: str = ""  # … and what the source says there
+    source_value: str = ""  # … and what the source says there
 
 
 _SILENT = Judgement(Verdict.OFF_SUBJECT, "The cited source does not speak of this.")
@@ -295,7 +295,7 @@ class _Deciding(Case):
         wrong = next(filter(None, self._what_is_wrong()), None)
         if wrong is not None:
             return wrong
-        ways = self._worked_out.ways()
+        ways = self._worked_out.derivations()
         if ways:
             return Judgement(Verdict.COMPUTED, f"Recomputed: {'; '.join(ways)}.", self.near)
         if self.is_silent and not any(
@@ -311,7 +311,9 @@ class _Deciding(Case):
         wrong = next((result for result in compared if isinstance(result, RowDifference)), None)
         if wrong is not None:
             return _contradicted(
-                f"The source gives {wrong.given}: “{wrong.place}”", wrong.stated, wrong.given
+                f"The source gives {wrong.source_value}: “{wrong.place}”",
+                wrong.stated,
+                wrong.source_value,
             )
         return _SILENT if self.is_silent else Judgement(Verdict.OPEN, near=self.near)
 
@@ -341,12 +343,12 @@ class _Deciding(Case):
 
 
 def _contradicted(reason: str, stated: str = "", instead: str = "") -> Judgement:
-    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, given=instead)
+    return Judgement(Verdict.CONTRADICTED, reason, stated=stated, source_value=instead)
 
 
 def _gives(figure: Figure, place: Place, stated: str = "") -> Judgement:
     """A figure as its window spells it, and that window."""
-    spelled = place.own.text[figure.start : figure.end] or figure.shown
+    spelled = place.reading.text[figure.start : figure.end] or figure.phrase
     return _contradicted(f"The source gives {spelled}: {_quoted(place)}", stated, spelled)
 
 
@@ -379,7 +381,7 @@ _MANY, _MOST = 0.66, 0.8  # of a statement's words in one part, to tell of its l
 class DenialPart:
     """A stretch of a sentence that denies or affirms as a whole."""
 
-    own: frozenset[str]
+    stems: frozenset[str]
     words: frozenset[str]  # with those of the first that is no condition
     raw: frozenset[str]
     order: tuple[str, ...]  # its own words
@@ -392,7 +394,7 @@ class _Near(NamedTuple):
     """A part of a source beside one of a statement."""
 
     share: float  # of the statement's words
-    own: int  # so many of them are the part's own
+    shared_count: int  # so many of them are the part's own
     place: Place
     part: DenialPart
 
@@ -425,7 +427,7 @@ def _denial_part(
     is_unsure = not raw.isdisjoint(_UNSURE)
     is_unsure |= bool(before) and before[-1].is_denied and not is_denied
     main = next((part for part in before if not part.is_unsure), None)
-    words = keys | main.own if main else keys
+    words = keys | main.stems if main else keys
     return DenialPart(keys, words, raw, order, beyond, is_denied, is_unsure)
 
 
@@ -435,7 +437,7 @@ def wrong_wording(case: Case) -> tuple[str, Place] | None:
     if not whole or whole[0].is_unsure:
         return None
     for part in whole:
-        nearest = _nearest(case, part) if not part.is_unsure and len(part.own) > 1 else []
+        nearest = _nearest(case, part) if not part.is_unsure and len(part.stems) > 1 else []
         ways = [_is_otherwise(case, part, near) for near in nearest]
         if ways and all(ways):
             return ways[0], nearest[0].place
@@ -448,15 +450,15 @@ def _nearest(case: Case, stated: DenialPart) -> list[_Near]:
     longest = 2 * len(stated.words)  # to say little else
     for source in case.sources:
         for place in source.places:
-            if place.window.kind in ("row", "code") or not place.own.words:
+            if place.window.kind in ("row", "code") or not place.reading.words:
                 continue
             if _share(stated, place.words | source.context.content) < _MANY:
                 continue
             above = source.context.words + place.around.words
-            for part in parts(place.own):
+            for part in parts(place.reading):
                 near = _share(stated, part.words.union(above))
-                if near >= _MANY and len(part.own) <= longest:
-                    results.append(_Near(near, len(stated.words & part.own), place, part))
+                if near >= _MANY and len(part.stems) <= longest:
+                    results.append(_Near(near, len(stated.words & part.stems), place, part))
     best = max((result[:2] for result in results), default=None)
     return [result for result in results if result[:2] == best]
 
@@ -475,9 +477,11 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
         return ""
     if part.is_denied and not _is_of_same_quantity(case.reading, there, place):
         return ""
-    if any(e.comparator and agree(e, o) for e in case.reading.figures for o in place.own.figures):
+    if any(
+        e.comparator and agree(e, o) for e in case.reading.figures for o in place.reading.figures
+    ):
         return ""  # both say how far it goes: `at most five`, `not longer than five`
-    ends = [word in there.beyond for word in part.order if word in there.own]
+    ends = [word in there.beyond for word in part.order if word in there.stems]
     if ends and ends[0] and not ends[-1]:
         return ""  # compared the other way round: A is louder than B, so B is not louder than A
     return "denies" if part.is_denied != there.is_denied else ""
@@ -485,17 +489,19 @@ def _is_otherwise(case: Case, part: DenialPart, nearest: _Near) -> str:
 
 def _is_of_same_quantity(reading: Reading, part: DenialPart, place: Place) -> bool:
     """Whether a denial would deny what the window says: that, no other amount, no other time."""
-    if reading.raw & _LIMITING != place.own.raw & _LIMITING:
+    if reading.raw & _LIMITING != place.reading.raw & _LIMITING:
         return False
-    is_stated = len(part.own & frozenset(reading.words)) >= _MANY * len(part.own)
-    return is_stated and all(any(agree(e, o) for o in place.own.figures) for e in reading.figures)
+    is_stated = len(part.stems & frozenset(reading.words)) >= _MANY * len(part.stems)
+    return is_stated and all(
+        any(agree(e, o) for o in place.reading.figures) for e in reading.figures
+    )
 
 
 def _is_widened(part: DenialPart, place: Place, figures: Sequence[Figure]) -> bool:
     """Whether it says of all, always or everywhere what the source limits: `only`, `up to 5`."""
-    if not part.raw & _UNIVERSAL or place.own.raw & _UNIVERSAL or part.raw & _LIMITING:
+    if not part.raw & _UNIVERSAL or place.reading.raw & _UNIVERSAL or part.raw & _LIMITING:
         return False
-    bounds = [figure for figure in place.own.figures if figure.comparator not in ("", "~")]
+    bounds = [figure for figure in place.reading.figures if figure.comparator not in ("", "~")]
     if any(agree(one, other) for one in figures for other in bounds):
         return False
-    return bool(bounds) or bool(place.own.raw & _LIMITING)
+    return bool(bounds) or bool(place.reading.raw & _LIMITING)

@@ -74,8 +74,8 @@ class GitSource:
     def __init__(self, address: GitAddress, options: SourceOptions) -> None:
         self._address = address
         self._options = options
-        self._own = None if options.aside else Path(tempfile.mkdtemp(prefix="groundnote-git-"))
-        self._folder = (options.aside or self._own or Path()) / FOLDER
+        self._scratch = None if options.aside else Path(tempfile.mkdtemp(prefix="groundnote-git-"))
+        self._folder = (options.aside or self._scratch or Path()) / FOLDER
         self._repository: Any = None
 
     def listed(self) -> Iterator[ListedFile]:
@@ -181,8 +181,8 @@ class GitSource:
 
     def close(self) -> None:
         self._let_go()
-        if self._own:
-            shutil.rmtree(self._own, ignore_errors=True)
+        if self._scratch:
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def _let_go(self) -> None:
         if self._repository is not None:

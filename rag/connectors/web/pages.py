@@ -245,7 +245,7 @@ class Look:
     start: str
     urls: tuple[str, ...]
     depth: int  # of links that are followed from these
-    seen: deque[tuple[str, CachedPage | None]]  # None: it gave nothing
+    pages: deque[tuple[str, CachedPage | None]]  # None: it gave nothing
 
 
 class LookLog:
@@ -270,7 +270,7 @@ class LookLog:
                 head = json.loads(next(file))
                 if head["of"] == [VERSION, *of]:
                     urls = tuple(map(read, head["urls"]))
-                    seen = _seen(file, read)
+                    seen = _logged_pages(file, read)
                     self.cut(len(seen))
                     return Look(read(head["start"]), urls, head["depth"], seen)
         return None
@@ -311,7 +311,9 @@ class LookLog:
                 (self._folder / LOG).unlink(missing_ok=True)
 
 
-def _seen(lines: Iterable[str], read: Callable[[str], str]) -> deque[tuple[str, CachedPage | None]]:
+def _logged_pages(
+    lines: Iterable[str], read: Callable[[str], str]
+) -> deque[tuple[str, CachedPage | None]]:
     seen: deque[tuple[str, CachedPage | None]] = deque()
     with suppress(ValueError, TypeError, KeyError):  # a line may be half of one, or another's
         for line in takewhile(lambda line: line.endswith("\n"), lines):

@@ -62,7 +62,7 @@ HTML_STARTS = (b"<!doctype html", b"<html")
 class VisitedPage:
     """An address that was visited: what it is now, and where it leads to."""
 
-    seen: CachedPage
+    page: CachedPage
     links: tuple[str, ...] = ()
 
 
@@ -154,22 +154,22 @@ class WebSource:
             url, left = waiting.popleft()
             count += 1
             self._check_bounds(count, ends)
-            self.is_replaying = bool(look.seen)
-            page = self._seen_before(look, url, count) if look.seen else self._looked(url)
+            self.is_replaying = bool(look.pages)
+            page = self._seen_before(look, url, count) if look.pages else self._looked(url)
             if page is None:
                 continue
-            self._now[url] = page.seen
-            if page.seen.name:
-                yield self._file(page.seen)
+            self._now[url] = page.page
+            if page.page.name:
+                yield self._file(page.page)
             if left > 0 and len(queued) <= MOST_ASKED:
                 links = [link for link in self._followed(page.links) if link not in queued]
                 queued.update(links)
                 waiting.extend((link, left - 1) for link in links)
 
     def _seen_before(self, look: Look, url: str, place: int) -> VisitedPage | None:
-        seen_url, seen = look.seen.popleft()
+        seen_url, seen = look.pages.popleft()
         if seen_url != url:  # written by another version
-            look.seen.clear()
+            look.pages.clear()
             self.is_replaying = False
             self._log.cut(place - 1)
             return self._looked(url)
@@ -179,7 +179,7 @@ class WebSource:
 
     def _looked(self, url: str) -> VisitedPage | None:
         page = self._look(url)
-        self._log.add(url, None if page is None else page.seen)
+        self._log.add(url, None if page is None else page.page)
         return page
 
     def _check_bounds(self, count: int, ends: float) -> None:

@@ -227,7 +227,7 @@ class _MarkdownWalk:
     def __init__(self, outline: Outline, notes: dict[int, str]) -> None:
         self.outline = outline
         self.notes = notes  # footnotes that were not written yet
-        self.noted: list[str] = []  # those of the table that is open
+        self.table_notes: list[str] = []  # those of the table that is open
         self.in_footnotes = False
         self.lists: list[int | None] = []  # next number of each open list; None for bullets
         self.heading_level = 0
@@ -292,9 +292,9 @@ class _MarkdownWalk:
         self.in_footnotes = True  # each was written behind what refers to it
 
     def _write_notes(self) -> None:
-        for note in self.noted:
+        for note in self.table_notes:
             self.outline.paragraph(note)
-        self.noted = []
+        self.table_notes = []
 
     def _inline(self, token: Any) -> None:
         text = inline_text(token)
@@ -303,7 +303,7 @@ class _MarkdownWalk:
         references = (
             child.meta["id"] for child in token.children or () if child.type == "footnote_ref"
         )
-        self.noted += [self.notes.pop(note) for note in references if note in self.notes]
+        self.table_notes += [self.notes.pop(note) for note in references if note in self.notes]
         if self.rows is not None:
             self.rows[-1].append(text)
         elif self.heading_level:

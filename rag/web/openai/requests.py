@@ -129,7 +129,7 @@ class ClientRequest:
     """
 
     question: str
-    past: tuple[ImportedMessage, ...]
+    history: tuple[ImportedMessage, ...]
     instructions: tuple[str, ...]
     rounds: tuple[ChatMessage, ...] = ()
     notices: tuple[str, ...] = ()  # what of it could not be read
@@ -137,7 +137,7 @@ class ClientRequest:
     def up_to_the_calls(self) -> tuple[ImportedMessage, ...]:
         """The transcript as it was when the tools were called last."""
         message = ImportedMessage(Role.USER, self.question)
-        return (*self.past, message, *_answers(self.rounds))
+        return (*self.history, message, *_answers(self.rounds))
 
     @property
     def called(self) -> tuple[str, ...]:

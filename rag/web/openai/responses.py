@@ -305,7 +305,7 @@ class Responding(AnswerToClient):
 
     def _answer_id(self, index: int | None) -> str:
         """Where the answer stands; the first reply of a turn has no third figure."""
-        times = sum(bool(round_.tool_calls) for round_ in self.asked.rounds)
+        times = sum(bool(round_.tool_calls) for round_ in self.request.rounds)
         return f"{self.session.id}_{index}" + (f"_{times}" if times else "")
 
     @property

@@ -56,7 +56,7 @@ def is_task(body: AskingBody, request: ClientRequest, *, is_named: bool = False)
     if request.rounds or not (chooses or _quotes_a_talk(request.question)):
         return False
     named = is_named or (body.metadata is not None and body.metadata.session)
-    return not (named or knows(body, request.past))
+    return not (named or knows(body, request.history))
 
 
 def _quotes_a_talk(text: str) -> bool:
@@ -105,7 +105,7 @@ def _by_model(
         return NOTHING
     wishes = body.wishes(has_model=True)
     instructions = [(Role.SYSTEM, text) for text in client_request.instructions]
-    instructions += [(Role(message.role), message.content) for message in client_request.past]
+    instructions += [(Role(message.role), message.content) for message in client_request.history]
     instructions.append((Role.USER, client_request.question))
     request = ModelRequest(
         tuple(ChatMessage(role, text) for role, text in instructions),

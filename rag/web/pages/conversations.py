@@ -9,9 +9,8 @@ from typing import Any
 from flask import Blueprint, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
-from rag.chat.markdown import gist
 from rag.errors import NotFound, RagError, UserError
-from rag.records import Document, Failed, Role, Section
+from rag.records import Document, Failed, Role, Section, ShownPassage
 from rag.records.documents import ColumnType, Table
 from rag.render.evidence import Evidence, evidence_of, lead_of, marked_in, parts_of, passage_html
 from rag.render.statements import CitedStatement, shown_statement, statements_in
@@ -148,8 +147,18 @@ def _questions(sections: Sequence[Section]) -> list[str]:
 
 
 pages = Blueprint("pages", __name__)
-for part_of_a_card in (lead_of, parts_of, passage_html, gist):
+for part_of_a_card in (lead_of, parts_of, passage_html):
     pages.add_app_template_filter(part_of_a_card)
+
+
+@pages.app_template_filter()
+def gist(passage: ShownPassage) -> str:
+    """What a folded card shows of a passage; what writes cards is loaded with the first one."""
+    from rag.chat.markdown import gist as gist_of
+
+    return gist_of(passage)
+
+
 SOURCES_ON_A_PAGE = 100
 NEWEST_LISTED = 12
 ROWS_BEHIND = 50
@@ -277,9 +286,7 @@ def _conversation_page(
     """`editing` is the index of the question that another one is to take the place of."""
     if editing is None and (editing := wanted_index("edit", request.args)) is not None:
         question = question or session.message(editing).content
-    place = WantedRange(
-        **{name: wanted_index(name, request.args) for name in ("before", "at", "after")}
-    )
+    place = WantedRange(*(wanted_index(name, request.args) for name in ("before", "at", "after")))
     url = url_for("pages.conversation", session_id=session.id)
     transcript = transcript_of(session, url, place)
     return show_page(

@@ -50,7 +50,7 @@ def show_page(template: str, **values: Any) -> str:
 
 def _away() -> list[str]:
     """What is not there, as the last look for `/readyz` found it; nothing before the first."""
-    seen = application().seen if application().tried.is_set() else {}
+    seen = application().last_checks if application().tried.is_set() else {}
     return list(dict.fromkeys(notice for name, notice in AWAY.items() if not seen.get(name, True)))
 
 

@@ -107,7 +107,7 @@ class ShownTranscript:
     messages: tuple[ShownMessage, ...]
     start: int
     end: int
-    kept: ShareKept | None  # None while nothing is summarised
+    coverage: ShareKept | None  # None while nothing is summarised
     cited: tuple[Source, ...]  # in the messages that are shown, newest first
     read: tuple[Source, ...]  # the newest that were shown to the writer, but are not cited here
     versions: Mapping[int, Versions]  # where questions were edited, by their index
@@ -122,7 +122,7 @@ class WantedRange:
     """Which stretch is wanted; the newest turns where nothing is said."""
 
     before: int | None = None
-    at: int | None = None  # in the middle
+    middle: int | None = None  # in the middle
     after: int | None = None
 
 
@@ -141,7 +141,7 @@ def transcript_of(handle: SessionHandle, session_url: str, place: WantedRange) -
         messages=shown,
         start=start,
         end=end,
-        kept=kept_in(handle.summaries()),
+        coverage=kept_in(handle.summaries()),
         cited=cited[::-1],
         read=tuple(source for source in reversed(listed) if source.number not in numbers),
         versions={versions.index: versions for versions in versions_of(session, handle.family())},
@@ -153,8 +153,8 @@ def window(count: int, place: WantedRange) -> tuple[int, int]:
     if place.after is not None and place.after < count:
         return place.after, min(count, place.after + MESSAGES_SHOWN)
     end = count if place.before is None else min(place.before, count)
-    if place.at is not None:
-        end = min(count, place.at // 2 * 2 + MESSAGES_SHOWN // 2)
+    if place.middle is not None:
+        end = min(count, place.middle // 2 * 2 + MESSAGES_SHOWN // 2)
     start = max(0, end - MESSAGES_SHOWN)
     return start + start % 2, end
 

@@ -265,8 +265,10 @@ class TestWhatIsAway:
         ],
     )
     def test_is_said_in_a_line_as_it_was_last_seen(self, application, get, missing, told):
-        application.seen = dict.fromkeys(("database", "model", "index", "queue", "storage"), True)
-        application.seen |= dict.fromkeys(missing, False)
+        application.last_checks = dict.fromkeys(
+            ("database", "model", "index", "queue", "storage"), True
+        )
+        application.last_checks |= dict.fromkeys(missing, False)
         application.tried.set()
 
         for path in ("/", "/documents"):
@@ -275,7 +277,7 @@ class TestWhatIsAway:
             assert all(map(str.startswith, lines, told))
 
     def test_is_not_said_before_anybody_looked(self, application, get):
-        application.seen = {"index": False}
+        application.last_checks = {"index": False}
 
         assert get("/").all(".away") == []
 
